@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "compat datasets debug errors export fft layers linalg nn plot random saving testing "
+        "compat data datasets debug errors export fft layers linalg nn plot random saving testing "
         "training"
     ),
     ".core.base.context": "init_scope",
@@ -51,6 +51,7 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
+    ".layers.model": "Input Model",
     ".plugins.numpy.threads": "limit_threads",
     ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",

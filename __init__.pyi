@@ -2,6 +2,7 @@
 # first used, for type checkers.
 
 from . import compat as compat
+from . import data as data
 from . import datasets as datasets
 from . import debug as debug
 from . import errors as errors
@@ -86,6 +87,8 @@ from .core.transforms.jacobians import jacobian as jacobian
 from .core.transforms.jacobians import jacrev as jacrev
 from .core.transforms.vectors import flatten as flatten
 from .core.transforms.vmap import vmap as vmap
+from .layers.model import Input as Input
+from .layers.model import Model as Model
 from .plugins.numpy.threads import limit_threads as limit_threads
 from .plugins.ops.analysis.differences import diff as diff
 from .plugins.ops.analysis.differences import ediff1d as ediff1d

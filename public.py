@@ -245,7 +245,12 @@ def _hint(module_name: str, name: str) -> str:
         paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
     found = paths.get(name.lower()) or _in_tensorflow(name)
     if not found:
-        found = [paths[near][0] for near in get_close_matches(name.lower(), paths, 1, cutoff=0.75)]
+        nearest = get_close_matches(name.lower(), paths, 1, cutoff=0.75)
+        found = paths[nearest[0]] if nearest else []
+    # softmax is a function, Softmax a layer
+    found = sorted(
+        found, key=lambda path: path.rpartition(".")[2][0].isupper() != name[0].isupper()
+    )
     return f"; did you mean {found[0].replace(_ROOT, 'gt', 1)}?" if found else ""
 
 

@@ -25,10 +25,16 @@ __all__ = [
     "GlorotUniform",
     "HeNormal",
     "HeUniform",
+    "Identity",
     "Initializer",
+    "LecunNormal",
+    "LecunUniform",
     "Ones",
+    "Orthogonal",
     "RandomNormal",
     "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
     "Zeros",
     "get",
     "serialize",
@@ -152,48 +158,88 @@ class RandomUniform(_Random):
         return generator.uniform(self.minval, self.maxval, shape)
 
 
-class _Scaled(_Random):
-    """Base class of those whose variance follows from the shape.
+class TruncatedNormal(_Random):
+    """Normally distributed values, drawn again beyond two standard deviations from the mean.
 
     Parameters
     ----------
+    mean, stddev
+        Of the distribution before it is cut off.
     seed
         A seed of its own.
     """
 
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+        self.mean, self.stddev, self.seed = mean, stddev, seed
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        return self.mean + self.stddev * _cut_normal(generator, shape)
+
+
+def _cut_normal(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    values = np.asarray(generator.standard_normal(shape))
+    while (far := np.abs(values) > 2.0).any():
+        values[far] = generator.standard_normal(int(far.sum()))
+    return values
+
+
+class VarianceScaling(_Random):
+    """Values of a variance that follows from how many inputs and outputs a weight connects.
+
+    Parameters
+    ----------
+    scale
+        The variance is this by the number of connections; 1 by default.
+    mode
+        Which connections: ``"fan_in"``, the default, ``"fan_out"``, or ``"fan_avg"`` for their
+        mean.
+    distribution
+        ``"truncated_normal"``, the default, ``"untruncated_normal"`` or ``"uniform"``.
+    seed
+        A seed of its own.
+    """
+
+    scale: float = 1.0
+    mode: str = "fan_in"
+    distribution: str = "truncated_normal"
+
+    def __init__(
+        self,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: int | None = None,
+    ) -> None:
+        known = ("fan_in", "fan_out", "fan_avg")
+        kinds = ("truncated_normal", "untruncated_normal", "uniform")
+        if not scale > 0 or mode not in known or distribution not in kinds:
+            raise ValueError(
+                f"VarianceScaling: scale must be positive, mode one of {', '.join(known)} and "
+                f"distribution one of {', '.join(kinds)}, got {scale!r}, {mode!r}, {distribution!r}"
+            )
+        self.scale, self.mode, self.distribution = float(scale), mode, distribution
+        self.seed = seed
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        inputs, outputs = fans(shape)
+        fan = {"fan_in": inputs, "fan_out": outputs, "fan_avg": (inputs + outputs) / 2}[self.mode]
+        variance = self.scale / max(1.0, fan)
+        if self.distribution == "uniform":
+            limit = math.sqrt(3.0 * variance)
+            return generator.uniform(-limit, limit, shape)
+        if self.distribution == "untruncated_normal":
+            return generator.normal(0.0, math.sqrt(variance), shape)
+        return _cut_normal(generator, shape) * (math.sqrt(variance) / _CUT_STDDEV)
+
+
+class _Scaled(VarianceScaling):
+    """One that has no settings but its seed."""
+
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
 
-    def variance(self, shape: tuple[int, ...]) -> float:
-        """Return the variance for a weight of ``shape``."""
-        raise NotImplementedError
 
-
-class _Glorot(_Scaled):
-    def variance(self, shape: tuple[int, ...]) -> float:
-        return 2.0 / max(1, sum(fans(shape)))
-
-
-class _He(_Scaled):
-    def variance(self, shape: tuple[int, ...]) -> float:
-        return 2.0 / max(1, fans(shape)[0])
-
-
-class _Uniform(_Scaled):
-    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
-        limit = math.sqrt(3.0 * self.variance(shape))
-        return generator.uniform(-limit, limit, shape)
-
-
-class _CutNormal(_Scaled):
-    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
-        values = np.asarray(generator.standard_normal(shape))
-        while (far := np.abs(values) > 2.0).any():
-            values[far] = generator.standard_normal(int(far.sum()))
-        return values * (math.sqrt(self.variance(shape)) / _CUT_STDDEV)
-
-
-class GlorotUniform(_Glorot, _Uniform):
+class GlorotUniform(_Scaled):
     """Uniform in ``±sqrt(6 / (inputs + outputs))`` (Glorot and Bengio, 2010).
 
     Parameters
@@ -202,8 +248,10 @@ class GlorotUniform(_Glorot, _Uniform):
         A seed of its own.
     """
 
+    mode, distribution = "fan_avg", "uniform"
 
-class GlorotNormal(_Glorot, _CutNormal):
+
+class GlorotNormal(_Scaled):
     """Normal with variance ``2 / (inputs + outputs)``, cut off at two standard deviations.
 
     Parameters
@@ -212,8 +260,10 @@ class GlorotNormal(_Glorot, _CutNormal):
         A seed of its own.
     """
 
+    mode = "fan_avg"
 
-class HeUniform(_He, _Uniform):
+
+class HeUniform(_Scaled):
     """Uniform in ``±sqrt(6 / inputs)`` (He et al., 2015).
 
     Parameters
@@ -222,8 +272,10 @@ class HeUniform(_He, _Uniform):
         A seed of its own.
     """
 
+    scale, distribution = 2.0, "uniform"
 
-class HeNormal(_He, _CutNormal):
+
+class HeNormal(_Scaled):
     """Normal with variance ``2 / inputs``, cut off at two standard deviations.
 
     Parameters
@@ -232,6 +284,74 @@ class HeNormal(_He, _CutNormal):
         A seed of its own.
     """
 
+    scale = 2.0
+
+
+class LecunUniform(_Scaled):
+    """Uniform in ``±sqrt(3 / inputs)`` (LeCun et al., 1998).
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+    distribution = "uniform"
+
+
+class LecunNormal(_Scaled):
+    """Normal with variance ``1 / inputs``, cut off at two standard deviations.
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+
+class Orthogonal(_Random):
+    """Orthonormal rows or columns, of which there are fewer (Saxe et al., 2014).
+
+    All axes but the last count as one.
+
+    Parameters
+    ----------
+    gain
+        What the matrix is multiplied by.
+    seed
+        A seed of its own.
+    """
+
+    def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:
+        self.gain, self.seed = gain, seed
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        if len(shape) < 2:
+            raise ValueError(f"Orthogonal: weights need at least two axes, got shape {shape}")
+        rows, columns = math.prod(shape[:-1]), shape[-1]
+        normal = generator.standard_normal((max(rows, columns), min(rows, columns)))
+        q, r = np.linalg.qr(normal)
+        q *= np.sign(np.diag(r))  # else they would not be uniform
+        return self.gain * np.reshape(q if rows >= columns else q.T, shape)
+
+
+class Identity(Initializer):
+    """The identity matrix, which need not be square.
+
+    Parameters
+    ----------
+    gain
+        What it is multiplied by.
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        if len(shape) != 2:
+            raise ValueError(f"Identity: weights need two axes, got shape {shape}")
+        return self.gain * np.eye(*shape, dtype=dtype)
+
 
 _CLASSES: dict[str, type[Initializer]] = {
     snake_case(name): globals()[name]
@@ -239,9 +359,17 @@ _CLASSES: dict[str, type[Initializer]] = {
     if name[0].isupper() and name != "Initializer"
 }
 
+#: Keras' other names for some of them.
+_OTHER_NAMES = {
+    "normal": "random_normal",
+    "one": "ones",
+    "uniform": "random_uniform",
+    "zero": "zeros",
+}
+
 
 def get(initializer: Any) -> Callable[..., Any]:
-    """Return an initializer for a name, a ``{"name", "config"}`` dictionary, or a function.
+    """Return an initializer for a name, a class, ``{"name", "config"}``, or a function.
 
     Raises
     ------
@@ -256,12 +384,15 @@ def get(initializer: Any) -> Callable[..., Any]:
             return _Lost(name)
     elif isinstance(initializer, str):
         name, config = initializer, {}
+    elif isinstance(initializer, type) and issubclass(initializer, Initializer):
+        return initializer()
     elif callable(initializer):
         return initializer
     else:
         raise TypeError(
             f"an initializer is a name or a function of shape and dtype, got {initializer!r}"
         )
+    name = _OTHER_NAMES.get(name, name)
     if name not in _CLASSES:
         raise ValueError(f"unknown initializer {name!r}; known: {', '.join(sorted(_CLASSES))}")
     return _CLASSES[name](**config)

@@ -29,6 +29,7 @@ from ..core.extend import (
     map_structure,
 )
 from . import initializers
+from .symbolic import Placeholder, called, placeholders_in
 
 __all__ = ["Layer"]
 
@@ -159,6 +160,19 @@ class Layer(Module):
         self._build_with(shape, as_dtype(dtype).name, [])
         return True
 
+    def build_part(self, layer: Any, input_shape: Any) -> None:
+        """Build a layer inside this one, in :meth:`build`, unless that is done.
+
+        Parameters
+        ----------
+        layer
+            The layer; anything else is left alone.
+        input_shape
+            The shape of its inputs.
+        """
+        if isinstance(layer, Layer) and not layer.built:
+            layer._build_with(input_shape, vars(self).get("_gradtape_dtype"), [])
+
     def mark_built(self, built: bool = True) -> None:
         """Say that the weights are there, so that ``build`` is not called; or take that back."""
         if not built:
@@ -287,6 +301,9 @@ def _building(call: Any) -> Callable[..., Any]:
             inputs = as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
+        single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
+        if not single and any(placeholders_in((inputs, args, kwargs))):
+            return called(self, functools.partial(wrapper, self), (inputs, *args), kwargs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)

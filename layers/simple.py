@@ -1,20 +1,18 @@
-"""Layers without weights: ``Activation``, ``Dropout``, ``Flatten``."""
+"""Layers without weights: ``Activation``, ``Flatten``, ``Rescaling``."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..core.extend import Stream, is_open, key_for_examples, known_size, ops
+from ..core.extend import as_tensor, default_dtype, is_open, known_size, ops
 from . import activations
-from .initializers import draw_seed
+from .configured import Configured
 from .layer import Layer
 
-__all__ = ["Activation", "Dropout", "Flatten"]
+__all__ = ["Activation", "Flatten", "Rescaling"]
 
 
 class Activation(Layer, saved_as="layers.Activation"):
@@ -49,99 +47,6 @@ class Activation(Layer, saved_as="layers.Activation"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {"activation": activations.serialize(self.activation), "name": self.name}
-
-
-class Dropout(Layer, saved_as="layers.Dropout"):
-    """Set each element to zero with probability ``rate`` while training, and scale up the others.
-
-    Parameters
-    ----------
-    rate
-        The probability, in ``[0, 1)``.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
-        saved, so that a reloaded model goes on with the same sequence.
-
-    Raises
-    ------
-    ValueError
-        If ``rate`` is not in ``[0, 1)``.
-
-    Notes
-    -----
-    Kept elements are divided by ``1 - rate`` ("inverted" dropout), so that the expected value is
-    the input and nothing happens at inference.
-
-    References
-    ----------
-    N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever and R. Salakhutdinov, "Dropout: A Simple
-    Way to Prevent Neural Networks from Overfitting", JMLR 15, 2014.
-
-    Examples
-    --------
-    >>> drop = gt.layers.Dropout(0.5, seed=1)
-    >>> drop([1.0, 2.0]).tolist()
-    [1.0, 2.0]
-    >>> gt.sum(drop(gt.ones(1000), training=True)).item() in range(900, 1100)
-    True
-    """
-
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(name)
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"Dropout: rate must be in [0, 1), got {rate!r}")
-        self.rate = float(rate)
-        if seed is not None and not 0 <= operator.index(seed) < 2**62:
-            raise ValueError(f"Dropout: seed must be an integer from 0 to 2**62 - 1, got {seed!r}")
-        self.seed = None if seed is None else operator.index(seed)
-
-    @property
-    def built(self) -> bool:
-        """Whether the random state is there."""
-        return "state" in vars(self)
-
-    @property
-    def weight_names(self) -> tuple[str, ...]:
-        """None: the random state is no weight."""
-        return ()
-
-    @property
-    def state_names(self) -> tuple[str, ...]:
-        """The random state."""
-        return ("state",)
-
-    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return any shape: none makes a difference."""
-        return ()
-
-    def build(self, input_shape: Any) -> None:
-        """Seed the layer."""
-        seed = draw_seed() if self.seed is None else self.seed
-        source = Stream.shared
-        asked = self.seed is not None or source is None or source.asked
-        self.state = Stream(np.array([seed, 0]), asked)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Drop elements of ``x`` if ``training``."""
-        if not training or self.rate == 0.0:
-            return x
-        with self.state.lock:
-            key = self.state.value
-            examples = key_for_examples(key)
-            self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
-        keep = ops["greater_equal"](ops["random_uniform_like"](examples, x), self.rate)
-        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"rate": self.rate, "seed": self.seed, "name": self.name}
 
 
 class Flatten(Layer, saved_as="layers.Flatten"):
@@ -182,3 +87,44 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {"name": self.name}
+
+
+class Rescaling(Configured, saved_as="layers.Rescaling"):
+    """``x * scale + offset``.
+
+    Parameters
+    ----------
+    scale
+        A number, or one for each element of the last axis.
+    offset
+        The same; 0 by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if they do not fit the last axis.
+
+    Examples
+    --------
+    >>> gt.layers.Rescaling(1 / 255)([[0, 255]]).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, scale: Any, offset: Any = 0.0, name: str | None = None) -> None:
+        super().__init__(name)
+        self.scale, self.offset = _plain(scale), _plain(offset)
+
+    def call(self, x: Any) -> Any:
+        """Scale and shift ``x``, in the default dtype if it has integers."""
+        x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        scale, offset = (
+            ops["cast"](as_tensor(part), dtype=x.dtype) for part in (self.scale, self.offset)
+        )
+        return ops["add"](ops["multiply"](x, scale), offset)
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers as a configuration holds them."""
+    return [float(part) for part in value] if np.ndim(value) else float(value)

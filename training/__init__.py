@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..public import publish
-from . import losses, metrics, optimizers
+from . import callbacks, losses, metrics, optimizers, schedules
+from .callbacks import *
 from .clipping import clip_by_global_norm, global_norm
 from .fitting import fit
 from .loop import evaluate, predict
@@ -38,9 +39,11 @@ __all__ = [
     "metrics",
     "optimizers",
     "predict",
+    "schedules",
     "sparse_categorical_crossentropy",
     "sparse_categorical_crossentropy_from_logits",
 ]
+__all__ += callbacks.__all__
 __all__ += optimizers.__all__
 
 # checkpoints are files, and those who write them stand above

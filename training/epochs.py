@@ -34,6 +34,7 @@ def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> 
     After Ctrl-C the run ends with the batch, and its epoch is not in the history.
     """
     session, tell = run.session, run.listeners.tell
+    run.listeners.attach(session)
     tell("on_train_begin")
     run.begin()
     with DeferredInterrupt() as interrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,23 @@ from ..core.extend import (
     Module,
     Tensor,
     Variable,
+    are_several,
+    as_inputs,
     as_tensor,
     backend_of,
     calling_in,
+    flatten,
     frozen_variables,
     ops,
+    pack_like,
     to_numpy,
 )
+from ..data import Dataset
 from ..layers import sequential
 from . import losses, optimizers
 from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
-from .data import Examples, as_dataset, as_part
+from .data import Examples, as_dataset
 from .losses.kinds import kind_of
 from .session import Session
 
@@ -265,28 +270,29 @@ def evaluate(
     return trainer.evaluate(as_dataset(data, batch_size, check=trainer.check).batches())
 
 
-def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
+def predict(model: Module, x: Any, *, batch_size: int = 32) -> Any:
     """Return a model's outputs at inference, computed batch by batch.
 
     Parameters
     ----------
     model
-        A module that is called with a batch and returns one tensor.
+        A module that is called with a batch and returns tensors, in any structure.
     x
-        Inputs; the first axis counts examples.
+        Inputs, in any structure; the first axis counts examples. Or a
+        :class:`gradtape.data.Dataset` of batches of them, or of pairs of inputs and labels.
     batch_size
         The size of the batches.
 
     Returns
     -------
-    A tensor whose first axis counts the same examples.
+    A tensor whose first axis counts the same examples, or several in the model's structure.
 
     Raises
     ------
     ValueError
         If there are no examples, or ``batch_size`` is not positive.
     TypeError
-        If ``x`` holds several arrays, or the model does not return one tensor.
+        If the model returns something else than tensors with an axis of examples.
 
     Examples
     --------
@@ -294,13 +300,32 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
     [[0.0], [2.0]]
     """
     trainer = Trainer(model, "mse", ())
-    dataset = Examples(as_part("x", x), None, batch_size)
-    outputs = [trainer.call(part, training=False) for part in dataset.batches()]
-    for output in outputs:
-        if not isinstance(output, Tensor) or not output.ndim:
-            raise TypeError(
-                "predict: a model returns one tensor, with an axis of examples, got "
-                f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
-            )
-    arrays = [output.array for output in outputs]
-    return Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0))
+    try:
+        outputs = [trainer.call(part, training=False) for part in _inputs(x, batch_size)]
+    except (AttributeError, TypeError) as error:
+        if not are_several(x):
+            raise
+        raise TypeError(
+            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
+            f"take ({error}); give it inputs alone, without labels"
+        ) from error
+    if not outputs:
+        raise ValueError("predict: there are no batches")
+    columns = []
+    for column in zip(*map(flatten, outputs), strict=True):
+        for output in column:
+            if not isinstance(output, Tensor) or not output.ndim:
+                raise TypeError(
+                    "predict: a model returns tensors with an axis of examples, got "
+                    f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
+                )
+        arrays = [output.array for output in column]
+        columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
+    return pack_like(outputs[0], columns)
+
+
+def _inputs(x: Any, batch_size: int) -> Iterator[Any]:
+    """Yield batches of inputs."""
+    if isinstance(x, Dataset):
+        return (part[0] if isinstance(part, tuple) else part for part in x)
+    return Examples(as_inputs(x), None, batch_size).batches()

@@ -1,12 +1,12 @@
-"""The optimizers and metrics that saved files may name: those that say how they are saved."""
+"""The optimizers, metrics and schedules that saved files may name."""
 
 from __future__ import annotations
 
 from ..core.extend import Module, hookimpl, saved_classes
-from . import metrics, optimizers
+from . import metrics, optimizers, schedules
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:
-    """Provide the optimizers and the metrics."""
-    return saved_classes(vars(optimizers), vars(metrics))
+    """Provide them: those that say how they are saved."""
+    return saved_classes(vars(optimizers), vars(metrics), vars(schedules))

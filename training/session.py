@@ -122,6 +122,13 @@ class Callbacks:
             if not isinstance(callback, FunctionType):
                 self._objects.append((callback, _plain_attributes(callback)))
 
+    def attach(self, session: Session) -> None:
+        """Tell objects which model and optimizer are trained, if they have attributes for them."""
+        for callback, _ in self._objects:
+            for name in ("model", "optimizer"):
+                if hasattr(type(callback), name) and hasattr(session, name):
+                    setattr(callback, name, getattr(session, name))
+
     def tell(self, event: str, *arguments: Any) -> bool:
         """Call those who listen; return whether one of them returned ``True``."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told

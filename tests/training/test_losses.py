@@ -229,6 +229,8 @@ def test_an_object_reduces_its_function(name: str) -> None:
     assert kind(reduction="mean")(y, p).item() == pytest.approx(values.mean())
     assert kind(reduction="sum")(y, p).item() == pytest.approx(values.sum())
     np.testing.assert_allclose(kind(reduction="none")(y, p).numpy(), values)
+    if not values.ndim:  # of all examples together: none has a weight
+        return
     weights = np.array([[1.0], [0.0], [2.0], [0.5]])
     for weight in (weights, weights[:, 0]):
         weighted = (values * weights[:, 0]).mean()

@@ -8,18 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import crossentropies, errors, objects
+from . import crossentropies, errors, focal, margins, objects, overlaps
 from .crossentropies import *
 from .errors import *
+from .focal import *
+from .margins import *
 from .objects import *
+from .overlaps import *
 
 __all__ = ["get"]
 __all__ += crossentropies.__all__
 __all__ += errors.__all__
+__all__ += focal.__all__
+__all__ += margins.__all__
 __all__ += objects.__all__
+__all__ += overlaps.__all__
 
 _FUNCTIONS = {
-    name: getattr(module, name) for module in (errors, crossentropies) for name in module.__all__
+    name: getattr(module, name)
+    for module in (errors, crossentropies, focal, margins, overlaps)
+    for name in module.__all__
 }
 
 #: Names that are in use for some of the functions.

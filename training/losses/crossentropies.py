@@ -74,7 +74,7 @@ def binary_crossentropy(
     >>> [round(x, 4) for x in loss.tolist()]
     [0.6931]
     """
-    _check_options("binary_crossentropy", from_logits, label_smoothing)
+    check_options("binary_crossentropy", from_logits, label_smoothing)
     y_true, y_pred = alike("binary_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -132,7 +132,7 @@ def categorical_crossentropy(
     >>> [round(x, 4) for x in loss.tolist()]
     [0.6931]
     """
-    _check_options("categorical_crossentropy", from_logits, label_smoothing)
+    check_options("categorical_crossentropy", from_logits, label_smoothing)
     y_true, y_pred = alike("categorical_crossentropy", y_true, y_pred, columns=False)
     if y_pred.shape:
         check_several("categorical_crossentropy", y_pred.shape[axis])
@@ -185,7 +185,7 @@ def sparse_categorical_crossentropy(
     [0.6931, 0.0]
     """
     name = "sparse_categorical_crossentropy"
-    _check_options(name, from_logits)
+    check_options(name, from_logits)
     y_pred = as_tensor(y_pred)
     if axis != -1:
         y_pred = ops["moveaxis"](y_pred, source=axis, destination=-1)
@@ -227,7 +227,7 @@ def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Ten
     return sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
 
 
-def _check_options(name: str, from_logits: Any, label_smoothing: Any = 0.0) -> None:
+def check_options(name: str, from_logits: Any, label_smoothing: Any = 0.0) -> None:
     """Raise if a setting is none: a string is true, and smoothing beyond 1 turns labels around."""
     if from_logits not in (True, False):
         raise TypeError(f"{name}: from_logits is True or False, got {from_logits!r}")

@@ -204,10 +204,14 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     [1.0]
     """
     y_true, y_pred = alike("hinge", y_true, y_pred)
-    either = ops["logical_or"](ops["equal"](y_true, 0), ops["equal"](y_true, 1))
-    y_true = ops["where"](ops["all"](either), 2.0 * y_true - 1.0, y_true)
     # nn.hinge has the gradient 0 on the margin; Keras has that of the line there
-    return mean_of(ops["maximum"](1.0 - y_true * y_pred, 0.0))
+    return mean_of(ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0))
+
+
+def signed(labels: Tensor) -> Tensor:
+    """Return labels with -1 in place of 0, if all are 0 or 1."""
+    either = ops["logical_or"](ops["equal"](labels, 0), ops["equal"](labels, 1))
+    return ops["where"](ops["all"](either), 2.0 * labels - 1.0, labels)
 
 
 def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:

@@ -7,12 +7,16 @@ from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, ops, snake_case
 from ..shapes import of_one_rank, ratio, weights_like
-from . import crossentropies, errors
+from . import crossentropies, errors, focal, margins, overlaps
 
 __all__ = [
     "BinaryCrossentropy",
+    "BinaryFocalCrossentropy",
     "CategoricalCrossentropy",
+    "CategoricalFocalCrossentropy",
+    "CategoricalHinge",
     "CosineSimilarity",
+    "Dice",
     "Hinge",
     "Huber",
     "KLDivergence",
@@ -24,6 +28,8 @@ __all__ = [
     "MeanSquaredLogarithmicError",
     "Poisson",
     "SparseCategoricalCrossentropy",
+    "SquaredHinge",
+    "Tversky",
 ]
 
 _REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none", None)
@@ -364,3 +370,149 @@ class SparseCategoricalCrossentropy(_FunctionLoss):
         if sample_weight is not None:
             weight = kept * weights_like(sample_weight, values)
         return ratio(ops["sum"](values * weight), ops["sum"](kept))
+
+
+class SquaredHinge(_PlainLoss):
+    """The mean of ``max(1 - y_true * y_pred, 0)**2``; see :func:`squared_hinge`.
+
+    Parameters
+    ----------
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(margins.squared_hinge)
+
+
+class CategoricalHinge(_PlainLoss):
+    """The mean of :func:`categorical_hinge`.
+
+    Parameters
+    ----------
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(margins.categorical_hinge)
+    _columns = False
+
+
+class BinaryFocalCrossentropy(_FunctionLoss):
+    """The mean of :func:`binary_focal_crossentropy`.
+
+    Parameters
+    ----------
+    apply_class_balancing, alpha, gamma, from_logits, label_smoothing, axis
+        As for the function. Logits are the default; in Keras they are not.
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(focal.binary_focal_crossentropy)
+
+    def __init__(
+        self,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = True,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            reduction,
+            name,
+            apply_class_balancing=apply_class_balancing,
+            alpha=alpha,
+            gamma=gamma,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+
+class CategoricalFocalCrossentropy(_FunctionLoss):
+    """The mean of :func:`categorical_focal_crossentropy`.
+
+    Parameters
+    ----------
+    alpha, gamma, from_logits, label_smoothing, axis
+        As for the function. Logits are the default; in Keras they are not.
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(focal.categorical_focal_crossentropy)
+    _columns = False
+
+    def __init__(
+        self,
+        alpha: Any = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = True,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            reduction,
+            name,
+            alpha=alpha,
+            gamma=gamma,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+        )
+
+
+class Dice(_FunctionLoss):
+    """One minus the Dice coefficient of labels and probabilities; see :func:`dice`.
+
+    Parameters
+    ----------
+    axis
+        The axis or axes of the sums; all by default.
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(overlaps.dice)
+    _columns = False
+
+    def __init__(
+        self,
+        axis: Any = None,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(reduction, name, axis=axis)
+
+
+class Tversky(_FunctionLoss):
+    """One minus the Tversky index of labels and probabilities; see :func:`tversky`.
+
+    Parameters
+    ----------
+    alpha, beta
+        The weights of false positives and of false negatives.
+    axis
+        The axis or axes of the sums; all by default.
+    reduction, name
+        As for :class:`Loss`.
+    """
+
+    function = staticmethod(overlaps.tversky)
+    _columns = False
+
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        axis: Any = None,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(reduction, name, alpha=alpha, beta=beta, axis=axis)

@@ -11,13 +11,17 @@ from typing import Any
 
 from .. import losses
 from ..losses.kinds import Kind
-from . import functions, objects
+from . import confusion, functions, objects, scores
+from .confusion import *
 from .functions import *
 from .objects import *
+from .scores import *
 
 __all__ = ["get"]
+__all__ += confusion.__all__
 __all__ += functions.__all__
 __all__ += objects.__all__
+__all__ += scores.__all__
 
 _BINARY = {
     "accuracy": functions.accuracy,

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.extend import F, Variable, kind_of
-from .optimizer import Optimizer
-from .rules import by_blocks
+from ...core.extend import F, Variable, kind_of
+from ..optimizer import Optimizer
+from ..rules import by_blocks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .clipping import Clipping
+    from ..clipping import Clipping
 
 __all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 
 
-def _square(gradient: Any) -> Any:
+def square(gradient: Any) -> Any:
     """Return ``abs(g)**2``, for real ``g`` without the detour over the size."""
     return gradient * (F.conj(gradient) if kind_of(gradient.dtype) == "c" else gradient)
 
 
-def _not_negative(optimizer: Optimizer, argument: str, value: float) -> float:
+def not_negative(optimizer: Optimizer, argument: str, value: float) -> float:
     """Return a setting under a root or a sum as a float; raise if it is negative or NaN."""
     if not value >= 0.0:
         raise ValueError(
             f"{type(optimizer).__name__}: {argument} must not be negative, got {value!r}"
         )
     return float(value)
+
+
+def shares(name: str, **given: float) -> None:
+    """Raise if a decay is not in ``[0, 1)``."""
+    for argument, value in given.items():
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name}: {argument} must be in [0, 1), got {value!r}")
 
 
 class SGD(Optimizer, saved_as="training.SGD"):
@@ -125,6 +132,8 @@ class Adam(Optimizer, saved_as="training.Adam"):
         The decay of the moments' moving averages, in ``[0, 1)``.
     epsilon
         Added to the root of the second moment (the paper's "epsilon hat").
+    amsgrad
+        Whether the largest second moment so far takes the place of the last one.
     name
         A Python identifier.
     clipping
@@ -134,6 +143,8 @@ class Adam(Optimizer, saved_as="training.Adam"):
     ----------
     first_moments, second_moments : list of Variable
         One per trained variable.
+    largest_moments : list of Variable
+        The largest second moments, with ``amsgrad``.
 
     Raises
     ------
@@ -152,7 +163,8 @@ class Adam(Optimizer, saved_as="training.Adam"):
 
     References
     ----------
-    D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 2.
+    D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 2;
+    S. J. Reddi, S. Kale and S. Kumar, "On the Convergence of Adam and Beyond", ICLR 2018 (amsgrad).
 
     Examples
     --------
@@ -172,16 +184,18 @@ class Adam(Optimizer, saved_as="training.Adam"):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
+        amsgrad: bool = False,
         name: str | None = None,
         **clipping: Unpack[Clipping],
     ) -> None:
-        for argument, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Adam: {argument} must be in [0, 1), got {beta!r}")
+        shares("Adam", beta_1=beta_1, beta_2=beta_2)
+        if amsgrad:
+            vars(self)["slots"] = (*Adam.slots, "largest_moments")
         super().__init__(learning_rate, name, **clipping)
         self.beta_1 = float(beta_1)
         self.beta_2 = float(beta_2)
-        self.epsilon = _not_negative(self, "epsilon", epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.amsgrad = bool(amsgrad)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the learning rate corrected for the moments' start from zero."""
@@ -193,20 +207,21 @@ class Adam(Optimizer, saved_as="training.Adam"):
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the new value and moments."""
         (rate,) = settings
-        m, v = state
+        m, v, *rest = state
         # on tensors += makes a new one; on raw arrays it saves memory and time
         first = gradient - m
         first *= 1.0 - self.beta_1
         first += m
-        second = _square(gradient)
+        second = square(gradient)
         second -= v
         second *= 1.0 - self.beta_2
         second += v
-        root = F.sqrt(second)
+        most = [F.maximum(second, rest[0])] if rest else []
+        root = F.sqrt(most[0] if rest else second)
         root += self.epsilon
         change = first / root
         change *= rate
-        return value - change, (first, second)
+        return value - change, (first, second, *most)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -215,6 +230,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
+            "amsgrad": self.amsgrad,
         }
 
 
@@ -290,16 +306,14 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         name: str | None = None,
         **clipping: Unpack[Clipping],
     ) -> None:
-        for argument, decay in (("rho", rho), ("momentum", momentum)):
-            if not 0.0 <= decay < 1.0:
-                raise ValueError(f"RMSprop: {argument} must be in [0, 1), got {decay!r}")
+        shares("RMSprop", rho=rho, momentum=momentum)
         slots = ["velocities"]
         slots += ["averages"] if centered else []
         slots += ["momenta"] if momentum else []
         vars(self)["slots"] = tuple(slots)
         super().__init__(learning_rate, name, **clipping)
         self.rho, self.momentum = float(rho), float(momentum)
-        self.epsilon = _not_negative(self, "epsilon", epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
         self.centered = bool(centered)
 
     @by_blocks
@@ -308,12 +322,12 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the new value and state."""
         (rate,) = settings
-        new = [state[0] * self.rho + _square(gradient) * (1.0 - self.rho)]
+        new = [state[0] * self.rho + square(gradient) * (1.0 - self.rho)]
         spread = new[0]
         if self.centered:
             average = state[1] * self.rho + gradient * (1.0 - self.rho)
             new.append(average)
-            spread = spread - _square(average)
+            spread = spread - square(average)
         change = gradient / F.sqrt(spread + self.epsilon) * rate
         if self.momentum:
             change = state[-1] * self.momentum + change
@@ -391,10 +405,10 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         name: str | None = None,
         **clipping: Unpack[Clipping],
     ) -> None:
-        start = _not_negative(self, "initial_accumulator_value", initial_accumulator_value)
+        start = not_negative(self, "initial_accumulator_value", initial_accumulator_value)
         super().__init__(learning_rate, name, **clipping)
         self.initial_accumulator_value = start
-        self.epsilon = _not_negative(self, "epsilon", epsilon)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
 
     @by_blocks
     def update(
@@ -402,7 +416,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the new value and sum."""
         (rate,) = settings
-        total = state[0] + _square(gradient)
+        total = state[0] + square(gradient)
         root = F.sqrt(total + (self.initial_accumulator_value + self.epsilon))
         return value - gradient / root * rate, (total,)
 
@@ -413,37 +427,3 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
             "initial_accumulator_value": self.initial_accumulator_value,
             "epsilon": self.epsilon,
         }
-
-
-_BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
-
-
-def get(optimizer: Any) -> Optimizer:
-    """Return an optimizer for a name, with its defaults, or the optimizer itself.
-
-    Parameters
-    ----------
-    optimizer
-        ``"adagrad"``, ``"adam"``, ``"rmsprop"`` or ``"sgd"``, in any case; or an optimizer.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    TypeError
-        If it is neither.
-
-    Examples
-    --------
-    >>> gt.training.optimizers.get("sgd").learning_rate.item()
-    0.01
-    """
-    if isinstance(optimizer, Optimizer):
-        return optimizer
-    if not isinstance(optimizer, str):
-        raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
-    if optimizer.lower() not in _BY_NAME:
-        raise ValueError(
-            f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(_BY_NAME))}, or pass one"
-        )
-    return _BY_NAME[optimizer.lower()]()

@@ -1,0 +1,12 @@
+"""Pipelines of data: lazy, gone through as often as one likes, larger than memory if need be."""
+
+from __future__ import annotations
+
+from ..public import publish
+from . import dataset
+from .dataset import *
+
+__all__: list[str] = []
+__all__ += dataset.__all__
+
+publish(__name__)

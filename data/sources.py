@@ -1,0 +1,215 @@
+"""Where elements come from: each source yields them anew at each pass, or gives them by number."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import flatten, map_structure, to_numpy
+
+__all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of"]
+
+
+def arrays_of(value: Any) -> Any:
+    """Return nested containers with arrays of NumPy in place of tensors, arrays and numbers."""
+    return map_structure(_array, value)
+
+
+def _array(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return x
+    array = getattr(x, "array", None)
+    return np.asarray(x if array is None else to_numpy(array))
+
+
+class Source:
+    """Something that is gone through.
+
+    Attributes
+    ----------
+    length : int or None
+        How many elements there are, if that is known.
+    """
+
+    length: int | None = None
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements, from the first on."""
+        raise NotImplementedError
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return what this takes its elements from."""
+        return ()
+
+    def state(self) -> Any:
+        """Return what a pass depends on beside the data; ``None`` if on nothing."""
+        return None
+
+    def load(self, state: Any) -> None:
+        """Set what a pass depends on."""
+
+
+class Stream(Source):
+    """What a function yields."""
+
+    def __init__(self, make: Callable[[], Iterable[Any]], length: int | None = None) -> None:
+        self._make, self.length = make, length
+
+    def elements(self) -> Iterator[Any]:
+        """Yield what the function gives."""
+        return map(arrays_of, self._make())
+
+
+class Indexed(Source):
+    """A source that gives any of its elements by number, and several of them at once."""
+
+    length: int
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements in order."""
+        return map(self.item, range(self.length))
+
+    def item(self, i: int) -> Any:
+        """Return one element."""
+        raise NotImplementedError
+
+    def several(self, chosen: Any) -> Any:
+        """Return elements as one batch.
+
+        Parameters
+        ----------
+        chosen
+            A slice, or an array of numbers.
+        """
+        numbers = range(self.length)[chosen] if isinstance(chosen, slice) else chosen
+        return stacked([self.item(int(i)) for i in numbers])
+
+
+def stacked(elements: Sequence[Any]) -> Any:
+    """Return elements as one batch: each leaf's arrays in one.
+
+    Raises
+    ------
+    ValueError
+        If their shapes differ.
+    """
+    first = elements[0]
+    leaves = [flatten(element) for element in elements]
+    try:
+        columns = iter([np.stack(column) for column in zip(*leaves, strict=True)])
+    except ValueError as error:
+        shapes = sorted({str(tuple(np.shape(x) for x in part)) for part in leaves})
+        raise ValueError(
+            f"batch: elements of different shapes do not make one array: {', '.join(shapes[:4])}; "
+            "make them alike with map(), or give batch size 1"
+        ) from error
+    return map_structure(lambda _: next(columns), first)
+
+
+class Rows(Indexed):
+    """The rows of arrays: in memory, memory maps, or datasets of an HDF5 file."""
+
+    def __init__(self, arrays: Any, name: str) -> None:
+        leaves = flatten(arrays)
+        for leaf in leaves:
+            if not np.ndim(leaf) if isinstance(leaf, np.ndarray) else not leaf.shape:
+                raise ValueError(f"{name}: an array without axes has no rows")
+        lengths = {int(leaf.shape[0]) for leaf in leaves}
+        if len(lengths) != 1:
+            shapes = " and ".join(str(tuple(leaf.shape)) for leaf in leaves)
+            raise ValueError(f"{name}: arrays have different lengths: shapes {shapes}")
+        self.arrays, self.length = arrays, lengths.pop()
+
+    def item(self, i: int) -> Any:
+        """Return one row of each array."""
+        return map_structure(lambda x: np.asarray(x[i]), self.arrays)
+
+    def several(self, chosen: Any) -> Any:
+        """Return rows of each array."""
+        return map_structure(lambda x: _rows(x, chosen), self.arrays)
+
+
+def _rows(array: Any, chosen: Any) -> Any:
+    if isinstance(chosen, slice) or isinstance(array, np.ndarray):
+        return np.asarray(array[chosen])
+    # HDF5 takes numbers in increasing order, each once
+    numbers, places = np.unique(chosen, return_inverse=True)
+    return np.asarray(array[numbers])[places]
+
+
+class Items(Indexed):
+    """Anything with ``__len__`` and ``__getitem__``."""
+
+    def __init__(self, items: Any) -> None:
+        self.items, self.length = items, len(items)
+
+    def item(self, i: int) -> Any:
+        """Return one item."""
+        return arrays_of(self.items[i])
+
+
+class Columns(Source):
+    """The lines of a CSV file, as dictionaries of numbers."""
+
+    def __init__(
+        self,
+        path: Any,
+        names: Sequence[str] | None,
+        dtypes: Mapping[str, Any],
+        vocabulary: Mapping[str, Sequence[str]],
+        delimiter: str,
+        header: bool,
+        columns: Sequence[str] | None,
+    ) -> None:
+        self.path, self.delimiter, self.header = Path(path), delimiter, header
+        self.names = list(names) if names is not None else None
+        if not header and self.names is None:
+            raise ValueError(f"{path}: without a header, give the columns' names=[...]")
+        self.dtypes = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+        self.vocabulary = {
+            name: {word: i for i, word in enumerate(words)} for name, words in vocabulary.items()
+        }
+        self.columns = columns
+
+    def elements(self) -> Iterator[Any]:
+        """Yield a dictionary for each line."""
+        with self.path.open(newline="", encoding="utf-8") as stream:
+            lines = csv.reader(stream, delimiter=self.delimiter)
+            names = next(lines, []) if self.header else self.names
+            names = self.names or names or []
+            wanted = names if self.columns is None else list(self.columns)
+            for name in (*wanted, *self.dtypes, *self.vocabulary):
+                if name not in names:
+                    raise ValueError(f"{self.path}: no column {name!r}; there are {names}")
+            places = [(name, names.index(name)) for name in wanted]
+            for line in lines:
+                if not line:
+                    continue
+                if len(line) != len(names):
+                    raise ValueError(
+                        f"{self.path}, line {lines.line_num}: {len(line)} values for "
+                        f"{len(names)} columns"
+                    )
+                yield {name: self._value(name, line[i], lines.line_num) for name, i in places}
+
+    def _value(self, name: str, text: str, line: int) -> Any:
+        words = self.vocabulary.get(name)
+        if words is not None:
+            if text not in words:
+                raise ValueError(
+                    f"{self.path}, line {line}: {text!r} in column {name!r} is not in its "
+                    "vocabulary"
+                )
+            return np.asarray(words[text])
+        dtype = self.dtypes.get(name, np.dtype("float32"))
+        try:
+            return np.asarray(int(text) if dtype.kind in "iu" else float(text), dtype)
+        except ValueError:
+            raise ValueError(
+                f"{self.path}, line {line}: {text!r} in column {name!r} is no number; for words, "
+                f"give vocabulary={{{name!r}: [...]}}"
+            ) from None

@@ -1,0 +1,398 @@
+"""What a pipeline does with its elements, one class for each step."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import flatten, map_structure
+from .sources import Indexed, Source, arrays_of, stacked
+
+__all__ = [
+    "Batch",
+    "Cache",
+    "Chain",
+    "Chosen",
+    "Filter",
+    "FlatMap",
+    "Interleave",
+    "Map",
+    "Prefetch",
+    "Repeat",
+    "Shuffle",
+    "Skip",
+    "Take",
+    "Unbatch",
+    "Zip",
+]
+
+
+class Step(Source):
+    """A step after another."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return what this takes its elements from."""
+        return (self.source,)
+
+
+class Map(Step):
+    """Apply a function to each element; tuples are its arguments."""
+
+    def __init__(self, source: Source, fn: Callable[..., Any], threads: int) -> None:
+        super().__init__(source)
+        self.fn, self.threads, self.length = fn, threads, source.length
+
+    def _one(self, element: Any) -> Any:
+        return arrays_of(self.fn(*element) if isinstance(element, tuple) else self.fn(element))
+
+    def elements(self) -> Iterator[Any]:
+        """Yield what the function returns, in order."""
+        if self.threads < 2:
+            yield from map(self._one, self.source.elements())
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting: deque[Any] = deque()
+            try:
+                for element in self.source.elements():
+                    waiting.append(pool.submit(self._one, element))
+                    if len(waiting) >= 2 * self.threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+class Filter(Step):
+    """Leave out the elements for which a function is false."""
+
+    def __init__(self, source: Source, fn: Callable[..., Any]) -> None:
+        super().__init__(source)
+        self.fn = fn
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements for which it is true."""
+        for element in self.source.elements():
+            if self.fn(*element) if isinstance(element, tuple) else self.fn(element):
+                yield element
+
+
+class Batch(Step):
+    """Put elements together, several at a time."""
+
+    def __init__(self, source: Source, size: int, drop: bool) -> None:
+        super().__init__(source)
+        self.size, self.drop = size, drop
+        if source.length is not None:
+            self.length = source.length // size if drop else -(-source.length // size)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield batches."""
+        if isinstance(self.source, Shuffle) and self.source.whole is not None:
+            yield from self._rows(*self.source.ordered())
+        elif isinstance(self.source, Indexed):
+            yield from self._rows(self.source, None)
+        else:
+            elements = self.source.elements()
+            while part := list(itertools.islice(elements, self.size)):
+                if len(part) < self.size and self.drop:
+                    return
+                yield stacked(part)
+
+    def _rows(self, source: Indexed, order: Any) -> Iterator[Any]:
+        """Yield batches of rows, without going through each of them."""
+        for start in range(0, source.length, self.size):
+            stop = min(start + self.size, source.length)
+            if stop - start < self.size and self.drop:
+                return
+            chosen = slice(start, stop) if order is None else order[start:stop]
+            yield source.several(chosen)
+
+
+class Unbatch(Step):
+    """Take batches apart."""
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the rows of each element."""
+        for element in self.source.elements():
+            for i in range(len(flatten(element)[0])):
+                yield map_structure(itemgetter(i), element)
+
+
+class Shuffle(Step):
+    """Yield elements in a random order, out of a buffer.
+
+    Attributes
+    ----------
+    whole : Indexed or None
+        The source, if all of it fits into the buffer and it gives its elements by number: what is
+        shuffled is numbers then.
+    """
+
+    def __init__(self, source: Source, buffer: int, seed: int, anew: bool) -> None:
+        super().__init__(source)
+        self.buffer, self.seed, self.anew = buffer, seed, anew
+        self.length, self.passes = source.length, 0
+        fits = isinstance(source, Indexed) and source.length <= buffer
+        self.whole: Indexed | None = source if fits and isinstance(source, Indexed) else None
+
+    def _generator(self) -> np.random.Generator:
+        number = self.passes if self.anew else 0
+        self.passes += 1
+        return np.random.default_rng([self.seed, number])
+
+    def ordered(self) -> tuple[Indexed, Any]:
+        """Return the source and the order of its elements in the next pass."""
+        assert self.whole is not None
+        return self.whole, self._generator().permutation(self.whole.length)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield elements in a random order."""
+        if self.whole is not None:
+            source, order = self.ordered()
+            yield from (source.item(int(i)) for i in order)
+            return
+        generator, elements = self._generator(), self.source.elements()
+        held = list(itertools.islice(elements, self.buffer))
+        for element in elements:
+            i = int(generator.integers(len(held)))
+            found, held[i] = held[i], element
+            yield found
+        generator.shuffle(held)
+        yield from held
+
+    def state(self) -> int:
+        """Return how many passes there were."""
+        return self.passes
+
+    def load(self, state: Any) -> None:
+        """Set how many passes there were."""
+        self.passes = int(state)
+
+
+class Repeat(Step):
+    """Go through elements several times, or for ever."""
+
+    def __init__(self, source: Source, count: int | None) -> None:
+        super().__init__(source)
+        self.count = count
+        if source.length is not None and count is not None:
+            self.length = source.length * count
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements, pass after pass."""
+        for _ in itertools.count() if self.count is None else range(self.count):
+            empty = True
+            for element in self.source.elements():
+                empty = False
+                yield element
+            if empty:
+                return
+
+
+class Take(Step):
+    """The first elements."""
+
+    def __init__(self, source: Source, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+        if source.length is not None:
+            self.length = min(source.length, count)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield them."""
+        return itertools.islice(self.source.elements(), self.count)
+
+
+class Skip(Step):
+    """All but the first elements."""
+
+    def __init__(self, source: Source, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+        if source.length is not None:
+            self.length = max(source.length - count, 0)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield them."""
+        return itertools.islice(self.source.elements(), self.count, None)
+
+
+class Chosen(Indexed):
+    """Some of the elements of a source that gives them by number."""
+
+    def __init__(self, source: Indexed, numbers: range) -> None:
+        self.source, self.numbers, self.length = source, numbers, len(numbers)
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return what this takes its elements from."""
+        return (self.source,)
+
+    def item(self, i: int) -> Any:
+        """Return one element."""
+        return self.source.item(self.numbers[i])
+
+    def several(self, chosen: Any) -> Any:
+        """Return elements as one batch."""
+        if isinstance(chosen, slice):
+            part = self.numbers[chosen]
+            return self.source.several(slice(part.start, part.stop, part.step))
+        return self.source.several(self.numbers.start + np.asarray(chosen) * self.numbers.step)
+
+
+class Cache(Step):
+    """Keep the elements of the first whole pass in memory."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.length = source.length
+        self.held: list[Any] | None = None
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements, from memory if they are there."""
+        if self.held is not None:
+            yield from self.held
+            return
+        held = []
+        for element in self.source.elements():
+            held.append(element)
+            yield element
+        self.held = held
+
+
+class Zip(Source):
+    """Elements of several sources, side by side."""
+
+    def __init__(self, sources: tuple[Source, ...], packed: Any) -> None:
+        self.sources, self.packed = sources, packed
+        lengths = [source.length for source in sources]
+        known = [n for n in lengths if n is not None]
+        self.length = min(known) if len(known) == len(lengths) else None
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return what this takes its elements from."""
+        return self.sources
+
+    def elements(self) -> Iterator[Any]:
+        """Yield elements in the structure of the sources."""
+        for parts in zip(*(source.elements() for source in self.sources)):
+            values = iter(parts)
+            yield _filled(self.packed, values)
+
+
+def _filled(packed: Any, values: Iterator[Any]) -> Any:
+    if isinstance(packed, dict):
+        return {key: _filled(packed[key], values) for key in packed}
+    if isinstance(packed, (tuple, list)):
+        return tuple(_filled(part, values) for part in packed)
+    return next(values)
+
+
+class Chain(Source):
+    """One source after another."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.sources = sources
+        lengths = [source.length for source in sources]
+        self.length = None if None in lengths else sum(n for n in lengths if n is not None)
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return what this takes its elements from."""
+        return self.sources
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements of the first, of the second, and so on."""
+        return itertools.chain.from_iterable(source.elements() for source in self.sources)
+
+
+class FlatMap(Step):
+    """One pipeline for each element, one after another."""
+
+    def __init__(self, source: Source, fn: Callable[..., Source]) -> None:
+        super().__init__(source)
+        self.fn = fn
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements of each pipeline."""
+        for element in self.source.elements():
+            yield from self.fn(element).elements()
+
+
+class Interleave(Step):
+    """Pipelines for several elements at a time, some of their elements in turn."""
+
+    def __init__(self, source: Source, fn: Callable[..., Source], cycle: int, block: int) -> None:
+        super().__init__(source)
+        self.fn, self.cycle, self.block = fn, cycle, block
+
+    def elements(self) -> Iterator[Any]:
+        """Yield blocks of elements in turn."""
+        waiting = (self.fn(element).elements() for element in self.source.elements())
+        open_: list[Iterator[Any]] = list(itertools.islice(waiting, self.cycle))
+        while open_:
+            still = []
+            for elements in open_:
+                block = list(itertools.islice(elements, self.block))
+                yield from block
+                if len(block) == self.block:
+                    still.append(elements)
+                else:
+                    still += itertools.islice(waiting, 1)
+            open_ = still
+
+
+class Prefetch(Step):
+    """Make elements ahead, in a thread."""
+
+    def __init__(self, source: Source, count: int) -> None:
+        super().__init__(source)
+        self.count, self.length = count, source.length
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements; an exception comes where it arose."""
+        made: queue.Queue[tuple[bool, Any]] = queue.Queue(self.count)
+        ended = threading.Event()
+
+        def put(item: tuple[bool, Any]) -> bool:
+            while not ended.is_set():
+                try:
+                    made.put(item, timeout=0.05)
+                    return True
+                except queue.Full:
+                    continue
+            return False
+
+        def work() -> None:
+            try:
+                for element in self.source.elements():
+                    if not put((True, element)):
+                        return
+                put((False, None))
+            except BaseException as error:
+                put((False, error))
+
+        thread = threading.Thread(target=work, name="gradtape-prefetch", daemon=True)
+        thread.start()
+        try:
+            while True:
+                more, found = made.get()
+                if not more:
+                    if found is not None:
+                        raise found
+                    return
+                yield found
+        finally:
+            ended.set()
+            thread.join()

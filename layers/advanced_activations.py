@@ -1,0 +1,240 @@
+"""Activations that have settings, or weights, of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.extend import Variable, ops
+from . import initializers
+from .configured import Configured
+
+__all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
+
+
+class ReLU(Configured, saved_as="layers.ReLU"):
+    """``max(x, 0)``, with three settings.
+
+    Parameters
+    ----------
+    max_value
+        The largest result; none by default.
+    negative_slope
+        The slope below ``threshold``, 0 by default.
+    threshold
+        Where the ramp begins, 0 by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative.
+
+    Notes
+    -----
+    ``max_value`` from there on, ``x`` from ``threshold`` on, and below it
+    ``negative_slope * (x - threshold)``.
+
+    Examples
+    --------
+    >>> gt.layers.ReLU(max_value=6)([-1.0, 2.0, 8.0]).tolist()
+    [0.0, 2.0, 6.0]
+    """
+
+    def __init__(
+        self,
+        max_value: float | None = None,
+        negative_slope: float = 0.0,
+        threshold: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        settings = {
+            "max_value": max_value,
+            "negative_slope": negative_slope,
+            "threshold": threshold,
+        }
+        for setting, value in settings.items():
+            if value is not None and not value >= 0:
+                raise ValueError(f"ReLU: {setting} must not be negative, got {value!r}")
+        self.max_value = None if max_value is None else float(max_value)
+        self.negative_slope, self.threshold = float(negative_slope), float(threshold)
+
+    def call(self, x: Any) -> Any:
+        """Apply the ramp."""
+        if not self.threshold and not self.negative_slope:
+            y = ops["relu"](x)
+        else:
+            low = (x - self.threshold) * self.negative_slope
+            y = ops["where"](ops["greater_equal"](x, self.threshold), x, low)
+        return y if self.max_value is None else ops["minimum"](y, self.max_value)
+
+
+class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
+    """``x`` where it is positive, else ``negative_slope * x``.
+
+    Parameters
+    ----------
+    negative_slope
+        The slope below 0; 0.3 by default, as in Keras.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If the slope is negative.
+
+    Examples
+    --------
+    >>> gt.layers.LeakyReLU(0.5)([-2.0, 4.0]).tolist()
+    [-1.0, 4.0]
+    """
+
+    def __init__(self, negative_slope: float = 0.3, name: str | None = None) -> None:
+        super().__init__(name)
+        if not negative_slope >= 0:
+            raise ValueError(
+                f"LeakyReLU: negative_slope must not be negative, got {negative_slope!r}"
+            )
+        self.negative_slope = float(negative_slope)
+
+    def call(self, x: Any) -> Any:
+        """Apply it."""
+        return ops["where"](ops["greater"](x, 0), x, x * self.negative_slope)
+
+
+class ELU(Configured, saved_as="layers.ELU"):
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    alpha
+        What it tends to for small inputs, but for its sign; 1 by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    TypeError
+        If ``alpha`` is no number.
+
+    Examples
+    --------
+    >>> gt.layers.ELU()([0.0, 4.0]).tolist()
+    [0.0, 4.0]
+    """
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name)
+        self.alpha = float(alpha)
+
+    def call(self, x: Any) -> Any:
+        """Apply it."""
+        low = ops["expm1"](ops["minimum"](x, 0)) * self.alpha
+        return ops["where"](ops["greater"](x, 0), x, low)
+
+
+class Softmax(Configured, saved_as="layers.Softmax"):
+    """Exponentials divided by their sum.
+
+    Parameters
+    ----------
+    axis
+        The axis along which they sum to 1, or several; the last by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    IndexError
+        At the call, if the input lacks an axis.
+
+    Examples
+    --------
+    >>> gt.layers.Softmax()([[0.0, 0.0]]).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def __init__(self, axis: Any = -1, name: str | None = None) -> None:
+        super().__init__(name)
+        self.axis = list(axis) if isinstance(axis, Sequence) else axis
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Apply it, leaving out what ``mask`` is false for."""
+        if mask is not None:
+            x = ops["where"](mask, x, -3e4 if x.dtype.name == "float16" else -1e9)
+        if not isinstance(self.axis, list):
+            return ops["softmax"](x, axis=self.axis)
+        return ops["exp"](x - ops["logsumexp"](x, axis=tuple(self.axis), keepdims=True))
+
+
+class PReLU(Configured, saved_as="layers.PReLU"):
+    """``x`` where it is positive, else ``alpha * x`` with weights ``alpha``.
+
+    Parameters
+    ----------
+    alpha_initializer
+        A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and dtype;
+        ``"zeros"`` by default.
+    shared_axes
+        Axes along which all elements share their weights, such as those of rows and columns: 1, 2.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    alpha : Variable
+        Of the shape of an example, 1 along shared axes; there once the layer has been called.
+
+    Raises
+    ------
+    ValueError
+        At the call, if a size is not known that is not shared.
+
+    References
+    ----------
+    K. He, X. Zhang, S. Ren and J. Sun, "Delving Deep into Rectifiers", ICCV 2015.
+
+    Examples
+    --------
+    >>> gt.layers.PReLU("ones")([[-2.0, 4.0]]).tolist()
+    [[-2.0, 4.0]]
+    """
+
+    alpha: Variable
+
+    def __init__(
+        self,
+        alpha_initializer: Any = "zeros",
+        shared_axes: Any = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.alpha_initializer = initializers.get(alpha_initializer)
+        given = shared_axes if isinstance(shared_axes, Sequence) else [shared_axes]
+        self.shared_axes = None if shared_axes is None else list(given)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The slopes."""
+        return ("alpha",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the input shape for these slopes."""
+        return (None, *shapes["alpha"]) if "alpha" in shapes else None
+
+    def build(self, input_shape: Any) -> None:
+        """Make the slopes."""
+        shared = self.shared_axes or ()
+        rank = len(input_shape or ())
+        shape = tuple(1 if i in shared else self.known(input_shape, i) for i in range(1, rank))
+        self.alpha = self.add_weight(shape, self.alpha_initializer, "alpha")
+
+    def call(self, x: Any) -> Any:
+        """Apply it."""
+        return ops["where"](ops["greater"](x, 0), x, x * self.alpha.value)

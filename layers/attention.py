@@ -1,0 +1,367 @@
+"""Attention: weighted means of values, by how well their keys fit queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.extend import Variable, ops, public
+from . import initializers
+from .configured import Configured, positive
+from .dropout import Dropout
+from .einsum_dense import EinsumDense
+
+__all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
+
+
+def _masked(scores: Any, mask: Any) -> Any:
+    """Return scores that are as good as minus infinity where a mask is false."""
+    low = -3e4 if scores.dtype.name == "float16" else -1e9
+    return ops["where"](mask, scores, low)
+
+
+def _causal(scores: Any) -> Any:
+    """Return scores in which no query sees later keys."""
+    seen = ops["tril"](ops["ones_like"](scores))
+    return _masked(scores, ops["greater"](seen, 0))
+
+
+class _Dotted(Configured):
+    """What takes ``[query, value]`` or ``[query, value, key]``, and may return its scores."""
+
+    family = """
+    dropout
+        The share of the weights that is dropped while training, 0 by default.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if there are not two or three inputs.
+
+    Notes
+    -----
+    Called with ``[query, value]`` or ``[query, value, key]``, of shapes ``(batch, queries, size)``
+    and ``(batch, keys, size)``; the keys are the values by default. ``mask=[query_mask,
+    value_mask]`` leaves out values, and sets results of queries to zero, where it is false;
+    ``use_causal_mask=True`` leaves out values after the query's place;
+    ``return_attention_scores=True`` returns the weights too.
+    """
+
+    scale: Variable | None = None
+
+    def set_dropout(self, dropout: float, seed: int | None) -> None:
+        """Keep the settings of dropout."""
+        self.dropout, self.seed = float(dropout), seed
+        self.score_dropout = Dropout(dropout, seed) if dropout else None
+
+    def scores(self, query: Any, key: Any) -> Any:
+        """Return how well each key fits each query."""
+        raise NotImplementedError
+
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
+        training: bool = False,
+    ) -> Any:
+        """Return the weighted mean of the values for each query."""
+        if not isinstance(inputs, (list, tuple)) or len(inputs) not in (2, 3):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected [query, value] or "
+                "[query, value, key]"
+            )
+        query, value, key = inputs if len(inputs) == 3 else (*inputs, inputs[1])
+        query_mask, value_mask = (None, None) if mask is None else tuple(mask)[:2]
+        scores = self.scores(query, key)
+        if value_mask is not None:
+            scores = _masked(scores, ops["expand_dims"](public("as_tensor")(value_mask), axis=-2))
+        if use_causal_mask:
+            scores = _causal(scores)
+        weights = ops["softmax"](scores, axis=-1)
+        if self.score_dropout is not None:
+            weights = self.score_dropout(weights, training=training)
+        y = ops["matmul"](weights, value)
+        if query_mask is not None:
+            y = y * ops["expand_dims"](public("as_tensor")(query_mask), axis=-1).astype(y.dtype)
+        return (y, weights) if return_attention_scores else y
+
+
+class Attention(_Dotted, saved_as="layers.Attention"):
+    """Attention by dot products (Luong's).
+
+    Parameters
+    ----------
+    use_scale
+        Whether scores are multiplied by a weight, not by default.
+    score_mode
+        ``"dot"``, the default: dot products of queries and keys; ``"concat"``: the sum of
+        ``tanh(query + key)``, times a weight.
+    {family}
+
+    References
+    ----------
+    M.-T. Luong, H. Pham and C. D. Manning, "Effective Approaches to Attention-based Neural Machine
+    Translation", EMNLP 2015.
+
+    Examples
+    --------
+    >>> gt.layers.Attention()([gt.ones((2, 3, 4)), gt.ones((2, 5, 4))]).shape
+    (2, 3, 4)
+    """
+
+    concat_score_weight: Variable | None = None
+
+    def __init__(
+        self,
+        use_scale: bool = False,
+        score_mode: str = "dot",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        if score_mode not in ("dot", "concat"):
+            raise ValueError(f"Attention: score_mode must be 'dot' or 'concat', got {score_mode!r}")
+        self.use_scale, self.score_mode = bool(use_scale), score_mode
+        self.set_dropout(dropout, seed)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The scale, and the weight of sums, as far as there are any."""
+        return ("scale",) * self.use_scale + ("concat_score_weight",) * (self.score_mode != "dot")
+
+    def shape_for_weights(self, shapes: Any) -> Any:
+        """Return any shape: none makes a difference."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        for name in self.weight_names:
+            setattr(self, name, self.add_weight((), "ones", name))
+
+    def scores(self, query: Any, key: Any) -> Any:
+        """Return how well each key fits each query."""
+        if self.score_mode == "dot":
+            y = ops["matmul"](query, ops["swapaxes"](key, axis1=-2, axis2=-1))
+            return y if self.scale is None else y * self.scale.value
+        query, key = ops["expand_dims"](query, axis=-2), ops["expand_dims"](key, axis=-3)
+        both = query + key if self.scale is None else (query + key) * self.scale.value
+        assert self.concat_score_weight is not None
+        return ops["sum"](ops["tanh"](both), axis=-1) * self.concat_score_weight.value
+
+
+class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
+    """Attention by sums of ``tanh(query + key)`` (Bahdanau's).
+
+    Parameters
+    ----------
+    use_scale
+        Whether each element of the sum has a weight, as is the default.
+    {family}
+
+    References
+    ----------
+    D. Bahdanau, K. Cho and Y. Bengio, "Neural Machine Translation by Jointly Learning to Align and
+    Translate", ICLR 2015.
+
+    Examples
+    --------
+    >>> gt.layers.AdditiveAttention()([gt.ones((2, 3, 4)), gt.ones((2, 5, 4))]).shape
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        use_scale: bool = True,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.use_scale = bool(use_scale)
+        self.set_dropout(dropout, seed)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The scale, if there is one."""
+        return ("scale",) * self.use_scale
+
+    def shape_for_weights(self, shapes: Any) -> Any:
+        """Return the shapes of inputs for a scale."""
+        return [(None, None, *shapes["scale"])] if "scale" in shapes else None
+
+    def build(self, input_shape: Any) -> None:
+        """Make the scale."""
+        if self.use_scale:
+            size = self.known(input_shape[0])
+            self.scale = self.add_weight((size,), "glorot_uniform", "scale")
+
+    def scores(self, query: Any, key: Any) -> Any:
+        """Return how well each key fits each query."""
+        both = ops["tanh"](ops["expand_dims"](query, axis=-2) + ops["expand_dims"](key, axis=-3))
+        return ops["sum"](both if self.scale is None else both * self.scale.value, axis=-1)
+
+
+class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
+    """Attention of several heads, each with projections of its own.
+
+    Called as ``layer(query, value, key)``; the keys are the values by default.
+
+    Parameters
+    ----------
+    num_heads
+        How many heads.
+    key_dim
+        The size of a head's queries and keys.
+    value_dim
+        The size of a head's values; ``key_dim`` by default.
+    dropout
+        The share of the attention weights that is dropped while training, 0 by default.
+    use_bias
+        Whether projections have biases, as is the default.
+    output_shape
+        The size of the result; that of the queries by default.
+    kernel_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    query_dense, key_dense, value_dense, output_dense : EinsumDense
+        The projections: kernels of shape ``(size, num_heads, key_dim)``, or ``value_dim``, and
+        ``(num_heads, value_dim, output_shape)``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is not positive; at the call, if sizes are not known or do not fit.
+
+    Notes
+    -----
+    ``attention_mask`` has shape ``(batch, queries, keys)`` or broadcasts to it, and leaves out keys
+    where it is false.
+
+    References
+    ----------
+    A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> layer = gt.layers.MultiHeadAttention(num_heads=2, key_dim=4)
+    >>> layer(gt.ones((3, 5, 8)), gt.ones((3, 7, 8))).shape
+    (3, 5, 8)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.num_heads, self.key_dim, self.value_dim = positive(
+            self,
+            num_heads=num_heads,
+            key_dim=key_dim,
+            value_dim=key_dim if value_dim is None else value_dim,
+        )
+        if isinstance(output_shape, Sequence) and len(output_shape) == 1:
+            output_shape = output_shape[0]
+        self.output_shape = output_shape
+        if output_shape is not None:
+            (self.output_shape,) = positive(self, output_shape=output_shape)
+        self.use_bias = bool(use_bias)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.dropout, self.seed = float(dropout), seed
+        self.score_dropout = Dropout(dropout, seed) if dropout else None
+        self.query_dense = self._dense("abc,cde->abde", (None, self.num_heads, self.key_dim), "de")
+        self.key_dense = self._dense("abc,cde->abde", (None, self.num_heads, self.key_dim), "de")
+        self.value_dense = self._dense(
+            "abc,cde->abde", (None, self.num_heads, self.value_dim), "de"
+        )
+        # as wide as the queries, unless told otherwise
+        self.output_dense = self._dense("abcd,cde->abe", (None, self.output_shape), "e")
+
+    def _dense(self, equation: str, shape: Any, bias_axes: str) -> EinsumDense:
+        return EinsumDense(
+            equation,
+            shape,
+            bias_axes=bias_axes if self.use_bias else None,
+            kernel_initializer=self.kernel_initializer,
+            bias_initializer=self.bias_initializer,
+            dtype=self.dtype,
+        )
+
+    @property
+    def built(self) -> bool:
+        """Whether the projections are there."""
+        parts = (self.query_dense, self.key_dense, self.value_dense, self.output_dense)
+        return all(part.built for part in parts)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Let the result be as wide as the queries, unless told otherwise."""
+        if self.output_shape is None:
+            self.output_dense.output_shape = (None, self.known(input_shape))
+
+    def call(
+        self,
+        query: Any,
+        value: Any = None,
+        key: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
+        training: bool = False,
+    ) -> Any:
+        """Return the weighted means of the values, for queries of shape ``(batch, n, size)``."""
+        value = query if value is None else public("as_tensor")(value)
+        key = value if key is None else public("as_tensor")(key)
+        q, k, v = (
+            ops["swapaxes"](dense(x), axis1=1, axis2=2)  # (batch, heads, n, size)
+            for dense, x in (
+                (self.query_dense, query),
+                (self.key_dense, key),
+                (self.value_dense, value),
+            )
+        )
+        scores = ops["matmul"](q, ops["swapaxes"](k, axis1=-2, axis2=-1)) * self.key_dim**-0.5
+        if attention_mask is not None:
+            mask = public("as_tensor")(attention_mask)
+            scores = _masked(scores, ops["expand_dims"](mask, axis=1) if mask.ndim == 3 else mask)
+        if use_causal_mask:
+            scores = _causal(scores)
+        weights = ops["softmax"](scores, axis=-1)
+        dropped = weights
+        if self.score_dropout is not None:
+            dropped = self.score_dropout(weights, training=training)
+        y = self.output_dense(ops["swapaxes"](ops["matmul"](dropped, v), axis1=1, axis2=2))
+        return (y, weights) if return_attention_scores else y

@@ -1,0 +1,102 @@
+"""``Configured``: a layer whose settings are attributes, named as its constructor's arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..core.extend import known_size
+from . import activations, initializers
+from .layer import Layer
+
+__all__ = ["Configured", "positive", "sizes_of"]
+
+
+class Configured(Layer):
+    """A layer that keeps each argument of its constructor as an attribute of the same name.
+
+    Its configuration is made of these: activations and initializers by name, everything else as it
+    is.
+    """
+
+    #: What the classes of a family say of their parameters and errors: where one of them has
+    #: ``{family}`` in its docstring, this is put.
+    family: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__ and "{family}" in cls.__doc__:
+            cls.__doc__ = inspect.cleandoc(cls.__doc__).replace(
+                "{family}", inspect.cleandoc(cls.family)
+            )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        kind: Any = type(self)
+        return {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
+
+    def known(self, shape: Any, axis: int = -1) -> int:
+        """Return the size of an axis that the weights depend on.
+
+        Raises
+        ------
+        ValueError
+            If the input has no such axis, or its size is not known.
+        """
+        if shape is None or not -len(shape) <= axis < len(shape) or not known_size(shape[axis]):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): axis {axis} of its input must be "
+                f"known when it is first called, got shape {shape}"
+            )
+        return int(shape[axis])
+
+
+@functools.cache
+def _arguments(kind: Any) -> tuple[str, ...]:
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return tuple(p.name for p in parameters if p.name != "self")
+
+
+def _serialized(name: str, value: Any) -> Any:
+    if name.endswith("initializer"):
+        return None if value is None else initializers.serialize(value)
+    return activations.serialize(value) if name.endswith("activation") else value
+
+
+def positive(layer: Any, **given: Any) -> list[int]:
+    """Return settings as positive integers.
+
+    Raises
+    ------
+    ValueError
+        If one is not.
+    """
+    for name, value in given.items():
+        if not hasattr(value, "__index__") or operator.index(value) < 1:
+            kind = layer if isinstance(layer, str) else type(layer).__name__
+            raise ValueError(f"{kind}: {name} must be a positive integer, got {value!r}")
+    return [operator.index(value) for value in given.values()]
+
+
+def sizes_of(layer: Any, name: str, value: Any, rank: int, least: int = 1) -> tuple[int, ...]:
+    """Return one integer for each spatial axis, from one number or a sequence.
+
+    Raises
+    ------
+    ValueError
+        If they are no integers, too small, or not as many as there are axes.
+    """
+    given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if all(hasattr(n, "__index__") for n in given):
+        sizes = tuple(operator.index(n) for n in given)
+        sizes = sizes * rank if len(sizes) == 1 else sizes
+        if len(sizes) == rank and min(sizes) >= least:
+            return sizes
+    kind = "a positive integer" if least else "an integer from 0 on"
+    raise ValueError(
+        f"{type(layer).__name__}: {name} must be {kind}"
+        f"{'' if rank == 1 else f' or {rank} of them'}, got {value!r}"
+    )

@@ -1,0 +1,291 @@
+"""Pooling over one to three spatial axes: of windows, or of whole images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.extend import ops
+from ...nn import avg_pool, max_pool
+from ..configured import sizes_of
+from .spatial import Spatial
+
+__all__ = [
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
+    "GlobalAveragePooling1D",
+    "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D",
+    "GlobalMaxPooling1D",
+    "GlobalMaxPooling2D",
+    "GlobalMaxPooling3D",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
+]
+
+
+class _Pooling(Spatial):
+    family = """
+    Parameters
+    ----------
+    pool_size
+        The size of the windows, 2 by default: a number, or one for each spatial axis.
+    strides
+        The distance between windows; their size by default.
+    padding
+        ``"valid"``, the default: windows lie within the input. ``"same"``: as many windows as
+        strides fit into an axis; what is outside does not count.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has another number of axes.
+    """
+
+    pool: Any
+
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.pool_size = sizes_of(self, "pool_size", pool_size, self.rank)
+        given = self.pool_size if strides is None else strides
+        self.strides = sizes_of(self, "strides", given, self.rank)
+        if str(padding).lower() not in ("valid", "same"):
+            raise ValueError(
+                f"{type(self).__name__}: padding must be 'valid' or 'same', got {padding!r}"
+            )
+        self.padding = str(padding).lower()
+        self.set_data_format(data_format)
+
+    def call(self, x: Any) -> Any:
+        """Pool images."""
+        pool = type(self).pool
+        return self.as_given(pool(self.images(x), self.pool_size, self.strides, self.padding))
+
+
+class MaxPooling1D(_Pooling, saved_as="layers.MaxPooling1D"):
+    """The largest element of each window of images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.MaxPooling1D()(gt.ones((2, 8, 3))).shape
+    (2, 4, 3)
+    """
+
+    rank = 1
+    pool = max_pool
+
+
+class MaxPooling2D(_Pooling, saved_as="layers.MaxPooling2D"):
+    """The largest element of each window of images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.MaxPooling2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 4, 4, 3)
+    """
+
+    rank = 2
+    pool = max_pool
+
+
+class MaxPooling3D(_Pooling, saved_as="layers.MaxPooling3D"):
+    """The largest element of each window of images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.MaxPooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 4, 4, 4, 3)
+    """
+
+    rank = 3
+    pool = max_pool
+
+
+class AveragePooling1D(_Pooling, saved_as="layers.AveragePooling1D"):
+    """The mean of each window of images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.AveragePooling1D()(gt.ones((2, 8, 3))).shape
+    (2, 4, 3)
+    """
+
+    rank = 1
+    pool = avg_pool
+
+
+class AveragePooling2D(_Pooling, saved_as="layers.AveragePooling2D"):
+    """The mean of each window of images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.AveragePooling2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 4, 4, 3)
+    """
+
+    rank = 2
+    pool = avg_pool
+
+
+class AveragePooling3D(_Pooling, saved_as="layers.AveragePooling3D"):
+    """The mean of each window of images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.AveragePooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 4, 4, 4, 3)
+    """
+
+    rank = 3
+    pool = avg_pool
+
+
+# -- of whole images -------------------------------------------------------------------------------
+
+
+class _Global(Spatial):
+    family = """
+    Parameters
+    ----------
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    keepdims
+        Whether spatial axes of size 1 stay; not by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``data_format`` is unknown; at the call, if the input has another number of axes.
+    """
+
+    reduction: str
+
+    def __init__(
+        self, data_format: str | None = None, keepdims: bool = False, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.set_data_format(data_format)
+        self.keepdims = bool(keepdims)
+
+    def call(self, x: Any) -> Any:
+        """Pool images."""
+        self.images(x)
+        first = 1 if self.data_format == "channels_last" else 2
+        axes = tuple(range(first, first + self.rank))
+        return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)
+
+
+class GlobalMaxPooling1D(_Global, saved_as="layers.GlobalMaxPooling1D"):
+    """The largest element of each channel of images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalMaxPooling1D()(gt.ones((2, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 1
+    reduction = "max"
+
+
+class GlobalMaxPooling2D(_Global, saved_as="layers.GlobalMaxPooling2D"):
+    """The largest element of each channel of images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalMaxPooling2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 2
+    reduction = "max"
+
+
+class GlobalMaxPooling3D(_Global, saved_as="layers.GlobalMaxPooling3D"):
+    """The largest element of each channel of images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalMaxPooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 3
+    reduction = "max"
+
+
+class GlobalAveragePooling1D(_Global, saved_as="layers.GlobalAveragePooling1D"):
+    """The mean of each channel of images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalAveragePooling1D()(gt.ones((2, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 1
+    reduction = "mean"
+
+
+class GlobalAveragePooling2D(_Global, saved_as="layers.GlobalAveragePooling2D"):
+    """The mean of each channel of images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalAveragePooling2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 2
+    reduction = "mean"
+
+
+class GlobalAveragePooling3D(_Global, saved_as="layers.GlobalAveragePooling3D"):
+    """The mean of each channel of images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.GlobalAveragePooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 3)
+    """
+
+    rank = 3
+    reduction = "mean"

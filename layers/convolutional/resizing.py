@@ -1,0 +1,306 @@
+"""Layers that add to images, cut from them, or enlarge them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.extend import ops
+from ..configured import sizes_of
+from .spatial import Spatial
+
+__all__ = [
+    "Cropping1D",
+    "Cropping2D",
+    "Cropping3D",
+    "UpSampling1D",
+    "UpSampling2D",
+    "UpSampling3D",
+    "ZeroPadding1D",
+    "ZeroPadding2D",
+    "ZeroPadding3D",
+]
+
+
+class _Edged(Spatial):
+    """What has a width before and after each spatial axis."""
+
+    def widths(self, name: str, value: Any) -> tuple[tuple[int, int], ...]:
+        """Return a pair ``(before, after)`` for each spatial axis.
+
+        Raises
+        ------
+        ValueError
+            If they are no integers from 0 on, or not as many as there are axes.
+        """
+        given = list(value) if isinstance(value, Sequence) else [value] * self.rank
+        if self.rank == 1 and len(given) == 2:
+            given = [given]
+        pairs = [tuple(part) if isinstance(part, Sequence) else (part, part) for part in given]
+        right = len(pairs) == self.rank and all(len(pair) == 2 for pair in pairs)
+        if not right or not all(hasattr(n, "__index__") and n >= 0 for p in pairs for n in p):
+            axes = "(before, after)" if self.rank == 1 else f"{self.rank} pairs (before, after)"
+            raise ValueError(
+                f"{type(self).__name__}: {name} must be a number from 0 on, one for each spatial "
+                f"axis, or {axes}, got {value!r}"
+            )
+        return tuple((int(before), int(after)) for before, after in pairs)
+
+
+class _ZeroPadding(_Edged):
+    family = """
+    Parameters
+    ----------
+    padding
+        How many zeros, 1 by default: a number, one for each spatial axis, or a pair
+        ``(before, after)`` for each.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a width is negative; at the call, if the input has another number of axes.
+    """
+
+    def __init__(
+        self, padding: Any = 1, data_format: str | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.padding = self.widths("padding", padding)
+        self.set_data_format(data_format)
+
+    def call(self, x: Any) -> Any:
+        """Put zeros around images."""
+        return self.as_given(ops["pad"](self.images(x), pad_width=((0, 0), *self.padding, (0, 0))))
+
+
+class _Cropping(_Edged):
+    family = """
+    Parameters
+    ----------
+    cropping
+        How much is cut off: a number, one for each spatial axis, or a pair ``(before, after)`` for
+        each; 1 by default.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a width is negative; at the call, if nothing is left of an axis, or the input has another
+        number of axes.
+    """
+
+    def __init__(
+        self, cropping: Any = 1, data_format: str | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.cropping = self.widths("cropping", cropping)
+        self.set_data_format(data_format)
+
+    def call(self, x: Any) -> Any:
+        """Cut off the edges of images."""
+        x = self.images(x)
+        for n, (before, after) in zip((x.array.shape or ())[1:-1], self.cropping):
+            if (n is not None) and (n <= before + after) is True:
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): nothing is left of an axis of "
+                    f"{n} when {before} and {after} are cut off"
+                )
+        cuts = (slice(before, -after if after else None) for before, after in self.cropping)
+        return self.as_given(x[(slice(None), *cuts, slice(None))])
+
+
+class _UpSampling(Spatial):
+    family = """
+    Parameters
+    ----------
+    size
+        By how much, 2 by default: a number, or one for each spatial axis.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    interpolation
+        ``"nearest"``, the default: each element comes several times. ``"bilinear"``: linear between
+        the elements' centres, along each axis.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has another number of axes.
+    """
+
+    def __init__(
+        self,
+        size: Any = 2,
+        data_format: str | None = None,
+        interpolation: str = "nearest",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.size = sizes_of(self, "size", size, self.rank)
+        self.set_data_format(data_format)
+        if interpolation not in ("nearest", "bilinear"):
+            raise ValueError(
+                f"{type(self).__name__}: interpolation must be 'nearest' or 'bilinear', got "
+                f"{interpolation!r}"
+            )
+        self.interpolation = interpolation
+
+    def call(self, x: Any) -> Any:
+        """Enlarge images."""
+        x = self.images(x)
+        for axis, factor in enumerate(self.size, 1):
+            if factor > 1 and self.interpolation == "nearest":
+                x = ops["repeat"](x, repeats=factor, axis=axis)
+            elif factor > 1:
+                x = _linear(x, axis, factor)
+        return self.as_given(x)
+
+
+def _linear(x: Any, axis: int, factor: int) -> Any:
+    """Enlarge an axis by linear interpolation between the centres of its elements."""
+    at: tuple[Any, ...] = (slice(None),) * axis
+    first, last = x[(*at, slice(None, 1))], x[(*at, slice(-1, None))]
+    before = ops["concatenate"](first, x[(*at, slice(None, -1))], axis=axis)
+    after = ops["concatenate"](x[(*at, slice(1, None))], last, axis=axis)
+    rows = []
+    for i in range(factor):
+        place = (i + 0.5) / factor - 0.5  # of the new centre, from that of the element
+        beside = before if place < 0 else after
+        rows.append(x * (1.0 - abs(place)) + beside * abs(place))
+    shape = x.array.shape
+    larger = (*shape[:axis], shape[axis] * factor, *shape[axis + 1 :])
+    return ops["reshape"](ops["stack"](*rows, axis=axis + 1), shape=larger)
+
+
+class ZeroPadding1D(_ZeroPadding, saved_as="layers.ZeroPadding1D"):
+    """Put zeros around images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.ZeroPadding1D()(gt.ones((2, 8, 3))).shape
+    (2, 10, 3)
+    """
+
+    rank = 1
+
+
+class ZeroPadding2D(_ZeroPadding, saved_as="layers.ZeroPadding2D"):
+    """Put zeros around images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.ZeroPadding2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 10, 10, 3)
+    """
+
+    rank = 2
+
+
+class ZeroPadding3D(_ZeroPadding, saved_as="layers.ZeroPadding3D"):
+    """Put zeros around images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.ZeroPadding3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 10, 10, 10, 3)
+    """
+
+    rank = 3
+
+
+class Cropping1D(_Cropping, saved_as="layers.Cropping1D"):
+    """Cut off the edges of images ``(batch, steps, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.Cropping1D()(gt.ones((2, 8, 3))).shape
+    (2, 6, 3)
+    """
+
+    rank = 1
+
+
+class Cropping2D(_Cropping, saved_as="layers.Cropping2D"):
+    """Cut off the edges of images ``(batch, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.Cropping2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 6, 6, 3)
+    """
+
+    rank = 2
+
+
+class Cropping3D(_Cropping, saved_as="layers.Cropping3D"):
+    """Cut off the edges of images ``(batch, planes, rows, columns, channels)``.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.Cropping3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 6, 6, 6, 3)
+    """
+
+    rank = 3
+
+
+class UpSampling1D(_UpSampling, saved_as="layers.UpSampling1D"):
+    """Enlarge images ``(batch, steps, channels)`` by whole numbers.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.UpSampling1D()(gt.ones((2, 8, 3))).shape
+    (2, 16, 3)
+    """
+
+    rank = 1
+
+
+class UpSampling2D(_UpSampling, saved_as="layers.UpSampling2D"):
+    """Enlarge images ``(batch, rows, columns, channels)`` by whole numbers.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.UpSampling2D()(gt.ones((2, 8, 8, 3))).shape
+    (2, 16, 16, 3)
+    """
+
+    rank = 2
+
+
+class UpSampling3D(_UpSampling, saved_as="layers.UpSampling3D"):
+    """Enlarge images ``(batch, planes, rows, columns, channels)`` by whole numbers.
+
+    {family}
+
+    Examples
+    --------
+    >>> gt.layers.UpSampling3D()(gt.ones((2, 8, 8, 8, 3))).shape
+    (2, 16, 16, 16, 3)
+    """
+
+    rank = 3

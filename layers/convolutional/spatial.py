@@ -1,0 +1,66 @@
+"""What layers over images share: where their channels are, and what their windows are."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...core.extend import ops
+from ..configured import Configured
+
+__all__ = ["Spatial"]
+
+_AXES = {1: "steps", 2: "rows, columns", 3: "planes, rows, columns"}
+
+
+class Spatial(Configured):
+    """A layer over images of ``rank`` spatial axes, with the channels last or first."""
+
+    rank: ClassVar[int]
+    data_format: str
+
+    def set_data_format(self, data_format: str | None) -> None:
+        """Keep where the channels are.
+
+        Raises
+        ------
+        ValueError
+            If it is neither ``"channels_last"``, for which ``None`` stands, nor
+            ``"channels_first"``.
+        """
+        if data_format not in (None, "channels_last", "channels_first"):
+            raise ValueError(
+                f"{type(self).__name__}: data_format must be 'channels_last' or 'channels_first', "
+                f"got {data_format!r}"
+            )
+        self.data_format = data_format or "channels_last"
+
+    @property
+    def channels_axis(self) -> int:
+        """The axis of the channels."""
+        return -1 if self.data_format == "channels_last" else 1
+
+    def images(self, x: Any) -> Any:
+        """Return inputs with their channels last.
+
+        Raises
+        ------
+        ValueError
+            If they have another number of axes.
+        """
+        shape = x.array.shape
+        if shape is not None and len(shape) != self.rank + 2:
+            last = self.data_format == "channels_last"
+            axes = f"{_AXES[self.rank]}, channels" if last else f"channels, {_AXES[self.rank]}"
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
+                f"(batch, {axes}), got {shape}"
+            )
+        if self.data_format == "channels_last":
+            return x
+        return ops["moveaxis"](x, source=1, destination=-1)
+
+    def as_given(self, y: Any) -> Any:
+        """Return a result with its channels where the inputs have them."""
+        if self.data_format == "channels_last":
+            return y
+        return ops["moveaxis"](y, source=-1, destination=1)

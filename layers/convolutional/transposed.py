@@ -1,0 +1,199 @@
+"""Transposed convolutions over one to three spatial axes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...core.extend import Variable, ops
+from ...nn import conv_transpose
+from .. import initializers
+from ..configured import positive, sizes_of
+from ..layer import Elsewhere
+from .windowed import Windowed
+
+__all__ = ["Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"]
+
+
+class _ConvTranspose(Windowed):
+    family = """
+    Parameters
+    ----------
+    filters
+        The number of output channels.
+    kernel_size
+        The size of the windows: a number, or one for each spatial axis.
+    strides
+        By how much the input is enlarged, 1 by default: a number, or one for each spatial axis.
+    padding
+        ``"valid"``, the default: nothing is cut off. ``"same"``: sizes are multiplied by the
+        strides.
+    output_padding
+        How much is added to one end of the result: a number, or one for each spatial axis; by
+        default nothing beyond what ``padding`` says. Less than the stride.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    dilation_rate
+        The distance between the elements that a window sees, 1 by default.
+    activation
+        A name (``"relu"``, ...) or any callable; none by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    kernel : Variable
+        Shape ``(*kernel_size, filters, channels)``; there once the layer has been called.
+    bias : Variable or None
+        Shape ``(filters,)``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has another number of axes or
+        channels.
+    """
+
+    kernel: Variable
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        output_padding: Any = None,
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        (self.filters,) = positive(self, filters=filters)
+        self.set_windows(
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            activation,
+            use_bias,
+            bias_initializer,
+        )
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.output_padding = output_padding
+        if self.padding == "causal":
+            raise ValueError(f"{type(self).__name__}: padding must be 'valid' or 'same'")
+        if output_padding is not None:
+            self.output_padding = sizes_of(self, "output_padding", output_padding, self.rank, 0)
+            if any(a >= b for a, b in zip(self.output_padding, self.strides)):
+                raise ValueError(
+                    f"{type(self).__name__}: output_padding must be less than strides "
+                    f"{self.strides}, got {output_padding!r}"
+                )
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for images with a known number of channels."""
+        channels = self.known(input_shape, self.channels_axis)
+        shape = (*self.kernel_size, self.filters, channels)
+        self.kernel = self.add_weight(shape, self.kernel_initializer, "kernel")
+        self.add_bias(self.filters)
+
+    def channels_for(self, kernel: tuple[int, ...]) -> int:
+        """Return the number of input channels that a kernel of this shape is for."""
+        return kernel[-1]
+
+    def call(self, x: Any) -> Any:
+        """Apply the layer to images."""
+        x = self.checked(x)
+        settings = self.windows
+        if self.output_padding is None:
+            return self.finished(conv_transpose(x, self.kernel.value, **settings))
+        cuts = [self._cut(i) for i in range(self.rank)]
+        settings["padding"] = tuple((max(n, 0) // 2, (max(n, 0) + 1) // 2) for n in cuts)
+        y = conv_transpose(x, self.kernel.value, **settings)
+        if min(cuts) < 0:  # what is beyond the last window sees nothing
+            widths = [(0, max(-n, 0)) for n in cuts]
+            y = ops["pad"](y, pad_width=((0, 0), *widths, (0, 0)))
+        return self.finished(y)
+
+    def _cut(self, axis: int) -> int:
+        """Return how many elements are cut off along a spatial axis; below 0, are added."""
+        window = (self.kernel_size[axis] - 1) * self.dilation_rate[axis] + 1
+        return (2 * (window // 2) if self.padding == "same" else 0) - self.output_padding[axis]
+
+
+class Conv1DTranspose(_ConvTranspose, saved_as="layers.Conv1DTranspose"):
+    """Transposed convolution of ``(batch, steps, channels)``: it enlarges.
+
+    {family}
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
+
+    Examples
+    --------
+    >>> gt.layers.Conv1DTranspose(4, 3, strides=2)(gt.ones((2, 5, 3))).shape
+    (2, 11, 4)
+    """
+
+    rank = 1
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"kernel": ("weight", (2, 1, 0)), "bias": ("bias", None)},
+        "keras": {"": ("conv1d_transpose", None)},
+    }
+
+
+class Conv2DTranspose(_ConvTranspose, saved_as="layers.Conv2DTranspose"):
+    """Transposed convolution of ``(batch, rows, columns, channels)``: it enlarges.
+
+    {family}
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
+
+    Examples
+    --------
+    >>> layer = gt.layers.Conv2DTranspose(8, 3, strides=2, padding="same")
+    >>> layer(gt.ones((2, 5, 5, 3))).shape
+    (2, 10, 10, 8)
+    """
+
+    rank = 2
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"kernel": ("weight", (2, 3, 1, 0)), "bias": ("bias", None)},
+        "keras": {"": ("conv2d_transpose", None)},
+    }
+
+
+class Conv3DTranspose(_ConvTranspose, saved_as="layers.Conv3DTranspose"):
+    """Transposed convolution of ``(batch, planes, rows, columns, channels)``: it enlarges.
+
+    {family}
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
+
+    Examples
+    --------
+    >>> gt.layers.Conv3DTranspose(2, 2)(gt.ones((1, 2, 2, 2, 3))).shape
+    (1, 3, 3, 3, 2)
+    """
+
+    rank = 3
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"kernel": ("weight", (2, 3, 4, 1, 0)), "bias": ("bias", None)},
+        "keras": {"": ("conv3d_transpose", None)},
+    }

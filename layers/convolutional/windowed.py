@@ -1,0 +1,124 @@
+"""``Windowed``: what every convolution has, whatever its kernels are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ...core.extend import Variable, sizes_differ
+from .. import activations, initializers
+from ..configured import sizes_of
+from .spatial import Spatial
+
+__all__ = ["Windowed"]
+
+
+class Windowed(Spatial):
+    """Windows over images, a bias, an activation.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+        The attributes that hold the kernels; the first tells the number of input channels.
+    """
+
+    kernels: ClassVar[tuple[str, ...]] = ("kernel",)
+    bias: Variable | None = None
+
+    def set_windows(
+        self,
+        kernel_size: Any,
+        strides: Any,
+        padding: Any,
+        data_format: str | None,
+        dilation_rate: Any,
+        activation: Any,
+        use_bias: bool,
+        bias_initializer: Any,
+    ) -> None:
+        """Check and keep what the constructors of all convolutions take.
+
+        Raises
+        ------
+        ValueError
+            If a setting is out of its range.
+        """
+        self.kernel_size = sizes_of(self, "kernel_size", kernel_size, self.rank)
+        self.strides = sizes_of(self, "strides", strides, self.rank)
+        self.dilation_rate = sizes_of(self, "dilation_rate", dilation_rate, self.rank)
+        if max(self.strides) > 1 and max(self.dilation_rate) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: strides {self.strides} and dilation_rate "
+                f"{self.dilation_rate}: one of them must be 1"
+            )
+        paddings = ("valid", "same", "causal")[: 3 if self.rank == 1 else 2]
+        if str(padding).lower() not in paddings:
+            raise ValueError(
+                f"{type(self).__name__}: padding must be one of {', '.join(paddings)}, "
+                f"got {padding!r}"
+            )
+        self.padding = str(padding).lower()
+        self.set_data_format(data_format)
+        self.activation = activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.bias_initializer = initializers.get(bias_initializer)
+
+    @property
+    def windows(self) -> dict[str, Any]:
+        """The op's settings."""
+        padding: Any = self.padding
+        if padding == "causal":
+            padding = (((self.kernel_size[0] - 1) * self.dilation_rate[0], 0),)
+        return {"strides": self.strides, "padding": padding, "dilations": self.dilation_rate}
+
+    @property
+    def built(self) -> bool:
+        """Whether the kernels are there."""
+        return self.kernels[-1] in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The kernels, and the bias if there is one."""
+        return (*self.kernels, "bias") if self.use_bias else self.kernels
+
+    def channels_for(self, kernel: tuple[int, ...]) -> int:
+        """Return the number of input channels that a kernel of this shape is for."""
+        return kernel[-2]
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the shape of images that a kernel belongs to."""
+        kernel = shapes.get(self.kernels[0], ())
+        if len(kernel) != self.rank + 2:
+            return None
+        sizes: list[int | None] = [None] * (self.rank + 2)
+        sizes[self.channels_axis] = self.channels_for(kernel)
+        return tuple(sizes)
+
+    def checked(self, x: Any) -> Any:
+        """Return inputs with their channels last, and of a floating dtype.
+
+        Raises
+        ------
+        ValueError
+            If they have another number of axes or channels.
+        """
+        x, kernel = self.images(x), getattr(self, self.kernels[0])
+        shape, channels = x.array.shape, self.channels_for(kernel.shape)
+        if shape is not None and sizes_differ(shape[-1], channels):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected {channels} channels, got "
+                f"{shape[-1]}, with channels last an input of shape {shape}"
+            )
+        return x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
+
+    def finished(self, y: Any) -> Any:
+        """Return a convolution with bias and activation, channels where the inputs have them."""
+        if self.bias is not None:
+            y = y + self.bias.value
+        y = self.as_given(y)
+        return y if self.activation is None else self.activation(y)
+
+    def add_bias(self, filters: int) -> None:
+        """Make the bias, if there is one."""
+        if self.use_bias:
+            self.bias = self.add_weight((filters,), self.bias_initializer, "bias")

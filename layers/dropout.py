@@ -1,0 +1,382 @@
+"""Layers that are random while training: dropout and noise."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.extend import Stream, key_for_examples, ops
+from .configured import Configured
+from .convolutional.spatial import Spatial
+from .initializers import draw_seed
+
+__all__ = [
+    "AlphaDropout",
+    "Dropout",
+    "GaussianDropout",
+    "GaussianNoise",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+]
+
+
+class _Noisy(Configured):
+    """What draws random numbers at each call while training, and saves where it is."""
+
+    def __init__(self, seed: int | None, name: str | None) -> None:
+        super().__init__(name)
+        if seed is not None and not 0 <= operator.index(seed) < 2**62:
+            raise ValueError(
+                f"{type(self).__name__}: seed must be an integer from 0 to 2**62 - 1, got {seed!r}"
+            )
+        self.seed = None if seed is None else operator.index(seed)
+
+    def set_rate(self, rate: float) -> None:
+        """Keep a probability.
+
+        Raises
+        ------
+        ValueError
+            If it is not in ``[0, 1)``.
+        """
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"{type(self).__name__}: rate must be in [0, 1), got {rate!r}")
+        self.rate = float(rate)
+
+    @property
+    def built(self) -> bool:
+        """Whether the random state is there."""
+        return "state" in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None: the random state is no weight."""
+        return ()
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The random state."""
+        return ("state",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return any shape: none makes a difference."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Seed the layer."""
+        seed = draw_seed() if self.seed is None else self.seed
+        source = Stream.shared
+        asked = self.seed is not None or source is None or source.asked
+        self.state = Stream(np.array([seed, 0]), asked)
+
+    def drawn(self, op: str, like: Any) -> Any:
+        """Return the next random numbers, of the shape of ``like``."""
+        with self.state.lock:
+            key = self.state.value
+            examples = key_for_examples(key)
+            self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
+        return ops[op](examples, like)
+
+
+class Dropout(_Noisy, saved_as="layers.Dropout"):
+    """Set each element to zero with probability ``rate`` while training, and scale up the others.
+
+    Parameters
+    ----------
+    rate
+        The probability, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
+        saved, so that a reloaded model goes on with the same sequence.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``.
+
+    Notes
+    -----
+    Kept elements are divided by ``1 - rate`` ("inverted" dropout), so that the expected value is
+    the input and nothing happens at inference.
+
+    References
+    ----------
+    N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever and R. Salakhutdinov, "Dropout: A Simple
+    Way to Prevent Neural Networks from Overfitting", JMLR 15, 2014.
+
+    Examples
+    --------
+    >>> drop = gt.layers.Dropout(0.5, seed=1)
+    >>> drop([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    >>> gt.sum(drop(gt.ones(1000), training=True)).item() in range(900, 1100)
+    True
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(seed, name)
+        self.set_rate(rate)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Drop elements of ``x`` if ``training``."""
+        if not training or self.rate == 0.0:
+            return x
+        keep = ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+
+
+class _SpatialDropout(_Noisy, Spatial):
+    family = """
+    Parameters
+    ----------
+    rate
+        The probability, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``; at the call, if the input has another number of axes.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        seed: int | None = None,
+        data_format: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(seed, name)
+        self.set_rate(rate)
+        self.set_data_format(data_format)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Drop channels of ``x`` if ``training``."""
+        self.images(x)
+        if not training or self.rate == 0.0:
+            return x
+        first = 1 if self.data_format == "channels_last" else 2
+        along = tuple(range(first, first + self.rank))
+        like = ops["sum"](x, axis=along, keepdims=True)
+        keep = ops["greater_equal"](self.drawn("random_uniform_like", like), self.rate)
+        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+
+
+class SpatialDropout1D(_SpatialDropout, saved_as="layers.SpatialDropout1D"):
+    """Set whole channels of ``(batch, steps, channels)`` to zero while training.
+
+    {family}
+
+    References
+    ----------
+    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
+    Convolutional Networks", CVPR 2015.
+
+    Examples
+    --------
+    >>> drop = gt.layers.SpatialDropout1D(0.5, seed=0)
+    >>> drop(gt.ones((2, 4, 3)), training=True).shape
+    (2, 4, 3)
+    """
+
+    rank = 1
+
+
+class SpatialDropout2D(_SpatialDropout, saved_as="layers.SpatialDropout2D"):
+    """Set whole channels of ``(batch, rows, columns, channels)`` to zero while training.
+
+    {family}
+
+    References
+    ----------
+    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
+    Convolutional Networks", CVPR 2015.
+
+    Examples
+    --------
+    >>> drop = gt.layers.SpatialDropout2D(0.5, seed=0)
+    >>> drop(gt.ones((2, 4, 4, 3)), training=True).shape
+    (2, 4, 4, 3)
+    """
+
+    rank = 2
+
+
+class SpatialDropout3D(_SpatialDropout, saved_as="layers.SpatialDropout3D"):
+    """Set whole channels of ``(batch, planes, rows, columns, channels)`` to zero while training.
+
+    {family}
+
+    References
+    ----------
+    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
+    Convolutional Networks", CVPR 2015.
+
+    Examples
+    --------
+    >>> drop = gt.layers.SpatialDropout3D(0.5, seed=0)
+    >>> drop(gt.ones((2, 4, 4, 4, 3)), training=True).shape
+    (2, 4, 4, 4, 3)
+    """
+
+    rank = 3
+
+
+class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
+    """Add normally distributed noise of mean 0 while training.
+
+    Parameters
+    ----------
+    stddev
+        The noise's standard deviation.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``stddev`` is negative.
+
+    Examples
+    --------
+    >>> noise = gt.layers.GaussianNoise(0.1, seed=0)
+    >>> noise([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, stddev: float, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(seed, name)
+        if not stddev >= 0.0:
+            raise ValueError(f"GaussianNoise: stddev must not be negative, got {stddev!r}")
+        self.stddev = float(stddev)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Add noise to ``x`` if ``training``."""
+        if not training or self.stddev == 0.0:
+            return x
+        return x + self.drawn("random_normal_like", x) * self.stddev
+
+
+class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
+    """Multiply by normally distributed noise of mean 1 while training.
+
+    Its standard deviation is ``sqrt(rate / (1 - rate))``, that of dropout at this rate.
+
+    Parameters
+    ----------
+    rate
+        The probability of dropout, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``.
+
+    References
+    ----------
+    N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever and R. Salakhutdinov, "Dropout: A Simple
+    Way to Prevent Neural Networks from Overfitting", JMLR 15, 2014, section 10.
+
+    Examples
+    --------
+    >>> gt.layers.GaussianDropout(0.5, seed=0)([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(seed, name)
+        self.set_rate(rate)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Multiply ``x`` by noise if ``training``."""
+        if not training or self.rate == 0.0:
+            return x
+        deviation = (self.rate / (1.0 - self.rate)) ** 0.5
+        return x * (self.drawn("random_normal_like", x) * deviation + 1.0)
+
+
+class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
+    """Dropout that keeps mean and variance of inputs of mean 0 and variance 1, for ``selu``.
+
+    Parameters
+    ----------
+    rate
+        The probability, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``.
+
+    References
+    ----------
+    G. Klambauer, T. Unterthiner, A. Mayr and S. Hochreiter, "Self-Normalizing Neural Networks",
+    NeurIPS 2017.
+
+    Examples
+    --------
+    >>> gt.layers.AlphaDropout(0.5, seed=0)([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+
+    #: What ``selu`` tends to for small inputs.
+    lowest: ClassVar[float] = -1.7580993408473766
+
+    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(seed, name)
+        self.set_rate(rate)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Set elements of ``x`` to the lowest value if ``training``, then scale and shift all."""
+        if not training or self.rate == 0.0:
+            return x
+        kept = 1.0 - self.rate
+        scale = (kept + self.lowest**2 * kept * self.rate) ** -0.5
+        keep = ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+        return ops["where"](keep, x, self.lowest) * scale - scale * self.lowest * self.rate

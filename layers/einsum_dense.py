@@ -1,0 +1,144 @@
+"""``EinsumDense``: a product with weights along any axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.extend import Variable, known_size, ops, public
+from . import activations, initializers
+from .configured import Configured
+
+__all__ = ["EinsumDense"]
+
+_EQUATION = re.compile(r"^(\.\.\.)?([a-zA-Z]+),([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)$")
+
+
+class EinsumDense(Configured, saved_as="layers.EinsumDense"):
+    """``activation(einsum(equation, x, kernel) + bias)``.
+
+    Parameters
+    ----------
+    equation
+        Of two operands, such as ``"ab,bc->ac"`` or ``"...x,xy->...y"``; an ellipsis stands for
+        leading axes.
+    output_shape
+        The sizes of the result without the first axis, or without what the ellipsis stands for;
+        ``None`` for those that follow from the input. A number stands for the last axis.
+    activation
+        A name (``"relu"``, ...) or any callable; none by default.
+    bias_axes
+        The result's axes along which the bias differs, such as ``"c"``; no bias by default.
+    kernel_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    kernel : Variable
+        Of the shape that the equation says; there once the layer has been called.
+    bias : Variable or None
+        Of size 1 along the result's axes that are not in ``bias_axes``.
+
+    Raises
+    ------
+    ValueError
+        If the equation is none of two operands, or ``bias_axes`` are not in the result; at the
+        call, if a size of the kernel is not known.
+
+    Examples
+    --------
+    >>> layer = gt.layers.EinsumDense("abc,cd->abd", (None, 6), bias_axes="d")
+    >>> layer(gt.ones((2, 3, 4))).shape
+    (2, 3, 6)
+    """
+
+    kernel: Variable
+    bias: Variable | None = None
+
+    def __init__(
+        self,
+        equation: str,
+        output_shape: Any,
+        activation: Any = None,
+        bias_axes: str | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.equation = str(equation).replace(" ", "")
+        parsed = _EQUATION.match(self.equation)
+        if parsed is None or bool(parsed[1]) != bool(parsed[4]):
+            raise ValueError(
+                f"EinsumDense: equation must be like 'ab,bc->ac' or '...x,xy->...y', got "
+                f"{equation!r}"
+            )
+        _, self._given, self._weights, _, self._result = parsed.groups()
+        if not set(bias_axes or "") <= set(self._result):
+            raise ValueError(
+                f"EinsumDense: bias_axes {bias_axes!r} are not all in the result of {equation!r}"
+            )
+        given = output_shape if isinstance(output_shape, Sequence) else (output_shape,)
+        self.output_shape = tuple(given)
+        self.activation = activations.get(activation)
+        self.bias_axes = bias_axes
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self._told: dict[str, int] = {}  # sizes that the weights of a file tell
+
+    @property
+    def built(self) -> bool:
+        """Whether the kernel is there."""
+        return "kernel" in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The kernel, and the bias if there is one."""
+        return ("kernel", "bias") if self.bias_axes else ("kernel",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the input shape that a kernel belongs to."""
+        kernel = shapes.get("kernel", ())
+        if len(kernel) != len(self._weights):
+            return None
+        self._told = dict(zip(self._weights, kernel))
+        return tuple(self._told.get(x) for x in self._given)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        sizes = dict(zip(reversed(self._result), reversed(self.output_shape)))
+        sizes.update((x, n) for x, n in self._told.items() if sizes.get(x) is None)
+        for letter, size in zip(reversed(self._given), reversed(input_shape or ())):
+            if sizes.get(letter) is None:
+                sizes[letter] = size
+            elif known_size(size) and letter in self._weights and sizes[letter] != size:
+                raise ValueError(
+                    f"layer {self.name!r} (EinsumDense): output_shape {self.output_shape} does not "
+                    f"fit an input of shape {input_shape} in {self.equation!r}"
+                )
+        axes = self.bias_axes or ""
+        missing = [x for x in (*self._weights, *axes) if not known_size(sizes.get(x))]
+        if missing:
+            raise ValueError(
+                f"layer {self.name!r} (EinsumDense): the size of {missing[0]!r} in "
+                f"{self.equation!r} must be known when it is first called, got shape {input_shape}"
+            )
+        shape = tuple(int(sizes[x]) for x in self._weights)
+        self.kernel = self.add_weight(shape, self.kernel_initializer, "kernel")
+        if axes:
+            along = self._result[min(map(self._result.index, axes)) :]
+            shape = tuple(int(sizes[x]) if x in axes else 1 for x in along)
+            self.bias = self.add_weight(shape, self.bias_initializer, "bias")
+
+    def call(self, x: Any) -> Any:
+        """Multiply ``x`` by the kernel."""
+        x = x.astype(self.kernel.dtype) if x.dtype.kind in "biu" else x
+        y = public("einsum")(self.equation, x, self.kernel.value)
+        y = y if self.bias is None else ops["add"](y, self.bias.value)
+        return y if self.activation is None else self.activation(y)

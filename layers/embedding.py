@@ -1,0 +1,104 @@
+"""``Embedding``: a row of weights for each number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ..core.extend import Variable, ops
+from ..nn import embedding_lookup
+from . import initializers
+from .configured import Configured, positive
+from .layer import Elsewhere
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Configured, saved_as="layers.Embedding"):
+    """A vector of weights for each integer.
+
+    Parameters
+    ----------
+    input_dim
+        How many integers there are: they go from 0 to ``input_dim - 1``.
+    output_dim
+        The length of a vector.
+    embeddings_initializer
+        A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and dtype;
+        ``"uniform"`` between -0.05 and 0.05 by default.
+    mask_zero
+        Whether 0 is padding: :meth:`compute_mask` then says where it is.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights, ``float32`` by default.
+
+    Attributes
+    ----------
+    embeddings : Variable
+        Shape ``(input_dim, output_dim)``; there once the layer has been called.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is not positive.
+    TypeError
+        At the call, if the inputs are no integers.
+    IndexError
+        At the call, if an integer is out of range.
+
+    Examples
+    --------
+    >>> gt.layers.Embedding(10, 4)([[1, 2, 3]]).shape
+    (1, 3, 4)
+    """
+
+    names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"embeddings": ("weight", None)}}
+
+    embeddings: Variable
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: Any = "uniform",
+        mask_zero: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.input_dim, self.output_dim = positive(self, input_dim=input_dim, output_dim=output_dim)
+        self.embeddings_initializer = initializers.get(embeddings_initializer)
+        self.mask_zero = bool(mask_zero)
+
+    @property
+    def built(self) -> bool:
+        """Whether the weights are there."""
+        return "embeddings" in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The vectors."""
+        return ("embeddings",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return any shape: none makes a difference."""
+        return (None,)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        shape = (self.input_dim, self.output_dim)
+        self.embeddings = self.add_weight(shape, self.embeddings_initializer, "embeddings")
+
+    def compute_mask(self, ids: Any) -> Any:
+        """Return where integers are no padding; ``None`` without ``mask_zero``."""
+        return ops["not_equal"](ids, 0) if self.mask_zero else None
+
+    def call(self, ids: Any) -> Any:
+        """Look up integers of any shape."""
+        if ids.dtype.kind not in "iu":
+            raise TypeError(
+                f"layer {self.name!r} (Embedding): expected integers, got {ids.dtype}; cast them "
+                "with .astype('int32')"
+            )
+        return embedding_lookup(self.embeddings.value, ids)

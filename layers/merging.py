@@ -1,0 +1,277 @@
+"""Layers of several inputs: ``Add``, ``Concatenate``, ``Dot`` and their like."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, ClassVar
+
+from ..core.extend import ops
+from .configured import Configured
+
+__all__ = [
+    "Add",
+    "Average",
+    "Concatenate",
+    "Dot",
+    "Maximum",
+    "Minimum",
+    "Multiply",
+    "Subtract",
+]
+
+
+class _Merge(Configured):
+    """A layer of at least two inputs, in a list or a tuple."""
+
+    least: ClassVar[int] = 2
+    most: ClassVar[int | None] = None
+
+    def several(self, xs: Any) -> list[Any]:
+        """Return the inputs.
+
+        Raises
+        ------
+        ValueError
+            If they are too few or too many, or not in a list or a tuple.
+        """
+        count = len(xs) if isinstance(xs, (list, tuple)) else 1
+        if count < self.least or (self.most is not None and count > self.most):
+            exactly = "two" if self.most == 2 else "at least two"
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected {exactly} inputs in a "
+                f"list, got {'one' if count == 1 else count}"
+            )
+        return list(xs)
+
+
+class _Elementwise(_Merge):
+    op: ClassVar[str]
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def call(self, xs: Any) -> Any:
+        """Merge the inputs, from left to right."""
+        return reduce(ops[self.op], self.several(xs))
+
+
+class Add(_Elementwise, saved_as="layers.Add"):
+    """The sum of the inputs, which broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Add()([gt.ones(2), gt.ones(2), gt.ones(2)]).tolist()
+    [3.0, 3.0]
+    """
+
+    op = "add"
+
+
+class Subtract(_Elementwise, saved_as="layers.Subtract"):
+    """The first of two inputs less the second; they broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are not two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Subtract()([gt.ones(2), gt.constant([1.0, 3.0])]).tolist()
+    [0.0, -2.0]
+    """
+
+    op = "subtract"
+    most = 2
+
+
+class Multiply(_Elementwise, saved_as="layers.Multiply"):
+    """The product of the inputs, element by element; they broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Multiply()([gt.constant([1.0, 2.0]), gt.constant([3.0, 4.0])]).tolist()
+    [3.0, 8.0]
+    """
+
+    op = "multiply"
+
+
+class Maximum(_Elementwise, saved_as="layers.Maximum"):
+    """The largest of the inputs, element by element; they broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Maximum()([gt.constant([1.0, 5.0]), gt.constant([3.0, 4.0])]).tolist()
+    [3.0, 5.0]
+    """
+
+    op = "maximum"
+
+
+class Minimum(_Elementwise, saved_as="layers.Minimum"):
+    """The smallest of the inputs, element by element; they broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Minimum()([gt.constant([1.0, 5.0]), gt.constant([3.0, 4.0])]).tolist()
+    [1.0, 4.0]
+    """
+
+    op = "minimum"
+
+
+class Average(_Elementwise, saved_as="layers.Average"):
+    """The mean of the inputs, element by element; they broadcast.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+
+    Examples
+    --------
+    >>> gt.layers.Average()([gt.constant([1.0, 5.0]), gt.constant([3.0, 4.0])]).tolist()
+    [2.0, 4.5]
+    """
+
+    op = "add"
+
+    def call(self, xs: Any) -> Any:
+        """Return the mean."""
+        return super().call(xs) / len(xs)
+
+
+class Concatenate(_Merge, saved_as="layers.Concatenate"):
+    """The inputs one after another.
+
+    Parameters
+    ----------
+    axis
+        Along which axis, the last by default; axis 0 is the batch.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or their other axes differ.
+
+    Examples
+    --------
+    >>> gt.layers.Concatenate()([gt.ones((2, 3)), gt.ones((2, 4))]).shape
+    (2, 7)
+    """
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__(name)
+        self.axis = operator.index(axis)
+
+    def call(self, xs: Any) -> Any:
+        """Concatenate the inputs."""
+        return ops["concatenate"](*self.several(xs), axis=self.axis)
+
+
+class Dot(_Merge, saved_as="layers.Dot"):
+    """The dot products of two inputs along an axis of each, example by example.
+
+    Parameters
+    ----------
+    axes
+        The axis of both inputs, or a pair of axes; axis 0 is the batch.
+    normalize
+        Whether to divide vectors by their lengths, so that results are cosines.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``axes`` is neither an axis nor two, or the batch's; at the call, if there are not two
+        inputs, or the sizes along the axes differ.
+
+    Examples
+    --------
+    >>> gt.layers.Dot(1)([gt.ones((2, 3)), gt.ones((2, 3))]).tolist()
+    [[3.0], [3.0]]
+    >>> gt.layers.Dot((2, 1))([gt.ones((5, 3, 4)), gt.ones((5, 4, 6))]).shape
+    (5, 3, 6)
+    """
+
+    most = 2
+
+    def __init__(self, axes: Any, normalize: bool = False, name: str | None = None) -> None:
+        super().__init__(name)
+        given = tuple(axes) if isinstance(axes, Sequence) else (axes, axes)
+        if len(given) != 2 or not all(hasattr(n, "__index__") and n != 0 for n in given):
+            raise ValueError(f"Dot: axes must be an axis or two, and not the batch, got {axes!r}")
+        self.axes = (operator.index(given[0]), operator.index(given[1]))
+        self.normalize = bool(normalize)
+
+    def call(self, xs: Any) -> Any:
+        """Multiply the inputs."""
+        sides = []
+        for x, axis in zip(self.several(xs), self.axes):
+            if self.normalize:
+                squares = ops["sum"](x * x, axis=axis, keepdims=True)
+                x = x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+            rest = x.ndim - 2
+            x = ops["moveaxis"](x, source=axis, destination=-1)
+            # (batch, rest, along): one matrix for each example
+            merged = ops["reshape"](x, shape=(x.shape[0], -1, x.shape[-1])) if rest != 1 else x
+            sides.append((merged, x.shape[1:-1]))
+        (a, before), (b, after) = sides
+        y = ops["matmul"](a, ops["swapaxes"](b, axis1=-2, axis2=-1))
+        return ops["reshape"](y, shape=(y.shape[0], *(before + after or (1,))))

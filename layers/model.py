@@ -1,0 +1,284 @@
+"""``Model``: layers as a graph from inputs to outputs, and ``Input``, where it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.extend import (
+    Tensor,
+    as_tensor,
+    default_dtype,
+    flatten,
+    map_structure,
+    numpy_dtype,
+    sizes_differ,
+)
+from .layer import Layer
+from .sequential import takes_training
+from .symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
+
+__all__ = ["Input", "Model"]
+
+
+def Input(
+    shape: Sequence[int | None] | None = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+    batch_shape: Sequence[int | None] | None = None,
+) -> Tensor:
+    """Return a placeholder for an input of a :class:`Model`.
+
+    Parameters
+    ----------
+    shape
+        The shape of an example; ``None`` for sizes that may differ.
+    batch_size
+        The number of examples in a batch, if it is always the same.
+    dtype
+        The dtype, ``float32`` by default.
+    name
+        A name, by which a model takes it from a dictionary.
+    batch_shape
+        The whole shape, in place of ``shape`` and ``batch_size``.
+
+    Returns
+    -------
+    Tensor
+        It has a shape and a dtype but no value: layers and ops that get it give others.
+
+    Raises
+    ------
+    ValueError
+        If neither ``shape`` nor ``batch_shape`` is given, or both are, or a size is negative.
+
+    Examples
+    --------
+    >>> x = gt.Input((4,))
+    >>> gt.layers.Dense(3)(x).shape
+    (None, 3)
+    """
+    if (shape is None) == (batch_shape is None):
+        raise ValueError("Input: give the shape of an example, shape=(...), or batch_shape=(...)")
+    sizes = (batch_size, *shape) if shape is not None else tuple(batch_shape or ())
+    if any(n is not None and (not hasattr(n, "__index__") or n < 0) for n in sizes):
+        raise ValueError(f"Input: sizes are integers from 0 on, or None, got {sizes}")
+    kind = default_dtype() if dtype is None else numpy_dtype(dtype)
+    return Tensor(Placeholder(sizes, kind, None, name))
+
+
+class Model(Layer):
+    """A model of layers, from inputs to outputs; or the base class of models of one's own.
+
+    Parameters
+    ----------
+    inputs
+        What :func:`Input` returned, or several of them in a list, a tuple or a dictionary.
+    outputs
+        What layers and ops gave for them, in any structure.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    layers : list of Layer
+        The layers, in the order in which they were called; each once.
+    inputs, outputs
+        The placeholders, as they were given.
+    input_shape, output_shape
+        Their shapes, in the same structures.
+
+    Raises
+    ------
+    TypeError
+        If something is no placeholder.
+    ValueError
+        If an output needs a placeholder that is not among the inputs, or an input is not needed.
+
+    Notes
+    -----
+    A layer that is called several times has the same weights each time. Without arguments this is a
+    :class:`~gradtape.layers.Layer`, for subclasses with ``call``.
+
+    Examples
+    --------
+    >>> x = gt.Input((4,))
+    >>> hidden = gt.layers.Dense(8, activation="relu")(x)
+    >>> model = gt.Model(x, gt.layers.Dense(3)(gt.layers.Concatenate()([x, hidden])))
+    >>> model(gt.ones((2, 4))).shape
+    (2, 3)
+    """
+
+    layers: list[Any]
+
+    def __init__(self, inputs: Any = None, outputs: Any = None, name: str | None = None) -> None:
+        super().__init__(name)
+        if inputs is None and outputs is None:
+            if type(self) is Model:
+                raise TypeError("Model: give inputs and outputs, or write a subclass with call()")
+            return
+        for what, given in (("inputs", inputs), ("outputs", outputs)):
+            for x in flatten(given):
+                if not is_placeholder(x):
+                    raise TypeError(
+                        f"Model: {what} come from Input and from layers called on it, got {x!r}"
+                    )
+        self._gradtape_plan = Plan(inputs, outputs)
+        self.layers = list(
+            dict.fromkeys(n.layer for n in self._gradtape_plan.nodes if n.layer is not None)
+        )
+
+    @property
+    def inputs(self) -> Any:
+        """The placeholders of the inputs, as they were given."""
+        return self._gradtape_plan.inputs
+
+    @property
+    def outputs(self) -> Any:
+        """The placeholders of the outputs, as they were given."""
+        return self._gradtape_plan.outputs
+
+    @property
+    def input_shape(self) -> Any:
+        """The inputs' shapes, ``None`` for open sizes."""
+        return map_structure(lambda x: x.shape, self._gradtape_plan.inputs)
+
+    @property
+    def output_shape(self) -> Any:
+        """The outputs' shapes, ``None`` for open sizes."""
+        return map_structure(lambda x: x.shape, self._gradtape_plan.outputs)
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
+        """Return a layer by its name, or by its place in :attr:`layers`.
+
+        Parameters
+        ----------
+        name
+            The layer's name.
+        index
+            Its place.
+
+        Raises
+        ------
+        ValueError
+            If there is none, several layers have the name, or neither is given.
+        """
+        if index is not None:
+            if not -len(self.layers) <= index < len(self.layers):
+                raise ValueError(f"model {self.name!r} has {len(self.layers)} layers, no {index}")
+            return self.layers[index]
+        found = [layer for layer in self.layers if layer.name == name]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(layer.name for layer in self.layers)
+        many = "several layers" if found else "no layer"
+        raise ValueError(f"model {self.name!r} has {many} of name {name!r}; it has: {names}")
+
+    @property
+    def built(self) -> bool:
+        """Whether every layer is built."""
+        if "_gradtape_plan" not in vars(self):
+            return super().built
+        return all(getattr(layer, "built", True) for layer in self.layers)
+
+    @property
+    def weight_names(self) -> tuple[str, ...] | None:
+        """None of its own, of a model of layers."""
+        return () if "_gradtape_plan" in vars(self) else None
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Run the layers; ``training`` goes to those that take it."""
+        if "_gradtape_plan" not in vars(self):
+            raise NotImplementedError(f"{type(self).__name__} defines no call()")
+        return self._gradtape_plan.run(x, training, f"model {self.name!r}")
+
+
+class Plan:
+    """The nodes between inputs and outputs.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Placeholders in any structure.
+
+    Raises
+    ------
+    ValueError
+        If an output needs a placeholder that is not among the inputs, or an input is not needed.
+    """
+
+    def __init__(self, inputs: Any, outputs: Any) -> None:
+        self.inputs, self.outputs = inputs, outputs
+        given = set(placeholders_in(inputs))
+        needed: dict[int, Node] = {}
+        used, waiting = set(), list(placeholders_in(outputs))
+        while waiting:
+            x = waiting.pop()
+            if x in given:
+                used.add(x)
+            elif x.node is None:
+                raise ValueError(f"Model: its outputs need {x!r}, which is not among its inputs")
+            elif x.node.number not in needed:
+                needed[x.node.number] = x.node
+                waiting += x.node.inputs()
+        for x in given - used:
+            raise ValueError(f"Model: its outputs do not need {x!r}, which is among its inputs")
+        self.nodes = [needed[number] for number in sorted(needed)]
+
+    def run(self, values: Any, training: Any, who: str) -> Any:
+        """Run the nodes on inputs.
+
+        Parameters
+        ----------
+        values
+            Tensors in the structure of the inputs; a list for a dictionary of them too.
+        training
+            What goes to the layers that take it, and are not told otherwise.
+        who
+            The model, for messages.
+        """
+        known = dict(zip(placeholders_in(self.inputs), self._matched(values, who), strict=True))
+        for node in self.nodes:
+            args, kwargs = replaced((node.args, node.kwargs), known)
+            if node.layer is not None and "training" not in kwargs and takes_training(node.layer):
+                kwargs = {**kwargs, "training": training}
+            found = node.run(*args, **kwargs)
+            wanted = flatten(node.outputs)
+            known.update(
+                (x.array, y)
+                for x, y in zip(wanted, flatten(found), strict=True)
+                if is_placeholder(x)
+            )
+        return replaced(self.outputs, known)
+
+    def _matched(self, values: Any, who: str) -> list[Any]:
+        """Return values for the inputs, in their order."""
+        wanted = list(placeholders_in(self.inputs))
+        if isinstance(values, dict) and not isinstance(self.inputs, dict):
+            names = [x.name for x in wanted]
+            if sorted(map(str, values)) != sorted(map(str, names)):
+                raise ValueError(f"{who} has inputs {names}, got a dictionary of {list(values)}")
+            found = [values[name] for name in names]
+        elif isinstance(self.inputs, dict) and isinstance(values, dict):
+            if set(values) != set(self.inputs):
+                raise ValueError(f"{who} has inputs {list(self.inputs)}, got {list(values)}")
+            found = flatten(values)
+        else:
+            found = flatten(values)
+        if len(found) != len(wanted):
+            raise ValueError(f"{who} has {len(wanted)} inputs, got {len(found)}")
+        return [_fitting(as_tensor(y), x, who) for x, y in zip(wanted, found)]
+
+
+def _fitting(value: Tensor, wanted: Placeholder, who: str) -> Tensor:
+    shape = value.array.shape
+    if shape is not None and wanted.shape is not None:
+        other = len(shape) != len(wanted.shape) or any(
+            n is not None and sizes_differ(n, m) for n, m in zip(wanted.shape, shape)
+        )
+        if other:
+            raise ValueError(f"{who}: expected {wanted!r}, got an input of shape {shape}")
+    if value.dtype != wanted.dtype and value.dtype.kind in "biu" and wanted.dtype.kind == "f":
+        return value.astype(wanted.dtype)
+    return value

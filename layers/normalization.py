@@ -1,0 +1,498 @@
+"""Normalisation of each example by itself, and of features by a whole data set."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.extend import Variable, init_scope, known_size, ops
+from ..nn import group_normalization, layer_normalization
+from . import initializers
+from .configured import Configured, positive
+from .layer import Elsewhere
+
+__all__ = [
+    "GroupNormalization",
+    "LayerNormalization",
+    "Normalization",
+    "RMSNormalization",
+    "UnitNormalization",
+]
+
+
+def _axes(layer: Any, axis: Any) -> Any:
+    """Return an axis, or several of them, as they were given, as integers."""
+    if isinstance(axis, Sequence):
+        return [operator.index(a) for a in axis]
+    if not hasattr(axis, "__index__"):
+        raise ValueError(
+            f"{type(layer).__name__}: axis must be one integer or several, got {axis!r}"
+        )
+    return operator.index(axis)
+
+
+class _Scaled(Configured):
+    """What has a factor, and perhaps an offset, for each element of the axes it normalises."""
+
+    gamma: Variable | None = None
+    beta: Variable | None = None
+
+    def _wanted(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
+        """Return the weights' shape."""
+        raise NotImplementedError
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """What there is of a factor and an offset."""
+        return self._wanted()
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights, from 1 and 0."""
+        shape = self._weights_of(input_shape)
+        for name in self._wanted():
+            kind = getattr(self, f"{name}_initializer", "ones")
+            setattr(self, name, self.add_weight(shape, kind, name))
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return an input shape that has these sizes along the axes."""
+        axis = getattr(self, "axis", -1)
+        axes = sorted(axis if isinstance(axis, list) else [axis])
+        shape = next(iter(shapes.values()), ())
+        if len(shape) != len(axes) or axes[0] < 0 <= axes[-1]:
+            return None
+        sizes: list[int | None] = [None] * (axes[-1] + 1 if axes[0] >= 0 else -axes[0])
+        for a, n in zip(axes, shape):
+            sizes[a] = n
+        return tuple(sizes)
+
+    def _applied(self, y: Any, axes: Any) -> Any:
+        """Multiply by the factor and add the offset, along the axes that the weights have."""
+        given = axes if isinstance(axes, list) else [axes]
+        for name, op in (("gamma", "multiply"), ("beta", "add")):
+            weight = getattr(self, name)
+            if weight is None:
+                continue
+            value = weight.value
+            along = sorted(a % y.ndim for a in given)
+            if along != list(range(y.ndim - len(along), y.ndim)):
+                shape = [1] * y.ndim
+                for a, n in zip(along, weight.shape):
+                    shape[a] = n
+                value = ops["reshape"](value, shape=tuple(shape))
+            y = ops[op](y, value)
+        return y
+
+    def _sizes(self, input_shape: Any, axes: Any) -> tuple[int, ...]:
+        given = axes if isinstance(axes, list) else [axes]
+        rank = 0 if input_shape is None else len(input_shape)
+        for a in given:
+            self.known(input_shape, a)
+        return tuple(self.known(input_shape, a) for a in sorted(a % rank for a in given))
+
+
+class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
+    """Normalise each example by its own mean and variance.
+
+    Parameters
+    ----------
+    axis
+        The axis or axes over which each example is normalised, the last by default.
+    epsilon
+        Added to the variance (divided by n), inside the root; 0.001 by default.
+    center
+        Whether to add ``beta``, as is the default.
+    scale
+        Whether to multiply by ``gamma``, as is the default.
+    beta_initializer, gamma_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    gamma, beta : Variable or None
+        Of the sizes of the axes, from 1 and 0.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input lacks an axis.
+
+    References
+    ----------
+    J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016.
+
+    Examples
+    --------
+    >>> layer = gt.layers.LayerNormalization(epsilon=0.0)
+    >>> layer([[1.0, 3.0], [10.0, 30.0]]).tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    """
+
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"gamma": ("weight", None), "beta": ("bias", None)},
+    }
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
+
+    def __init__(
+        self,
+        axis: Any = -1,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.axis = _axes(self, axis)
+        self.epsilon = _small(self, epsilon)
+        self.center, self.scale = bool(center), bool(scale)
+        self.beta_initializer = initializers.get(beta_initializer)
+        self.gamma_initializer = initializers.get(gamma_initializer)
+
+    def _wanted(self) -> tuple[str, ...]:
+        return ("gamma",) * self.scale + ("beta",) * self.center
+
+    def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
+        return self._sizes(input_shape, self.axis)
+
+    def call(self, x: Any) -> Any:
+        """Normalise ``x``."""
+        axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
+        return self._applied(layer_normalization(x, axis=axis, epsilon=self.epsilon), self.axis)
+
+
+class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
+    """Divide each example by the root of the mean of its squares.
+
+    Parameters
+    ----------
+    axis
+        The axis or axes over which the mean is taken, the last by default.
+    epsilon
+        Added to the mean, inside the root; 1e-6 by default.
+    scale
+        Whether to multiply by ``gamma``, as is the default.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    gamma : Variable or None
+        Of the sizes of the axes, from 1.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input lacks an axis.
+
+    References
+    ----------
+    B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> gt.layers.RMSNormalization(epsilon=0.0)([[3.0, 3.0]]).tolist()
+    [[1.0, 1.0]]
+    """
+
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"gamma": ("weight", None)},
+        "keras": {"": ("rms_normalization", None)},
+    }
+
+    def __init__(
+        self,
+        axis: Any = -1,
+        epsilon: float = 1e-6,
+        scale: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.axis, self.epsilon, self.scale = _axes(self, axis), _small(self, epsilon), bool(scale)
+
+    def _wanted(self) -> tuple[str, ...]:
+        return ("gamma",) * self.scale
+
+    def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
+        return self._sizes(input_shape, self.axis)
+
+    def call(self, x: Any) -> Any:
+        """Divide ``x``."""
+        axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
+        squares = ops["mean"](x * x, axis=axis, keepdims=True)
+        return self._applied(x / ops["sqrt"](squares + self.epsilon), self.axis)
+
+
+class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
+    """Normalise groups of channels of each example by their mean and variance.
+
+    Parameters
+    ----------
+    groups
+        How many groups the channels are cut into, 32 by default; -1 for one each.
+    epsilon
+        Added to the variance (divided by n), inside the root; 0.001 by default.
+    center
+        Whether to add ``beta``, as is the default.
+    scale
+        Whether to multiply by ``gamma``, as is the default.
+    beta_initializer, gamma_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    gamma, beta : Variable or None
+        Shape ``(channels,)``, from 1 and 0.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the channels, on the last axis, do not
+        divide into the groups.
+
+    References
+    ----------
+    Y. Wu and K. He, "Group Normalization", ECCV 2018.
+
+    Examples
+    --------
+    >>> gt.layers.GroupNormalization(2, epsilon=0.0)([[1.0, 3.0, 10.0, 30.0]]).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"gamma": ("weight", None), "beta": ("bias", None)},
+    }
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
+
+    def __init__(
+        self,
+        groups: int = 32,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.groups = -1 if groups == -1 else positive(self, groups=groups)[0]
+        self.epsilon = _small(self, epsilon)
+        self.center, self.scale = bool(center), bool(scale)
+        self.beta_initializer = initializers.get(beta_initializer)
+        self.gamma_initializer = initializers.get(gamma_initializer)
+
+    def _wanted(self) -> tuple[str, ...]:
+        return ("gamma",) * self.scale + ("beta",) * self.center
+
+    def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
+        return (self.known(input_shape),)
+
+    def call(self, x: Any) -> Any:
+        """Normalise ``x``."""
+        groups = x.shape[-1] if self.groups == -1 else self.groups
+        return self._applied(group_normalization(x, groups, epsilon=self.epsilon), -1)
+
+
+class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
+    """Divide each example by its length.
+
+    Parameters
+    ----------
+    axis
+        The axis or axes over which the length is taken, the last by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``axis`` is no integer and no sequence of them; at the call, if the input lacks an axis.
+
+    Examples
+    --------
+    >>> [round(v, 3) for v in gt.layers.UnitNormalization()([[3.0, 4.0]]).numpy()[0].tolist()]
+    [0.6, 0.8]
+    """
+
+    def __init__(self, axis: Any = -1, name: str | None = None) -> None:
+        super().__init__(name)
+        self.axis = _axes(self, axis)
+
+    def call(self, x: Any) -> Any:
+        """Divide ``x``."""
+        axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
+        squares = ops["sum"](x * x, axis=axis, keepdims=True)
+        return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+
+
+class Normalization(Configured, saved_as="layers.Normalization"):
+    """Shift and scale features to mean 0 and variance 1, by statistics of the data.
+
+    Parameters
+    ----------
+    axis
+        The axis of the features, each with statistics of its own; the last by default. ``None``
+        takes one mean and variance for all.
+    mean, variance
+        The statistics, if they are known; else :meth:`adapt` computes them.
+    invert
+        Whether to undo the normalisation instead.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the statistics; by default that of the first input if floating, else
+        ``float32``.
+
+    Attributes
+    ----------
+    mean, variance : Variable
+        Of the features' shape; not trained.
+
+    Raises
+    ------
+    ValueError
+        If one of ``mean`` and ``variance`` is given without the other; at the call, if there are no
+        statistics yet, or the features are others.
+
+    Examples
+    --------
+    >>> layer = gt.layers.Normalization()
+    >>> layer.adapt([[1.0, 10.0], [3.0, 30.0]])
+    >>> layer([[1.0, 20.0]]).tolist()
+    [[-1.0, 0.0]]
+    """
+
+    mean: Variable
+    variance: Variable
+
+    def __init__(
+        self,
+        axis: int | None = -1,
+        mean: Any = None,
+        variance: Any = None,
+        invert: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        if (mean is None) != (variance is None):
+            raise ValueError("Normalization: give both mean and variance, or neither")
+        self.axis = None if axis is None else operator.index(axis)
+        self.invert = bool(invert)
+        if mean is not None:
+            self._keep(np.asarray(mean), np.asarray(variance))
+
+    @property
+    def built(self) -> bool:
+        """Whether the statistics are there."""
+        return "variance" in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The statistics."""
+        return ("mean", "variance")
+
+    def build(self, input_shape: Any) -> None:
+        """Raise: statistics do not come from a shape."""
+        raise ValueError(
+            f"layer {self.name!r} (Normalization): it has no statistics yet; call its adapt(data) "
+            "first, or give mean= and variance="
+        )
+
+    def adapt(self, data: Any) -> None:
+        """Take mean and variance from data, instead of those there may be.
+
+        Parameters
+        ----------
+        data
+            An array, or an iterable of batches of one.
+
+        Raises
+        ------
+        ValueError
+            If there are no examples.
+        """
+        batches = [data] if hasattr(data, "shape") or _is_nested(data) else data
+        count, mean, squares = 0, np.zeros(()), np.zeros(())
+        for batch in batches:
+            x = np.asarray(getattr(batch, "numpy", lambda b=batch: b)(), "float64")
+            over = tuple(i for i in range(x.ndim) if self.axis is None or i != self.axis % x.ndim)
+            n = int(np.prod([x.shape[i] for i in over]))
+            if not n:
+                continue
+            # merged as by Chan, Golub and LeVeque, 1983: sums of squares would lose digits
+            own = x.mean(over)
+            apart = own - mean
+            squares = squares + x.var(over) * n + apart**2 * (count * n / (count + n))
+            mean = mean + apart * (n / (count + n))
+            count += n
+        if not count:
+            raise ValueError(f"layer {self.name!r} (Normalization): adapt got no examples")
+        self._keep(mean, squares / count)
+
+    def _keep(self, mean: Any, variance: Any) -> None:
+        if self.built:
+            self.mean.assign(mean)
+            self.variance.assign(variance)
+            return
+        with init_scope():
+            for name, value in (("mean", mean), ("variance", variance)):
+                start = lambda shape, dtype, value=value: np.asarray(value, dtype)  # noqa: E731
+                setattr(self, name, self.add_weight(np.shape(value), start, name, trainable=False))
+        self.mark_built()
+
+    def call(self, x: Any) -> Any:
+        """Normalise ``x``."""
+        mean, variance = self.mean.value, self.variance.value
+        if x.dtype.kind in "biu":
+            x = x.astype(mean.dtype)
+        if self.axis is not None and mean.ndim:
+            size = x.shape[self.axis]
+            if known_size(size) and size != mean.shape[0]:
+                raise ValueError(
+                    f"layer {self.name!r} (Normalization): expected {mean.shape[0]} features on "
+                    f"axis {self.axis}, got an input of shape {x.shape}"
+                )
+            shape = [1] * x.ndim
+            shape[self.axis] = -1
+            mean = ops["reshape"](mean, shape=tuple(shape))
+            variance = ops["reshape"](variance, shape=tuple(shape))
+        deviation = ops["maximum"](ops["sqrt"](variance), 1e-7)
+        return x * deviation + mean if self.invert else (x - mean) / deviation
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments; the statistics are variables."""
+        return {"axis": self.axis, "invert": self.invert, "name": self.name, "dtype": self.dtype}
+
+
+def _small(layer: Any, epsilon: float) -> float:
+    if not epsilon >= 0.0:
+        raise ValueError(f"{type(layer).__name__}: epsilon must not be negative, got {epsilon!r}")
+    return float(epsilon)
+
+
+def _is_nested(data: Any) -> bool:
+    """Return whether this is one array in lists of numbers."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (int, float))

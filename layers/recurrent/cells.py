@@ -1,0 +1,522 @@
+"""Cells: one step of a recurrent layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from ...core.extend import Variable, ops, sizes_differ
+from .. import activations, initializers
+from ..configured import Configured, positive
+from ..dropout import Dropout
+
+__all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
+
+
+class Cell(Configured):
+    """One step: ``output, states = cell(x, states)``.
+
+    The share of the inputs is linear and the same for all steps, so a recurrent layer computes it
+    for all of them at once (:meth:`projected`), and each step begins there (:meth:`step`).
+
+    Attributes
+    ----------
+    gates : int
+        How many times ``units`` the weights are wide.
+    state_size : tuple of int
+        The length of each state.
+    """
+
+    gates: ClassVar[int]
+
+    kernel: Variable
+    recurrent_kernel: Variable
+    bias: Variable | None = None
+
+    family = """
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate and of the output, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    """
+
+    def set_up(
+        self,
+        units: int,
+        activation: Any,
+        use_bias: bool,
+        initial: tuple[Any, Any, Any],
+        dropout: float,
+        recurrent_dropout: float,
+        seed: int | None,
+    ) -> None:
+        """Check and keep what the constructors of all cells take.
+
+        Raises
+        ------
+        ValueError
+            If a setting is out of its range.
+        """
+        (self.units,) = positive(self, units=units)
+        self.activation = activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.kernel_initializer = initializers.get(initial[0])
+        self.recurrent_initializer = initializers.get(initial[1])
+        self.bias_initializer = initializers.get(initial[2])
+        self.seed = seed
+        again = None if seed is None else seed + 1
+        self.input_dropout = Dropout(dropout, seed) if dropout else None
+        self.state_dropout = Dropout(recurrent_dropout, again) if recurrent_dropout else None
+
+    @property
+    def dropout(self) -> float:
+        """The share of the inputs that is dropped while training."""
+        return 0.0 if self.input_dropout is None else self.input_dropout.rate
+
+    @property
+    def recurrent_dropout(self) -> float:
+        """The share of the states that is dropped while training."""
+        return 0.0 if self.state_dropout is None else self.state_dropout.rate
+
+    @property
+    def state_size(self) -> tuple[int, ...]:
+        """The length of each state."""
+        return (self.units,)
+
+    @property
+    def output_size(self) -> int:
+        """The length of the output."""
+        return self.units
+
+    @property
+    def built(self) -> bool:
+        """Whether the kernels are there."""
+        return "recurrent_kernel" in vars(self)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The kernels, and the bias if there is one."""
+        return ("kernel", "recurrent_kernel", "bias")[: 3 if self.use_bias else 2]
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the input shape that a kernel belongs to."""
+        kernel = shapes.get("kernel", ())
+        return (None, kernel[0]) if len(kernel) == 2 else None
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for inputs whose last axis is known."""
+        width = self.gates * self.units
+        shape = (self.known(input_shape), width)
+        self.kernel = self.add_weight(shape, self.kernel_initializer, "kernel")
+        self.recurrent_kernel = self.add_weight(
+            (self.units, width), self.recurrent_initializer, "recurrent_kernel"
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(self.bias_shape, self.initial_bias, "bias")
+
+    @property
+    def bias_shape(self) -> tuple[int, ...]:
+        """The bias's shape."""
+        return (self.gates * self.units,)
+
+    def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return the bias's first values."""
+        return self.bias_initializer(shape, dtype)
+
+    def initial_states(self, x: Any) -> list[Any]:
+        """Return zeros, for inputs ``x`` of one step."""
+        return [zeros_beside(x, n, self.kernel.dtype) for n in self.state_size]
+
+    def projected(self, x: Any) -> Any:
+        """Return the inputs' share, for inputs of one step or of many."""
+        if sizes_differ((x.shape or (None,))[-1], self.kernel.shape[0]):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
+                f"(..., {self.kernel.shape[0]}), got {x.shape}"
+            )
+        x = x.astype(self.kernel.dtype) if x.dtype.kind in "biu" else x
+        y = ops["matmul"](x, self.kernel.value)
+        return y if self.bias is None else ops["add"](y, self.input_bias())
+
+    def input_bias(self) -> Any:
+        """Return the bias of the inputs' share."""
+        assert self.bias is not None
+        return self.bias.value
+
+    def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
+        """Return the output and the next states.
+
+        Parameters
+        ----------
+        share
+            What :meth:`projected` gives for the step's inputs.
+        states
+            The states before it.
+        kept
+            What the output of the step before is multiplied by: dropout of states.
+        """
+        raise NotImplementedError
+
+    def masks(self, x: Any, training: Any) -> tuple[Any, Any]:
+        """Return what inputs and states are multiplied by while training: the same at each step.
+
+        Parameters
+        ----------
+        x
+            Inputs of one step.
+        training
+            Whether it trains.
+        """
+        first = second = None
+        if training and self.input_dropout is not None:
+            first = self.input_dropout(ops["ones_like"](x), training=True)
+        if training and self.state_dropout is not None:
+            like = self.initial_states(x)[0]
+            second = self.state_dropout(ops["ones_like"](like), training=True)
+        return first, second
+
+    def call(self, x: Any, states: Any, training: bool = False) -> tuple[Any, list[Any]]:
+        """Do a step with inputs ``x`` of shape ``(batch, features)``."""
+        dropped, kept = self.masks(x, training)
+        given = states if isinstance(states, (list, tuple)) else [states]
+        return self.step(self.projected(x if dropped is None else x * dropped), given, kept)
+
+
+class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
+    """A step of :class:`SimpleRNN`: ``tanh(x @ kernel + h @ recurrent_kernel + bias)``.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        A name or any callable, ``"tanh"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dropout, recurrent_dropout
+        The shares of inputs and of states that are dropped while training, 0 by default.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has other features.
+
+    Examples
+    --------
+    >>> cell = gt.layers.SimpleRNNCell(4)
+    >>> output, states = cell(gt.ones((2, 3)), [gt.zeros((2, 4))])
+    >>> output.shape
+    (2, 4)
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        initial = (kernel_initializer, recurrent_initializer, bias_initializer)
+        self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
+
+    def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
+        """Return the output, which is the next state too."""
+        h = states[0] if kept is None else states[0] * kept
+        y = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
+        y = y if self.activation is None else self.activation(y)
+        return y, [y]
+
+
+class LSTMCell(Cell, saved_as="layers.LSTMCell"):
+    """A step of :class:`LSTM`.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate and of the output, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    unit_forget_bias
+        Whether the forget gate's bias begins with 1, as is the default.
+    dropout, recurrent_dropout
+        The shares of inputs and of states that are dropped while training, 0 by default.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has other features.
+
+    Examples
+    --------
+    >>> cell = gt.layers.LSTMCell(4)
+    >>> output, (h, c) = cell(gt.ones((2, 3)), [gt.zeros((2, 4)), gt.zeros((2, 4))])
+    >>> output.shape
+    (2, 4)
+    """
+
+    gates = 4
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        initial = (kernel_initializer, recurrent_initializer, bias_initializer)
+        self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
+        self.recurrent_activation = activations.get(recurrent_activation)
+        self.unit_forget_bias = bool(unit_forget_bias)
+
+    @property
+    def state_size(self) -> tuple[int, ...]:
+        """The lengths of the output and of the memory."""
+        return (self.units, self.units)
+
+    def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return the bias's first values: 1 for the forget gate, if asked for."""
+        value = self.bias_initializer(shape, dtype)
+        if self.unit_forget_bias:
+            value[self.units : 2 * self.units] = 1
+        return value
+
+    def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
+        """Return the output, and with it the memory as the next states."""
+        h, c = states
+        h = h if kept is None else h * kept
+        z = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
+        gate = self.recurrent_activation or ops["identity"]
+        act = self.activation or ops["identity"]
+        i, f, g, o = ops["split"](z, sections=4, axis=-1)
+        c = ops["add"](ops["multiply"](gate(f), c), ops["multiply"](gate(i), act(g)))
+        y = ops["multiply"](gate(o), act(c))
+        return y, [y, c]
+
+
+class GRUCell(Cell, saved_as="layers.GRUCell"):
+    """A step of :class:`GRU`.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dropout, recurrent_dropout
+        The shares of inputs and of states that are dropped while training, 0 by default.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    reset_after
+        Whether the reset gate comes after the product with the recurrent kernel, as is the default;
+        there are then two biases, shape ``(2, 3 * units)``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has other features.
+
+    Examples
+    --------
+    >>> cell = gt.layers.GRUCell(4)
+    >>> output, states = cell(gt.ones((2, 3)), [gt.zeros((2, 4))])
+    >>> output.shape
+    (2, 4)
+    """
+
+    gates = 3
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        reset_after: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        initial = (kernel_initializer, recurrent_initializer, bias_initializer)
+        self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
+        self.recurrent_activation = activations.get(recurrent_activation)
+        self.reset_after = bool(reset_after)
+
+    @property
+    def bias_shape(self) -> tuple[int, ...]:
+        """The bias's shape: of inputs and of states, if the reset comes after the product."""
+        return (2, 3 * self.units) if self.reset_after else (3 * self.units,)
+
+    def input_bias(self) -> Any:
+        """Return the bias of the inputs' share."""
+        bias = super().input_bias()
+        return bias[0] if self.reset_after else bias
+
+    def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
+        """Return the output, which is the next state too."""
+        before = states[0]
+        h = before if kept is None else before * kept
+        gate = self.recurrent_activation or ops["identity"]
+        act = self.activation or ops["identity"]
+        kernel, units = self.recurrent_kernel.value, self.units
+        if self.reset_after:
+            inner = ops["matmul"](h, kernel)
+            if self.bias is not None:
+                inner = ops["add"](inner, self.bias.value[1])
+            xz, xr, xh = ops["split"](share, sections=3, axis=-1)
+            hz, hr, hh = ops["split"](inner, sections=3, axis=-1)
+            z, r = gate(ops["add"](xz, hz)), gate(ops["add"](xr, hr))
+            candidate = act(ops["add"](xh, ops["multiply"](r, hh)))
+        else:
+            gates = gate(share[..., : 2 * units] + ops["matmul"](h, kernel[:, : 2 * units]))
+            z, r = ops["split"](gates, sections=2, axis=-1)
+            inner = ops["matmul"](ops["multiply"](r, h), kernel[:, 2 * units :])
+            candidate = act(ops["add"](share[..., 2 * units :], inner))
+        y = ops["add"](ops["multiply"](z, before), ops["multiply"](1.0 - z, candidate))
+        return y, [y]
+
+
+class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
+    """Cells on top of each other, as one cell.
+
+    Parameters
+    ----------
+    cells
+        The cells, from the inputs on.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+
+    Examples
+    --------
+    >>> cell = gt.layers.StackedRNNCells([gt.layers.GRUCell(4), gt.layers.GRUCell(2)])
+    >>> gt.layers.RNN(cell)(gt.ones((3, 5, 6))).shape
+    (3, 2)
+    """
+
+    cells: list[Any]
+
+    def __init__(self, cells: Sequence[Any] = (), name: str | None = None) -> None:
+        super().__init__(name)
+        self.cells = list(cells)
+
+    @property
+    def built(self) -> bool:
+        """Whether every cell is built."""
+        return all(getattr(cell, "built", True) for cell in self.cells)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
+
+    @property
+    def state_size(self) -> tuple[int, ...]:
+        """The lengths of all states."""
+        return tuple(n for cell in self.cells for n in _sizes(cell))
+
+    @property
+    def output_size(self) -> int:
+        """The length of the last cell's output."""
+        return int(self.cells[-1].output_size)
+
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: each cell is built when its input reaches it."""
+
+    def initial_states(self, x: Any) -> list[Any]:
+        """Return zeros, for inputs ``x`` of one step."""
+        dtype = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
+        return [zeros_beside(x, n, dtype) for n in self.state_size]
+
+    def call(self, x: Any, states: Any, training: bool = False) -> tuple[Any, list[Any]]:
+        """Do a step of every cell."""
+        after: list[Any] = []
+        for cell in self.cells:
+            count = len(_sizes(cell))
+            given = states[len(after) : len(after) + count]
+            x, new = cell(x, list(given), training=training)
+            after += new if isinstance(new, (list, tuple)) else [new]
+        return x, after
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, the cells left out."""
+        return {"name": self.name}
+
+
+def zeros_beside(x: Any, size: int, dtype: Any) -> Any:
+    """Return zeros of shape ``(batch, size)`` for ``x`` of shape ``(batch, ...)``, where it is."""
+    column = ops["sum"](ops["zeros_like"](x), axis=tuple(range(1, x.ndim)))
+    column = ops["expand_dims"](column, axis=1)
+    return ops["broadcast_to"](column.astype(dtype), shape=(x.shape[0], size))
+
+
+def _sizes(cell: Any) -> tuple[int, ...]:
+    size = cell.state_size
+    return (size,) if isinstance(size, int) else tuple(size)

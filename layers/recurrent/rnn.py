@@ -1,0 +1,503 @@
+"""Recurrent layers: a cell along the steps of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Variable, known_size, ops, public
+from ..configured import Configured
+from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells, zeros_beside
+
+__all__ = ["GRU", "LSTM", "RNN", "SimpleRNN"]
+
+
+class RNN(Configured, saved_as="layers.RNN"):
+    """Run a cell along the second axis of ``(batch, steps, features)``.
+
+    Parameters
+    ----------
+    cell
+        A layer with ``state_size``, ``output_size`` and ``call(x, states)``, which returns an
+        output and the next states; or a list of them, on top of each other.
+    return_sequences
+        Whether to return the outputs of all steps; by default that of the last alone.
+    return_state
+        Whether to return the last states too, after the output.
+    go_backwards
+        Whether to begin with the last step; outputs are then in that order.
+    stateful
+        Whether the states after a batch are those before the next one; batches then have one size.
+    unroll
+        Whether a trace has every step by itself, which takes longer to make and more memory.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    cell : Layer
+        The cell.
+    states : list of Variable
+        The states of a stateful layer.
+
+    Raises
+    ------
+    TypeError
+        If ``cell`` is no cell.
+    ValueError
+        At the call, if the input has not three axes.
+
+    Examples
+    --------
+    >>> layer = gt.layers.RNN(gt.layers.LSTMCell(4), return_sequences=True)
+    >>> layer(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    cell: Any
+    states: list[Variable] | None = None
+
+    def __init__(
+        self,
+        cell: Any = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if isinstance(cell, Sequence):
+            cell = StackedRNNCells(cell)
+        if cell is not None:  # a file brings it
+            if not callable(cell) or not hasattr(cell, "state_size"):
+                raise TypeError(f"RNN: a cell is a layer with state_size, got {cell!r}")
+            self.cell = cell
+        self.return_sequences = bool(return_sequences)
+        self.return_state = bool(return_state)
+        self.go_backwards = bool(go_backwards)
+        self.stateful = bool(stateful)
+        self.unroll = bool(unroll)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, the cell left out."""
+        config = super().get_config()
+        return {name: value for name, value in config.items() if name != "cell"}
+
+    @property
+    def built(self) -> bool:
+        """Whether the cell is built, and the states are there."""
+        built = bool(getattr(self.cell, "built", True))
+        return built and (self.states is not None or not self.stateful)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Build the cell, and make the states of a stateful layer."""
+        self._check(input_shape)
+        self.build_part(self.cell, (input_shape[0], input_shape[-1]))
+        if self.stateful:
+            if not known_size(input_shape[0]):
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): a stateful layer needs a batch "
+                    f"of known size when it is first called, got shape {input_shape}"
+                )
+            shapes = [(input_shape[0], n) for n in self._state_sizes()]
+            self.states = [
+                self.add_weight(shape, "zeros", f"state_{i}", trainable=False)
+                for i, shape in enumerate(shapes)
+            ]
+
+    def reset_states(self) -> None:
+        """Begin anew: set the states of a stateful layer to zero."""
+        for state in self.states or ():
+            state.assign(np.zeros(state.shape, state.dtype.name))
+
+    #: Keras' newer name.
+    reset_state = reset_states
+
+    def _state_sizes(self) -> tuple[int, ...]:
+        size = self.cell.state_size
+        return (size,) if isinstance(size, int) else tuple(size)
+
+    def _check(self, shape: Any) -> None:
+        if shape is not None and len(shape) != 3:
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
+                f"(batch, steps, features), got {shape}"
+            )
+
+    def call(
+        self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
+        """Run the cell along the steps of ``x``.
+
+        Parameters
+        ----------
+        x
+            Shape ``(batch, steps, features)``.
+        initial_state
+            The states before the first step; zeros, or those of a stateful layer, by default.
+        mask
+            Of shape ``(batch, steps)``: where it is false, states stay and the output is that of
+            the step before.
+        training
+            Whether dropout drops.
+        """
+        self._check(x.array.shape)
+        states = self._before(x, initial_state)
+        last, outputs, states = self._run(x, states, mask, training)
+        if self.states is not None:
+            for variable, value in zip(self.states, states, strict=True):
+                variable.assign(value)
+        result = outputs if self.return_sequences else last
+        return (result, *states) if self.return_state else result
+
+    def _before(self, x: Any, initial: Any) -> list[Any]:
+        count = len(self._state_sizes())
+        if initial is not None:
+            given = list(initial) if isinstance(initial, (list, tuple)) else [initial]
+            if len(given) != count:
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): its cell has {count} states, "
+                    f"got {len(given)}"
+                )
+            return given
+        if self.states is not None:
+            return [state.value for state in self.states]
+        row = x[:, 0]
+        if hasattr(self.cell, "initial_states"):
+            return list(self.cell.initial_states(row))
+        dtype = x.dtype if x.dtype.kind == "f" else self.cell.variables[0].dtype
+        return [zeros_beside(row, n, dtype) for n in self._state_sizes()]
+
+    def _run(self, x: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, Any, Any]:
+        """Return the last output, all outputs if they are wanted, and the last states."""
+        cell = self.cell
+        if isinstance(cell, Cell):
+            dropped, kept = cell.masks(x[:, 0], training)
+            share = x if dropped is None else x * ops["expand_dims"](dropped, axis=1)
+            rows = cell.projected(share)
+
+            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
+                return cell.step(row, before, kept)
+        else:
+            rows = x
+
+            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
+                y, after = cell(row, before)
+                return y, list(after) if isinstance(after, (list, tuple)) else [after]
+
+        def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
+            before, last = carry
+            row, seen = scanned if mask is not None else (scanned, None)
+            y, after = step(row, before)
+            if seen is not None:
+                seen = ops["expand_dims"](seen, axis=-1)
+                y = ops["where"](seen, y, last)
+                after = [ops["where"](seen, a, b) for a, b in zip(after, before, strict=True)]
+            return (after, y), (y if self.return_sequences else None)
+
+        dtype = states[0].dtype
+        first = zeros_beside(states[0], self._output_size(), dtype)
+        along: Any = ops["swapaxes"](rows, axis1=0, axis2=1)
+        if mask is not None:
+            along = (along, ops["swapaxes"](public("as_tensor")(mask), axis1=0, axis2=1))
+        if self.unroll:
+            carry, outputs = _unrolled(body, (states, first), along, self.go_backwards)
+        else:
+            carry, outputs = public("scan")(body, (states, first), along, reverse=self.go_backwards)
+        states, last = carry
+        if self.return_sequences:
+            outputs = ops["swapaxes"](outputs, axis1=0, axis2=1)
+            if self.go_backwards:
+                outputs = ops["flip"](outputs, axis=1)
+        return last, outputs, states
+
+    def _output_size(self) -> int:
+        size = getattr(self.cell, "output_size", None)
+        return int(self._state_sizes()[0] if size is None else size)
+
+
+def _unrolled(body: Any, carry: Any, along: Any, backwards: bool) -> tuple[Any, Any]:
+    """Do what ``scan`` does, step by step."""
+    several = isinstance(along, tuple)
+    parts = along if several else (along,)
+    steps = range(int(parts[0].shape[0]))
+    rows = []
+    for i in reversed(steps) if backwards else steps:
+        at = tuple(part[i] for part in parts)
+        carry, y = body(carry, at if several else at[0])
+        rows.append(y)
+    if not rows or rows[0] is None:
+        return carry, None
+    return carry, ops["stack"](*(reversed(rows) if backwards else rows), axis=0)
+
+
+class _Recurrent(RNN):
+    """A recurrent layer that makes its own cell: the cell's settings come before the layer's."""
+
+    family = """
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dropout, recurrent_dropout
+        The shares of inputs and of states that are dropped while training, 0 by default; the same
+        elements at every step of a batch.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    return_sequences, return_state, go_backwards, stateful, unroll
+        As for :class:`RNN`, ``False`` by default.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    cell : Layer
+        The cell, with ``kernel``, ``recurrent_kernel`` and ``bias``.
+    states : list of Variable
+        The states of a stateful layer.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has not three axes, or other
+        features.
+    """
+
+    def set_up(self, cell: Cell, name: str | None, **settings: bool) -> None:
+        """Make the layer with a cell of its own."""
+        RNN.__init__(self, cell, **settings, name=name)
+        self.dtype = cell.dtype
+
+    def __getattr__(self, name: str) -> Any:
+        # settings and weights of the cell, as in Keras
+        cell = vars(self).get("cell")
+        if cell is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(cell, name)
+
+
+class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
+    """Recurrent layer: ``h = tanh(x @ kernel + h @ recurrent_kernel + bias)`` at each step.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        A name or any callable, ``"tanh"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    {family}
+
+    References
+    ----------
+    J. L. Elman, "Finding Structure in Time", Cognitive Science 14, 1990.
+
+    Examples
+    --------
+    >>> gt.layers.SimpleRNN(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.SimpleRNN(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = SimpleRNNCell(
+            units,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )
+
+
+class LSTM(_Recurrent, saved_as="layers.LSTM"):
+    """Recurrent layer with a memory that gates write, keep and read.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate and of the output, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    unit_forget_bias
+        Whether the forget gate's bias begins with 1, as is the default.
+    {family}
+
+    References
+    ----------
+    S. Hochreiter and J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9, 1997.
+
+    Examples
+    --------
+    >>> gt.layers.LSTM(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.LSTM(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = LSTMCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )
+
+
+class GRU(_Recurrent, saved_as="layers.GRU"):
+    """Recurrent layer whose gates mix the state with a candidate for the next.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    reset_after
+        Whether the reset gate comes after the product with the recurrent kernel, as is the default.
+    {family}
+
+    References
+    ----------
+    K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
+    Machine Translation", EMNLP 2014.
+
+    Examples
+    --------
+    >>> gt.layers.GRU(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.GRU(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        reset_after: bool = True,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = GRUCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            reset_after=reset_after,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )

@@ -1,0 +1,206 @@
+"""Layers around another: at each step, and in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.extend import ops
+from ..configured import Configured
+from ..layer import Layer
+from ..sequential import takes_training
+from .rnn import RNN
+
+__all__ = ["Bidirectional", "TimeDistributed"]
+
+_MERGES = ("concat", "sum", "mul", "ave")
+
+
+class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
+    """Apply a layer to each step of ``(batch, steps, ...)``.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    TypeError
+        If ``layer`` is no layer.
+    ValueError
+        At the call, if the input has fewer than three axes.
+
+    Examples
+    --------
+    >>> gt.layers.TimeDistributed(gt.layers.Flatten())(gt.ones((2, 5, 3, 4))).shape
+    (2, 5, 12)
+    """
+
+    layer: Any
+
+    def __init__(self, layer: Any = None, name: str | None = None) -> None:
+        super().__init__(name)
+        if layer is not None:  # a file brings it
+            if not callable(layer):
+                raise TypeError(f"TimeDistributed: expected a layer, got {layer!r}")
+            self.layer = layer
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, the layer left out."""
+        return {"name": self.name}
+
+    @property
+    def built(self) -> bool:
+        """Whether the layer is built."""
+        return bool(getattr(self.layer, "built", True))
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Build the layer for one step."""
+        self.build_part(self.layer, (input_shape[0], *input_shape[2:]))
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Apply the layer to all steps at once."""
+        shape = x.array.shape
+        if shape is None or len(shape) < 3:
+            raise ValueError(
+                f"layer {self.name!r} (TimeDistributed): expected inputs of shape "
+                f"(batch, steps, ...), got {shape}"
+            )
+        flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
+        y = self.layer(flat, training=training) if takes_training(self.layer) else self.layer(flat)
+        return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
+
+
+class Bidirectional(Configured, saved_as="layers.Bidirectional"):
+    """A recurrent layer along the steps, and one like it from the end.
+
+    Parameters
+    ----------
+    layer
+        The recurrent layer.
+    merge_mode
+        How the outputs are joined: ``"concat"``, the default, ``"sum"``, ``"mul"``, ``"ave"`` for
+        their mean, or ``None`` to return both.
+    weights
+        Not taken; load weights with :func:`gradtape.load_weights`.
+    backward_layer
+        The layer from the end, if it is not to be like the first.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    forward_layer, backward_layer : Layer
+        The layers.
+
+    Raises
+    ------
+    TypeError
+        If ``layer`` is not recurrent, or ``weights`` are given.
+    ValueError
+        If ``merge_mode`` is unknown, or both layers go the same way.
+
+    References
+    ----------
+    M. Schuster and K. K. Paliwal, "Bidirectional Recurrent Neural Networks", IEEE Transactions on
+    Signal Processing 45, 1997.
+
+    Examples
+    --------
+    >>> gt.layers.Bidirectional(gt.layers.GRU(4))(gt.ones((2, 5, 3))).shape
+    (2, 8)
+    """
+
+    forward_layer: Any
+    backward_layer: Any
+
+    def __init__(
+        self,
+        layer: Any = None,
+        merge_mode: str | None = "concat",
+        weights: Any = None,
+        backward_layer: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if weights is not None:
+            raise TypeError("Bidirectional: weights are not taken; use gt.load_weights")
+        if merge_mode is not None and merge_mode not in _MERGES:
+            raise ValueError(
+                f"Bidirectional: merge_mode must be one of {', '.join(_MERGES)} or None, "
+                f"got {merge_mode!r}"
+            )
+        self.merge_mode = merge_mode
+        if layer is None:  # a file brings both
+            return
+        if not isinstance(layer, Layer) or not hasattr(layer, "go_backwards"):
+            raise TypeError(f"Bidirectional: expected a recurrent layer, got {layer!r}")
+        if backward_layer is None:
+            config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
+            config["name"] = f"{layer.name}_backward"
+            if type(layer) is RNN:
+                config["cell"] = type(layer.cell).from_config(layer.cell.get_config())
+            backward_layer = type(layer).from_config(config)
+        if backward_layer.go_backwards == layer.go_backwards:
+            raise ValueError("Bidirectional: one of the layers needs go_backwards=True")
+        self.forward_layer, self.backward_layer = layer, backward_layer
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, the layers left out."""
+        return {"merge_mode": self.merge_mode, "name": self.name}
+
+    @property
+    def built(self) -> bool:
+        """Whether both layers are built."""
+        return bool(self.forward_layer.built and self.backward_layer.built)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
+
+    def build(self, input_shape: Any) -> None:
+        """Build both layers."""
+        self.build_part(self.forward_layer, input_shape)
+        self.build_part(self.backward_layer, input_shape)
+
+    def reset_states(self) -> None:
+        """Begin anew: set the states of stateful layers to zero."""
+        self.forward_layer.reset_states()
+        self.backward_layer.reset_states()
+
+    def call(
+        self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
+        """Run both layers along the steps of ``x``."""
+        start: tuple[Any, Any] = (None, None)
+        if initial_state is not None:
+            half = len(initial_state) // 2
+            start = (list(initial_state[:half]), list(initial_state[half:]))
+        one = self.forward_layer(x, initial_state=start[0], mask=mask, training=training)
+        two = self.backward_layer(x, initial_state=start[1], mask=mask, training=training)
+        states: tuple[Any, ...] = ()
+        if self.forward_layer.return_state:
+            one, two, states = one[0], two[0], (*one[1:], *two[1:])
+        if self.forward_layer.return_sequences:
+            two = ops["flip"](two, axis=1)
+        merged = self._merged(one, two)
+        return (
+            (*(merged if isinstance(merged, tuple) else (merged,)), *states) if states else merged
+        )
+
+    def _merged(self, one: Any, two: Any) -> Any:
+        if self.merge_mode is None:
+            return one, two
+        if self.merge_mode == "concat":
+            return ops["concatenate"](one, two, axis=-1)
+        if self.merge_mode == "mul":
+            return one * two
+        return (one + two) * (0.5 if self.merge_mode == "ave" else 1.0)

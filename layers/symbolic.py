@@ -1,0 +1,162 @@
+"""Placeholders: what functional models are written with, before there are any values.
+
+An op or a layer that meets one is not run. What it would be run on is kept as a node, and its
+results are placeholders, whose shapes and dtypes a trace tells. A model runs the nodes.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core.errors import TraceError
+from ..core.extend import (
+    Output,
+    Tensor,
+    TensorSpec,
+    Variable,
+    blunt,
+    flatten,
+    function,
+    map_structure,
+    numpy_dtype,
+    register_array_type,
+)
+
+__all__ = ["Node", "Placeholder", "called", "is_placeholder", "placeholders_in"]
+
+_NUMBERS = itertools.count()
+
+
+class Placeholder:
+    """Stands for an array of which the shape and the dtype are known; ``None`` for open sizes."""
+
+    __slots__ = ("dtype", "name", "node", "shape")
+
+    #: As for symbols of a trace: there is no value.
+    traced = True
+
+    def __init__(self, shape: Any, dtype: Any, node: Node | None, name: str | None = None) -> None:
+        self.shape, self.dtype = shape, numpy_dtype(dtype)
+        self.node, self.name = node, name
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The shape and dtype."""
+        return TensorSpec(self.shape, self.dtype)
+
+    def gone(self) -> None:
+        """Say that it has not ended."""
+
+    def why_unknown(self) -> str:
+        """Say why there is no value."""
+        return (
+            f"while a model is put together ({self!r} is a placeholder); compute with layers and "
+            "gradtape ops, and call the model for values"
+        )
+
+    def __repr__(self) -> str:
+        sizes = "unknown" if self.shape is None else ", ".join(str(n or "?") for n in self.shape)
+        return f"placeholder {self.name or 'of a layer'}: ({sizes}) {self.dtype}"
+
+
+class Node:
+    """Something that is run on placeholders.
+
+    Attributes
+    ----------
+    number
+        Nodes have higher numbers than those that they need.
+    layer
+        The layer; ``None`` for an op.
+    """
+
+    __slots__ = ("args", "kwargs", "layer", "number", "outputs", "run")
+
+    def __init__(
+        self, run: Callable[..., Any], args: Any, kwargs: dict[str, Any], layer: Any = None
+    ) -> None:
+        self.number = next(_NUMBERS)
+        self.run, self.args, self.kwargs, self.layer = run, args, kwargs, layer
+        self.outputs: Any = None
+
+    def inputs(self) -> Iterator[Placeholder]:
+        """Yield the placeholders that it needs."""
+        yield from placeholders_in((self.args, self.kwargs))
+
+    def infer(self) -> Any:
+        """Return the results as placeholders, in the structure in which they come."""
+        found = list(dict.fromkeys(self.inputs()))
+
+        def traced(*values: Any) -> Any:
+            args, kwargs = replaced((self.args, self.kwargs), dict(zip(found, values)))
+            return self.run(*args, **kwargs)
+
+        specs = [x.spec for x in found]
+        concrete = function(traced).get_concrete_function(*specs)
+
+        def result(leaf: Any) -> Any:
+            if not isinstance(leaf, Output):
+                return leaf
+            symbol = concrete.graph.outputs[leaf.index]
+            return Tensor(Placeholder(blunt(symbol.shape), symbol.dtype, self))
+
+        self.outputs = map_structure(result, concrete.results)
+        return self.outputs
+
+
+def is_placeholder(x: Any) -> bool:
+    """Return whether a value is a tensor that has none yet."""
+    return type(x) is Tensor and type(x.array) is Placeholder
+
+
+def placeholders_in(values: Any) -> Iterator[Placeholder]:
+    """Yield the placeholders in nested containers."""
+    for x in flatten(values):
+        array = x.array if type(x) is Tensor else x
+        if type(array) is Placeholder:
+            yield array
+
+
+def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
+    """Return nested containers with values in place of placeholders."""
+
+    def value(x: Any) -> Any:
+        array = x.array if type(x) is Tensor else x
+        return known[array] if type(array) is Placeholder else x
+
+    return map_structure(value, values)
+
+
+def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return placeholders for what a layer gives when it is called so."""
+    return Node(call, args, kwargs, layer).infer()
+
+
+def _recorded(op: Any) -> Any:
+    def append(*arrays: Any, **params: Any) -> Any:
+        for array in arrays:
+            if type(array) is not Placeholder and _is_of_a_variable(array):
+                raise TraceError(
+                    f"op {op.name!r} got a variable and a placeholder: a model would keep the "
+                    "variable's value of now; put the variable into a layer"
+                )
+        wrapped = tuple(x if _is_scalar(x) else Tensor(x) for x in arrays)
+        found = Node(op, wrapped, params).infer()
+        return [x.array for x in found] if isinstance(found, list) else found.array
+
+    return append
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex))
+
+
+def _is_of_a_variable(array: Any) -> bool:
+    # only while a model is put together: a variable's value looks like any other array
+    return any(isinstance(holder, Variable) for holder in gc.get_referrers(array))
+
+
+register_array_type(Placeholder, 20, _recorded)

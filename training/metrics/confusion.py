@@ -1,0 +1,485 @@
+"""Metrics of yes-or-no predictions at thresholds: precision, recall, areas under curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.extend import Tensor, Variable, as_tensor, ops
+from ..shapes import alike
+from .stateful import Stateful, quotient, weighted
+
+__all__ = [
+    "AUC",
+    "FalseNegatives",
+    "FalsePositives",
+    "Precision",
+    "PrecisionAtRecall",
+    "Recall",
+    "RecallAtPrecision",
+    "SensitivityAtSpecificity",
+    "SpecificityAtSensitivity",
+    "TrueNegatives",
+    "TruePositives",
+]
+
+
+class _AtThresholds(Stateful):
+    """Counts of right and wrong predictions, at each of some thresholds."""
+
+    true_positives: Variable
+    false_positives: Variable
+    true_negatives: Variable
+    false_negatives: Variable
+
+    def __init__(self, thresholds: Any, name: str) -> None:
+        super().__init__(name)
+        given = thresholds if isinstance(thresholds, Sequence) else [thresholds]
+        if not given or not all(0.0 <= x <= 1.0 for x in given):
+            raise ValueError(
+                f"{type(self).__name__}: thresholds must be between 0 and 1, got {thresholds!r}"
+            )
+        self.thresholds = thresholds
+        self.set_limits([float(x) for x in given])
+
+    def set_limits(self, limits: list[float]) -> None:
+        """Make the counts for thresholds, which need not be between 0 and 1."""
+        self._gradtape_limits = np.array(limits, "float32")
+        for name in ("true_positives", "false_positives", "true_negatives", "false_negatives"):
+            self.add_state(name, (len(limits),))
+
+    def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
+        """Return labels and predictions as they are counted."""
+        return y_true, y_pred
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels, 0 and 1, and probabilities of one shape, with weights of the examples."""
+        y_true, y_pred = alike(type(self).__name__, y_true, y_pred)
+        y_true, y_pred = self.prepared(y_true, y_pred)
+        weight = ops["reshape"](weighted(y_pred, sample_weight), shape=(-1,))
+        labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
+        p = ops["reshape"](y_pred.astype("float32"), shape=(-1, 1))
+        over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float32")
+        yes, no = labels * weight, (1.0 - labels) * weight
+        found, wrong = ops["matmul"](yes, over), ops["matmul"](no, over)
+        self.true_positives.assign_add(found)
+        self.false_positives.assign_add(wrong)
+        self.false_negatives.assign_add(ops["sum"](yes) - found)
+        self.true_negatives.assign_add(ops["sum"](no) - wrong)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"thresholds": self.thresholds, "name": self.name}
+
+    def as_asked(self, values: Any) -> Tensor:
+        """Return one value for one threshold, and several for several."""
+        one = not isinstance(self.thresholds, Sequence)
+        return values[0] if one else values
+
+
+class _Count(_AtThresholds):
+    counted: ClassVar[str]
+
+    def __init__(self, thresholds: Any = 0.5, name: str | None = None) -> None:
+        super().__init__(thresholds, name or self.counted)
+
+    def result(self) -> Tensor:
+        """Return the count."""
+        return self.as_asked(getattr(self, self.counted).value)
+
+
+class TruePositives(_Count, saved_as="training.metrics.TruePositives"):
+    """How many predictions above the threshold have the label 1.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.TruePositives()([0, 1, 1], [0.9, 0.8, 0.2]).item()
+    1.0
+    """
+
+    counted = "true_positives"
+
+
+class FalsePositives(_Count, saved_as="training.metrics.FalsePositives"):
+    """How many predictions above the threshold have the label 0.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    name
+        A Python identifier.
+    """
+
+    counted = "false_positives"
+
+
+class TrueNegatives(_Count, saved_as="training.metrics.TrueNegatives"):
+    """How many predictions up to the threshold have the label 0.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    name
+        A Python identifier.
+    """
+
+    counted = "true_negatives"
+
+
+class FalseNegatives(_Count, saved_as="training.metrics.FalseNegatives"):
+    """How many predictions up to the threshold have the label 1.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    name
+        A Python identifier.
+    """
+
+    counted = "false_negatives"
+
+
+class _Share(_AtThresholds):
+    """A share of what is counted, of all predictions, of the best, or of one class."""
+
+    def __init__(
+        self,
+        thresholds: Any = None,
+        top_k: int | None = None,
+        class_id: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        start = 0.5 if thresholds is None else thresholds
+        super().__init__(start, name or type(self).__name__.lower())
+        if thresholds is None and top_k is not None:  # the best are above it, whatever they are
+            self._gradtape_limits = np.array([-np.inf], "float32")
+        self._given, self.top_k, self.class_id = thresholds, top_k, class_id
+
+    def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
+        """Return the best predictions alone, or one class."""
+        if self.top_k is not None:
+            least = ops["sort"](y_pred, axis=-1)[..., -self.top_k :][..., :1]
+            y_pred = ops["where"](ops["greater_equal"](y_pred, least), y_pred, -np.inf)
+        if self.class_id is not None:
+            y_true, y_pred = y_true[..., self.class_id], y_pred[..., self.class_id]
+        return y_true, y_pred
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "thresholds": self._given,
+            "top_k": self.top_k,
+            "class_id": self.class_id,
+            "name": self.name,
+        }
+
+
+class Precision(_Share, saved_as="training.metrics.Precision"):
+    """The share of label 1 among the predictions above the threshold.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    top_k
+        Take the ``top_k`` largest predictions of each example for those above the threshold.
+    class_id
+        Take this class of the last axis alone.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.Precision()([0, 1, 1, 1], [0.9, 0.8, 0.2, 0.7]).item()
+    0.6666666865348816
+    """
+
+    def result(self) -> Tensor:
+        """Return the share, 0 if nothing is above the threshold."""
+        tp = self.true_positives.value
+        return self.as_asked(quotient(tp, tp + self.false_positives.value))
+
+
+class Recall(_Share, saved_as="training.metrics.Recall"):
+    """The share of predictions above the threshold among those of label 1.
+
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    top_k
+        Take the ``top_k`` largest predictions of each example for those above the threshold.
+    class_id
+        Take this class of the last axis alone.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.Recall()([0, 1, 1, 1], [0.9, 0.8, 0.2, 0.7]).item()
+    0.6666666865348816
+    """
+
+    def result(self) -> Tensor:
+        """Return the share, 0 if there is no label 1."""
+        tp = self.true_positives.value
+        return self.as_asked(quotient(tp, tp + self.false_negatives.value))
+
+
+# -- curves ----------------------------------------------------------------------------------------
+
+
+def _even(count: int) -> list[float]:
+    """Return thresholds from just below 0 to just above 1."""
+    inner = [i / (count - 1) for i in range(1, count - 1)]
+    return [-1e-7, *inner, 1.0 + 1e-7]
+
+
+class _Curve(_AtThresholds):
+    """What is looked up on a curve of thresholds."""
+
+    def __init__(self, num_thresholds: int, name: str) -> None:
+        if not hasattr(num_thresholds, "__index__") or num_thresholds < 2:
+            raise ValueError(
+                f"{type(self).__name__}: num_thresholds must be at least 2, got {num_thresholds!r}"
+            )
+        super().__init__([0.5], name)
+        self.num_thresholds = int(num_thresholds)
+        self.set_limits(_even(self.num_thresholds))
+
+    def rates(self) -> dict[str, Tensor]:
+        """Return precision, recall and specificity at each threshold."""
+        tp, fp = self.true_positives.value, self.false_positives.value
+        tn, fn = self.true_negatives.value, self.false_negatives.value
+        return {
+            "precision": quotient(tp, tp + fp),
+            "recall": quotient(tp, tp + fn),
+            "specificity": quotient(tn, tn + fp),
+        }
+
+
+class AUC(_Curve, saved_as="training.metrics.AUC"):
+    """The area under a curve of thresholds: of hit and false-alarm rates, or precision and recall.
+
+    Parameters
+    ----------
+    num_thresholds
+        How many, evenly spaced from 0 to 1; 200 by default.
+    curve
+        ``"ROC"``, the default, or ``"PR"``.
+    summation_method
+        ``"interpolation"``, the default, or ``"minoring"`` or ``"majoring"``, for the lower or the
+        higher end of each step.
+    from_logits
+        Whether predictions are logits; not by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range.
+
+    Notes
+    -----
+    Precision and recall are interpolated as by Davis and Goadrich.
+
+    References
+    ----------
+    J. Davis and M. Goadrich, "The Relationship Between Precision-Recall and ROC Curves", ICML 2006.
+
+    Examples
+    --------
+    >>> round(gt.training.metrics.AUC()([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9]).item(), 4)
+    0.75
+    """
+
+    def __init__(
+        self,
+        num_thresholds: int = 200,
+        curve: str = "ROC",
+        summation_method: str = "interpolation",
+        from_logits: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(num_thresholds, name or "auc")
+        if curve not in ("ROC", "PR"):
+            raise ValueError(f"AUC: curve must be 'ROC' or 'PR', got {curve!r}")
+        if summation_method not in ("interpolation", "minoring", "majoring"):
+            raise ValueError(
+                "AUC: summation_method must be 'interpolation', 'minoring' or 'majoring', got "
+                f"{summation_method!r}"
+            )
+        self.curve, self.summation_method = curve, summation_method
+        self.from_logits = bool(from_logits)
+
+    def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
+        """Return probabilities."""
+        return y_true, ops["sigmoid"](y_pred) if self.from_logits else y_pred
+
+    def result(self) -> Tensor:
+        """Return the area."""
+        rates = self.rates()
+        if self.curve == "PR" and self.summation_method == "interpolation":
+            return self._interpolated()
+        recall = rates["recall"]
+        x, y = (
+            (1.0 - rates["specificity"], recall)
+            if self.curve == "ROC"
+            else (recall, rates["precision"])
+        )
+        if self.curve == "ROC":  # with no label 0, no false alarm
+            tn, fp = self.true_negatives.value, self.false_positives.value
+            x = quotient(fp, fp + tn)
+        ends = y[:-1], y[1:]
+        if self.summation_method == "interpolation":
+            heights = (ends[0] + ends[1]) / 2.0
+        else:
+            heights = ops["minimum" if self.summation_method == "minoring" else "maximum"](*ends)
+        return ops["sum"]((x[:-1] - x[1:]) * heights)
+
+    def _interpolated(self) -> Tensor:
+        tp, fp = self.true_positives.value, self.false_positives.value
+        fn = self.false_negatives.value
+        hits = tp[:-1] - tp[1:]
+        both = tp + fp
+        slope = quotient(hits, ops["maximum"](both[:-1] - both[1:], 0.0))
+        intercept = tp[1:] - slope * both[1:]
+        positive = ops["logical_and"](ops["greater"](both[:-1], 0), ops["greater"](both[1:], 0))
+        ratio = ops["where"](positive, quotient(both[:-1], ops["maximum"](both[1:], 0.0)), 1.0)
+        steps = slope * (hits + intercept * ops["log"](ops["where"](positive, ratio, 1.0)))
+        return ops["sum"](quotient(steps, ops["maximum"](tp[1:] + fn[1:], 0.0)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "num_thresholds": self.num_thresholds,
+            "curve": self.curve,
+            "summation_method": self.summation_method,
+            "from_logits": self.from_logits,
+            "name": self.name,
+        }
+
+
+class _At(_Curve):
+    """The best of one rate among the thresholds at which another is high enough."""
+
+    best: ClassVar[str]
+    given: ClassVar[str]
+    setting: ClassVar[str]
+
+    def __init__(self, value: float, num_thresholds: int, name: str) -> None:
+        super().__init__(num_thresholds, name)
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(
+                f"{type(self).__name__}: {self.setting} must be between 0 and 1, got {value!r}"
+            )
+        self.value = float(value)
+
+    def result(self) -> Tensor:
+        """Return the rate, 0 if none is high enough."""
+        rates = self.rates()
+        enough = ops["greater_equal"](rates[self.given], self.value)
+        return ops["max"](ops["where"](enough, rates[self.best], 0.0))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            self.setting: self.value,
+            "num_thresholds": self.num_thresholds,
+            "name": self.name,
+        }
+
+
+class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpecificity"):
+    """The best recall where the share of label 0 that is told as such is high enough.
+
+    Parameters
+    ----------
+    specificity
+        How high, between 0 and 1.
+    num_thresholds
+        How many thresholds are tried, 200 by default.
+    name
+        A Python identifier.
+    """
+
+    best, given, setting = "recall", "specificity", "specificity"
+
+    def __init__(
+        self, specificity: float, num_thresholds: int = 200, name: str | None = None
+    ) -> None:
+        super().__init__(specificity, num_thresholds, name or "sensitivity_at_specificity")
+
+
+class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSensitivity"):
+    """The best share of label 0 that is told as such, where the recall is high enough.
+
+    Parameters
+    ----------
+    sensitivity
+        How high, between 0 and 1.
+    num_thresholds
+        How many thresholds are tried, 200 by default.
+    name
+        A Python identifier.
+    """
+
+    best, given, setting = "specificity", "recall", "sensitivity"
+
+    def __init__(
+        self, sensitivity: float, num_thresholds: int = 200, name: str | None = None
+    ) -> None:
+        super().__init__(sensitivity, num_thresholds, name or "specificity_at_sensitivity")
+
+
+class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
+    """The best precision where the recall is high enough.
+
+    Parameters
+    ----------
+    recall
+        How high, between 0 and 1.
+    num_thresholds
+        How many thresholds are tried, 200 by default.
+    name
+        A Python identifier.
+    """
+
+    best, given, setting = "precision", "recall", "recall"
+
+    def __init__(self, recall: float, num_thresholds: int = 200, name: str | None = None) -> None:
+        super().__init__(recall, num_thresholds, name or "precision_at_recall")
+
+
+class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
+    """The best recall where the precision is high enough.
+
+    Parameters
+    ----------
+    precision
+        How high, between 0 and 1.
+    num_thresholds
+        How many thresholds are tried, 200 by default.
+    name
+        A Python identifier.
+    """
+
+    best, given, setting = "recall", "precision", "precision"
+
+    def __init__(
+        self, precision: float, num_thresholds: int = 200, name: str | None = None
+    ) -> None:
+        super().__init__(precision, num_thresholds, name or "recall_at_precision")

@@ -1,0 +1,497 @@
+"""Metrics by class, and of regressions: F scores, intersections over unions, R²."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Tensor, Variable, as_tensor, ops
+
+# by its public name: training does not know which plugin provides it
+from ...nn import one_hot
+from ..shapes import alike
+from .stateful import Stateful, quotient, weighted
+
+__all__ = [
+    "BinaryIoU",
+    "ConfusionMatrix",
+    "F1Score",
+    "FBetaScore",
+    "IoU",
+    "MeanIoU",
+    "R2Score",
+    "confusion_matrix",
+]
+
+_AVERAGES = (None, "micro", "macro", "weighted")
+
+
+def confusion_matrix(
+    y_true: Any, y_pred: Any, num_classes: int, sample_weight: Any = None
+) -> Tensor:
+    """Count how often each class was predicted for each label.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Classes, integers from 0 to ``num_classes - 1`` of one shape.
+    num_classes
+        How many classes there are.
+    sample_weight
+        What each example counts; 1 by default.
+
+    Returns
+    -------
+    A float tensor of shape ``(num_classes, num_classes)``: labels by predictions.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or a class is out of range.
+
+    Examples
+    --------
+    >>> gt.training.metrics.confusion_matrix([0, 1, 1], [0, 0, 1], 2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    if y_true.shape != y_pred.shape and y_true.size != y_pred.size:
+        raise ValueError(
+            f"confusion_matrix: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}"
+        )
+    rows, columns = (ops["reshape"](y, shape=(-1,)).astype("int64") for y in (y_true, y_pred))
+    weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1, 1))
+    labels = one_hot(_in_range(rows, num_classes), num_classes) * weight
+    found = one_hot(_in_range(columns, num_classes), num_classes)
+    return ops["matmul"](ops["transpose"](labels, axes=(1, 0)), found)
+
+
+def _in_range(classes: Tensor, count: int) -> Tensor:
+    """Return classes; raise if one is known to be out of range."""
+    if not getattr(classes.array, "traced", False) and classes.size:
+        low, high = int(ops["min"](classes)), int(ops["max"](classes))
+        if low < 0 or high >= count:
+            raise ValueError(
+                f"a class is {low if low < 0 else high}; with num_classes={count} they go from 0 "
+                f"to {count - 1}"
+            )
+    return classes
+
+
+class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
+    """How often each class was predicted for each label.
+
+    Parameters
+    ----------
+    num_classes
+        How many classes there are.
+    sparse_y_true, sparse_y_pred
+        Whether labels, and predictions, are classes (the default), or have a value for each class
+        along ``axis``.
+    axis
+        The axis of the classes, the last by default.
+    ignore_class
+        A label that is left out.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``num_classes`` is not positive; at an update, if a class is out of range.
+
+    Examples
+    --------
+    >>> matrix = gt.training.metrics.ConfusionMatrix(2)
+    >>> matrix([0, 1, 1], [0, 0, 1]).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+
+    matrix: Variable
+
+    def __init__(
+        self,
+        num_classes: int,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+        ignore_class: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name or "confusion_matrix")
+        if not hasattr(num_classes, "__index__") or num_classes < 1:
+            raise ValueError(
+                f"{type(self).__name__}: num_classes must be positive, got {num_classes!r}"
+            )
+        self.num_classes = int(num_classes)
+        self.sparse_y_true, self.sparse_y_pred = bool(sparse_y_true), bool(sparse_y_pred)
+        self.axis, self.ignore_class = axis, ignore_class
+        self.add_state("matrix", (self.num_classes, self.num_classes))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions, with weights of the examples."""
+        y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+        if not self.sparse_y_true:
+            y_true = ops["argmax"](y_true, axis=self.axis)
+        if not self.sparse_y_pred:
+            y_pred = ops["argmax"](y_pred, axis=self.axis)
+        if y_true.ndim == y_pred.ndim + 1:
+            y_true = ops["reshape_like"](y_true, y_pred)
+        weight = weighted(y_true, sample_weight)
+        if self.ignore_class is not None:
+            kept = ops["not_equal"](y_true, self.ignore_class)
+            weight = weight * kept.astype("float32")
+            y_true = ops["where"](kept, y_true, 0)
+            y_pred = ops["where"](kept, y_pred, 0)
+        self.matrix.assign_add(confusion_matrix(y_true, y_pred, self.num_classes, weight))
+
+    def result(self) -> Tensor:
+        """Return the counts: labels by predictions."""
+        return self.matrix.value
+
+    def shares(self) -> tuple[Tensor, Tensor]:
+        """Return the intersection over the union of each class, and the union."""
+        matrix = self.matrix.value
+        right = ops["diagonal"](matrix)
+        union = ops["sum"](matrix, axis=0) + ops["sum"](matrix, axis=1) - right
+        return quotient(right, union), union
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "num_classes": self.num_classes,
+            "sparse_y_true": self.sparse_y_true,
+            "sparse_y_pred": self.sparse_y_pred,
+            "axis": self.axis,
+            "ignore_class": self.ignore_class,
+            "name": self.name,
+        }
+
+
+class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
+    """The mean over the classes of intersection over union; classes that never come do not count.
+
+    Parameters
+    ----------
+    num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class
+        As for :class:`ConfusionMatrix`.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.MeanIoU(2)([0, 0, 1, 1], [0, 1, 0, 1]).item()
+    0.3333333432674408
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+        ignore_class: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        name = name or "mean_io_u"
+        super().__init__(num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class, name)
+
+    def result(self) -> Tensor:
+        """Return the mean."""
+        shares, union = self.shares()
+        there = ops["greater"](union, 0).astype("float32")
+        return quotient(ops["sum"](shares * there), ops["sum"](there))
+
+
+class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
+    """The mean of intersection over union of some classes.
+
+    Parameters
+    ----------
+    num_classes
+        How many classes there are.
+    target_class_ids
+        The classes of the mean; those that never come do not count.
+    sparse_y_true, sparse_y_pred, axis, ignore_class
+        As for :class:`ConfusionMatrix`.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.IoU(2, [0])([0, 0, 1, 1], [0, 1, 0, 1]).item()
+    0.3333333432674408
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+        ignore_class: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        name = name or "io_u"
+        super().__init__(num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class, name)
+        self.target_class_ids = [int(i) for i in target_class_ids]
+
+    def result(self) -> Tensor:
+        """Return the mean."""
+        shares, union = self.shares()
+        wanted = np.zeros(self.num_classes, "float32")
+        wanted[self.target_class_ids] = 1
+        there = ops["greater"](union, 0).astype("float32") * as_tensor(wanted)
+        return quotient(ops["sum"](shares * there), ops["sum"](there))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "target_class_ids": self.target_class_ids}
+
+
+class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
+    """The mean of intersection over union of yes and no, for probabilities.
+
+    Parameters
+    ----------
+    target_class_ids
+        The classes of the mean, both by default.
+    threshold
+        What is from there on counts as 1; 0.5 by default.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> gt.training.metrics.BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).item()
+    0.3333333432674408
+    """
+
+    def __init__(
+        self,
+        target_class_ids: Sequence[int] = (0, 1),
+        threshold: float = 0.5,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(2, target_class_ids, name=name or "binary_io_u")
+        self.threshold = float(threshold)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and probabilities, with weights of the examples."""
+        above = ops["greater_equal"](as_tensor(y_pred), self.threshold)
+        super().update_state(y_true, above.astype("int64"), sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "target_class_ids": self.target_class_ids,
+            "threshold": self.threshold,
+            "name": self.name,
+        }
+
+
+class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
+    """``(1 + beta²) * precision * recall / (beta² * precision + recall)``.
+
+    Parameters
+    ----------
+    average
+        ``None``, the default: one number for each class; ``"micro"``: of all together;
+        ``"macro"``: their mean; ``"weighted"``: their mean by how often each label comes.
+    beta
+        How much more recall counts than precision, 1 by default.
+    threshold
+        What is above it counts as 1; by default the largest prediction of each example does.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range.
+
+    Notes
+    -----
+    Labels are one-hot, and predictions probabilities, of shape ``(examples, classes)``.
+
+    Examples
+    --------
+    >>> score = gt.training.metrics.FBetaScore(beta=2.0, threshold=0.5)
+    >>> score([[1, 1], [1, 0]], [[0.2, 0.6], [0.6, 0.2]]).tolist()
+    [0.5555555820465088, 1.0]
+    """
+
+    true_positives: Variable
+    false_positives: Variable
+    false_negatives: Variable
+
+    def __init__(
+        self,
+        average: str | None = None,
+        beta: float = 1.0,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name or "fbeta_score")
+        if average not in _AVERAGES:
+            raise ValueError(
+                f"{type(self).__name__}: average must be one of {_AVERAGES}, got {average!r}"
+            )
+        if not beta > 0:
+            raise ValueError(f"{type(self).__name__}: beta must be positive, got {beta!r}")
+        self.average, self.beta, self.threshold = average, float(beta), threshold
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions, with weights of the examples."""
+        y_true, y_pred = alike(type(self).__name__, y_true, y_pred, columns=False)
+        if y_pred.ndim != 2:
+            raise ValueError(
+                f"{type(self).__name__}: predictions have shape (examples, classes), got "
+                f"{y_pred.shape}"
+            )
+        if "true_positives" not in vars(self):
+            for name in ("true_positives", "false_positives", "false_negatives"):
+                self.add_state(name, (y_pred.shape[-1],))
+        if self.threshold is None:
+            found = ops["equal"](y_pred, ops["max"](y_pred, axis=-1, keepdims=True))
+        else:
+            found = ops["greater"](y_pred, self.threshold)
+        found, weight = found.astype("float32"), weighted(y_true, sample_weight)
+        y_true = y_true.astype("float32")
+        self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))
+        self.false_positives.assign_add(ops["sum"](found * (1.0 - y_true) * weight, axis=0))
+        self.false_negatives.assign_add(ops["sum"]((1.0 - found) * y_true * weight, axis=0))
+
+    def result(self) -> Tensor:
+        """Return the score, 0 before any batch."""
+        if "true_positives" not in vars(self):
+            return as_tensor(0.0)
+        tp, fp = self.true_positives.value, self.false_positives.value
+        fn = self.false_negatives.value
+        labels = tp + fn
+        if self.average == "micro":
+            tp, fp, fn = (ops["sum"](x) for x in (tp, fp, fn))
+        precision, recall = quotient(tp, tp + fp), quotient(tp, tp + fn)
+        square = self.beta**2
+        scores = quotient(precision * recall * (1.0 + square), precision * square + recall)
+        if self.average == "macro":
+            return ops["mean"](scores)
+        if self.average == "weighted":
+            return ops["sum"](scores * quotient(labels, ops["sum"](labels)))
+        return scores
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "average": self.average,
+            "beta": self.beta,
+            "threshold": self.threshold,
+            "name": self.name,
+        }
+
+
+class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
+    """``2 * precision * recall / (precision + recall)``.
+
+    Parameters
+    ----------
+    average, threshold
+        As for :class:`FBetaScore`.
+    name
+        A Python identifier.
+
+    Examples
+    --------
+    >>> score = gt.training.metrics.F1Score(average="macro")
+    >>> score([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]]).item()
+    0.3333333432674408
+    """
+
+    def __init__(
+        self,
+        average: str | None = None,
+        threshold: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(average, 1.0, threshold, name or "f1_score")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"average": self.average, "threshold": self.threshold, "name": self.name}
+
+
+class R2Score(Stateful, saved_as="training.metrics.R2Score"):
+    """The share of the labels' variance that predictions explain, at most 1.
+
+    Parameters
+    ----------
+    class_aggregation
+        ``"uniform_average"``, the default: the mean over the outputs;
+        ``"variance_weighted_average"``: by the labels' variance; ``None``: one number for each.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``class_aggregation`` is unknown.
+
+    Notes
+    -----
+    ``1 - sum((y_true - y_pred)**2) / sum((y_true - mean(y_true))**2)``, in float64.
+
+    Examples
+    --------
+    >>> gt.training.metrics.R2Score()([[1.0], [2.0], [3.0]], [[1.0], [2.0], [2.0]]).item()
+    0.5
+    """
+
+    weight: Variable
+    sums: Variable
+    squares: Variable
+    rests: Variable
+
+    def __init__(
+        self, class_aggregation: str | None = "uniform_average", name: str | None = None
+    ) -> None:
+        super().__init__(name or "r2_score")
+        if class_aggregation not in ("uniform_average", "variance_weighted_average", None):
+            raise ValueError(
+                "R2Score: class_aggregation must be 'uniform_average', "
+                f"'variance_weighted_average' or None, got {class_aggregation!r}"
+            )
+        self.class_aggregation = class_aggregation
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions, with weights of the examples."""
+        y_true, y_pred = alike("R2Score", y_true, y_pred)
+        if y_true.ndim == 1:
+            y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
+        if "weight" not in vars(self):
+            for name in ("weight", "sums", "squares", "rests"):
+                self.add_state(name, (y_true.shape[-1],), "float64")
+        weight = weighted(y_true, sample_weight).astype("float64")
+        y_true, y_pred = y_true.astype("float64"), y_pred.astype("float64")
+        rest = ops["square"](y_true - y_pred)
+        added = (weight, weight * y_true, weight * y_true * y_true, weight * rest)
+        for name, values in zip(("weight", "sums", "squares", "rests"), added):
+            getattr(self, name).assign_add(ops["sum"](values, axis=0))
+
+    def result(self) -> Tensor:
+        """Return the score, 0 before any batch."""
+        if "weight" not in vars(self):
+            return as_tensor(0.0)
+        total = self.squares.value - quotient(ops["square"](self.sums.value), self.weight.value)
+        scores = 1.0 - quotient(self.rests.value, total)
+        if self.class_aggregation == "variance_weighted_average":
+            scores = ops["sum"](scores * quotient(total, ops["sum"](total)))
+        elif self.class_aggregation == "uniform_average":
+            scores = ops["mean"](scores)
+        return scores.astype("float32")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"class_aggregation": self.class_aggregation, "name": self.name}

@@ -1,0 +1,62 @@
+"""``Stateful``: metrics that keep more than a total and a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Module, Tensor, Variable, as_tensor, init_scope, ops
+from .objects import Metric
+
+__all__: list[str] = []
+
+
+class Stateful(Metric):
+    """A metric of several sums, which go back to zero with a reset."""
+
+    def __init__(self, name: str) -> None:
+        Module.__init__(self, name)  # no total, no count
+
+    def add_state(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> Variable:
+        """Keep sums under an attribute, from zeros on.
+
+        Parameters
+        ----------
+        name
+            The attribute.
+        shape, dtype
+            Those of the sums.
+        """
+        with init_scope():
+            zeros = np.zeros(shape, dtype)
+            variable = Variable(zeros, trainable=False, name=name, dtype=dtype)
+        setattr(self, name, variable)
+        return variable
+
+    def reset_state(self) -> None:
+        """Forget all batches."""
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype.name))
+
+
+def quotient(a: Any, b: Any) -> Tensor:
+    """Return ``a / b``, and 0 where ``b`` is 0."""
+    some = ops["not_equal"](b, 0)
+    return ops["where"](some, ops["divide"](a, ops["where"](some, b, 1.0)), 0.0)
+
+
+def weighted(values: Any, sample_weight: Any, columns: int | None = None) -> Any:
+    """Return weights for values, ones by default, as a vector; or as many columns of them.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not one for each value, or for each example.
+    """
+    if sample_weight is None:
+        return ops["ones_like"](values.astype("float32"))
+    weight = as_tensor(sample_weight).astype("float32")
+    while weight.ndim < values.ndim:
+        weight = ops["expand_dims"](weight, axis=-1)
+    return ops["ones_like"](values.astype("float32")) * weight

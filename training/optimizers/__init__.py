@@ -1,0 +1,45 @@
+"""The optimizers, with Keras' names, defaults and formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..optimizer import Optimizer
+from .adaptive import Adadelta, Adamax, Lion, Nadam
+from .classic import SGD, Adagrad, Adam, RMSprop
+
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "Nadam", "RMSprop"]
+
+_BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
+
+
+def get(optimizer: Any) -> Optimizer:
+    """Return an optimizer for a name, with its defaults, or the optimizer itself.
+
+    Parameters
+    ----------
+    optimizer
+        A class's name (``"adam"``, ``"rmsprop"``, ``"sgd"``, ...) in any case; or an optimizer.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    TypeError
+        If it is neither.
+
+    Examples
+    --------
+    >>> gt.training.optimizers.get("sgd").learning_rate.item()
+    0.01
+    """
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    if not isinstance(optimizer, str):
+        raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
+    if optimizer.lower() not in _BY_NAME:
+        raise ValueError(
+            f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(_BY_NAME))}, or pass one"
+        )
+    return _BY_NAME[optimizer.lower()]()

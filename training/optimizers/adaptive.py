@@ -1,0 +1,377 @@
+"""More optimizers that adapt to gradients, with Keras' names, defaults and formulas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.extend import F, Variable, as_tensor, ops
+from ..optimizer import Optimizer
+from ..rules import by_blocks
+from .classic import not_negative, shares, square
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..clipping import Clipping
+
+__all__ = ["Adadelta", "Adamax", "Lion", "Nadam"]
+
+
+class Adamax(Optimizer, saved_as="training.Adamax"):
+    """Adam with the largest gradient of late in place of the second moment.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    beta_1, beta_2
+        The decay of the moment and of the largest size, in ``[0, 1)``.
+    epsilon
+        Added to the largest size.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    first_moments, largest : list of Variable
+        One per trained variable.
+
+    Raises
+    ------
+    ValueError
+        If a decay is not in ``[0, 1)``, or ``epsilon`` or the learning rate is negative.
+
+    Notes
+    -----
+    With gradient ``g``, learning rate ``r`` and step ``t`` from 1::
+
+        m = m + (g - m) * (1 - beta_1)
+        u = max(beta_2 * u, abs(g))
+        w = w - r / (1 - beta_1**t) * m / (u + epsilon)
+
+    References
+    ----------
+    D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 7.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.Adamax(0.5).apply_gradients([(gt.constant(2.0), w)])
+    >>> round(w.item(), 4)
+    0.5
+    """
+
+    slots = ("first_moments", "largest")
+    first_moments: list[Variable]
+    largest: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        shares("Adamax", beta_1=beta_1, beta_2=beta_2)
+        super().__init__(learning_rate, name, **clipping)
+        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
+
+    def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
+        """Return the learning rate corrected for the moment's start from zero."""
+        return (rate / (1.0 - self.beta_1**step),)
+
+    @by_blocks
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and state."""
+        (rate,) = settings
+        first = state[0] + (gradient - state[0]) * (1.0 - self.beta_1)
+        most = F.maximum(state[1] * self.beta_2, F.abs(gradient))
+        return value - first / (most + self.epsilon) * rate, (first, most)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+        }
+
+
+class Nadam(Optimizer, saved_as="training.Nadam"):
+    """Adam with Nesterov's momentum.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    beta_1, beta_2
+        The decay of the moments' moving averages, in ``[0, 1)``; that of the first grows from half
+        of it.
+    epsilon
+        Added to the root of the second moment.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    first_moments, second_moments : list of Variable
+        One per trained variable.
+
+    Raises
+    ------
+    ValueError
+        If a decay is not in ``[0, 1)``, or ``epsilon`` or the learning rate is negative.
+
+    Notes
+    -----
+    With gradient ``g``, learning rate ``r``, step ``t`` from 1, ``b(t) = beta_1 * (1 - 0.96**t /
+    2)`` and ``p(t)`` the product of all ``b`` up to ``t``::
+
+        m = m + (g - m) * (1 - beta_1)
+        v = v + (g * g - v) * (1 - beta_2)
+        s = b(t + 1) * m / (1 - p(t + 1)) + (1 - b(t)) * g / (1 - p(t))
+        w = w - r * s / (sqrt(v / (1 - beta_2**t)) + epsilon)
+
+    References
+    ----------
+    T. Dozat, "Incorporating Nesterov Momentum into Adam", ICLR workshop 2016.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.Nadam(0.5).apply_gradients([(gt.constant(2.0), w)])
+    >>> 0.3 < w.item() < 0.6
+    True
+    """
+
+    slots = ("first_moments", "second_moments")
+    first_moments: list[Variable]
+    second_moments: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        shares("Nadam", beta_1=beta_1, beta_2=beta_2)
+        super().__init__(learning_rate, name, **clipping)
+        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
+
+    def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
+        """Return what the moment, the gradient and the second moment are multiplied by."""
+        now = self.beta_1 * (1.0 - 0.5 * 0.96**step)
+        next_ = self.beta_1 * (1.0 - 0.5 * 0.96 ** (step + 1))
+        product = self.beta_1**step * _warming(step)
+        return (
+            rate * next_ / (1.0 - product * next_),
+            rate * (1.0 - now) / (1.0 - product),
+            1.0 / (1.0 - self.beta_2**step),
+        )
+
+    @by_blocks
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and moments."""
+        of_moment, of_gradient, of_square = settings
+        first = state[0] + (gradient - state[0]) * (1.0 - self.beta_1)
+        second = state[1] + (square(gradient) - state[1]) * (1.0 - self.beta_2)
+        ahead = first * of_moment + gradient * of_gradient
+        return value - ahead / (F.sqrt(second * of_square) + self.epsilon), (first, second)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+        }
+
+
+_K = np.arange(1, 61, dtype="float64")
+#: ``log(1 - x / 2)`` as a power series in ``x``; with ``x = 0.96**i``, a geometric one in ``i``.
+_SERIES = 0.5**_K / _K * 0.96**_K / (1.0 - 0.96**_K)
+
+
+def _warming(step: Any) -> Any:
+    """Return the product of ``1 - 0.96**i / 2`` for ``i`` from 1 to ``step``, without a state."""
+    if isinstance(step, (int, float)):
+        return math.exp(-float(np.sum(_SERIES * (1.0 - 0.96 ** (_K * step)))))
+    powers = ops["power"](as_tensor(0.96**_K), step)
+    return ops["exp"](-ops["sum"](as_tensor(_SERIES) * (1.0 - powers)))
+
+
+class Adadelta(Optimizer, saved_as="training.Adadelta"):
+    """Steps as large as those before, by gradients divided by the root of their mean square.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done; the paper's is 1.
+    rho
+        The decay of the moving averages, in ``[0, 1)``.
+    epsilon
+        Added to both averages before their roots.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    accumulated_gradients, accumulated_changes : list of Variable
+        The averages of squares, one per trained variable.
+
+    Raises
+    ------
+    ValueError
+        If ``rho`` is not in ``[0, 1)``, or ``epsilon`` or the learning rate is negative.
+
+    Notes
+    -----
+    With gradient ``g`` and learning rate ``r``::
+
+        v = rho * v + (1 - rho) * g * g
+        d = g * sqrt(u + epsilon) / sqrt(v + epsilon)
+        u = rho * u + (1 - rho) * d * d
+        w = w - r * d
+
+    References
+    ----------
+    M. D. Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.Adadelta(1.0, rho=0.0).apply_gradients([(gt.constant(2.0), w)])
+    >>> round(w.item(), 4)
+    0.9997
+    """
+
+    slots = ("accumulated_gradients", "accumulated_changes")
+    accumulated_gradients: list[Variable]
+    accumulated_changes: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        shares("Adadelta", rho=rho)
+        super().__init__(learning_rate, name, **clipping)
+        self.rho = float(rho)
+        self.epsilon = not_negative(self, "epsilon", epsilon)
+
+    @by_blocks
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and averages."""
+        (rate,) = settings
+        seen = state[0] * self.rho + square(gradient) * (1.0 - self.rho)
+        root = F.sqrt(state[1] + self.epsilon) / F.sqrt(seen + self.epsilon)
+        change = gradient * root
+        done = state[1] * self.rho + square(change) * (1.0 - self.rho)
+        return value - change * rate, (seen, done)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "rho": self.rho, "epsilon": self.epsilon}
+
+
+class Lion(Optimizer, saved_as="training.Lion"):
+    """Steps of one size, in the direction of a momentum's sign.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    beta_1
+        How much of the momentum the direction has, in ``[0, 1)``.
+    beta_2
+        The decay of the momentum, in ``[0, 1)``.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    momenta : list of Variable
+        One per trained variable.
+
+    Raises
+    ------
+    ValueError
+        If a decay is not in ``[0, 1)``, or the learning rate is negative.
+
+    Notes
+    -----
+    With gradient ``g`` and learning rate ``r``::
+
+        w = w - r * sign(beta_1 * m + (1 - beta_1) * g)
+        m = beta_2 * m + (1 - beta_2) * g
+
+    References
+    ----------
+    X. Chen et al., "Symbolic Discovery of Optimization Algorithms", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.Lion(0.25).apply_gradients([(gt.constant(-3.0), w)])
+    >>> w.item()
+    1.25
+    """
+
+    slots = ("momenta",)
+    momenta: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        shares("Lion", beta_1=beta_1, beta_2=beta_2)
+        super().__init__(learning_rate, name, **clipping)
+        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
+
+    @by_blocks
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and momentum."""
+        (rate,) = settings
+        direction = F.sign(state[0] * self.beta_1 + gradient * (1.0 - self.beta_1))
+        momentum = state[0] * self.beta_2 + gradient * (1.0 - self.beta_2)
+        return value - direction * rate, (momentum,)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "beta_1": self.beta_1, "beta_2": self.beta_2}
