@@ -20,6 +20,7 @@ import numpy as np
 import gradtape
 
 from ...layers import activations, initializers
+from ...training import callbacks, schedules
 
 __all__ = ["ALIASES", "INSTEAD", "NAMESPACES", "Row", "adapts", "lookup", "rows"]
 
@@ -85,12 +86,16 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
+    "tf.keras": {"Input": "Input"},
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.initializers": _same(" ".join(initializers.__all__), "layers.initializers."),
+    "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks."),
+    "tf.keras.layers": {"Input": "Input"},
     "tf.keras.metrics": _same(
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",
     ),
+    "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
 }
 
 #: The namespaces, each a module of this package (``tf`` is the package itself).
@@ -100,12 +105,14 @@ NAMESPACES = (
     "tf.dtypes",
     "tf.keras",
     "tf.keras.activations",
+    "tf.keras.callbacks",
     "tf.keras.initializers",
     "tf.keras.layers",
     "tf.keras.losses",
     "tf.keras.metrics",
     "tf.keras.models",
     "tf.keras.optimizers",
+    "tf.keras.optimizers.schedules",
     "tf.linalg",
     "tf.math",
     "tf.nest",
@@ -120,7 +127,6 @@ INSTEAD = {
     "Graph": "gradtape.function(f).get_concrete_function(...).graph",
     "Session": "eager code: ops run when they are called",
     "bfloat16": "float32: NumPy has no bfloat16",
-    "callbacks": "functions and objects that gradtape.training.fit is given, and its checkpoint=",
     "config": "gradtape.backend('cupy') to choose a device",
     "data": "arrays, or any iterable of (x, y) batches",
     "debugging": "gradtape.debug, and assert",
@@ -137,7 +143,6 @@ INSTEAD = {
     "print": "Python's print; a traced function prints while it is traced",
     "py_function": "a plain call: eager code is Python",
     "save_model": "Model.save, or gradtape.save",
-    "schedules": "a function of the number of steps done, as the learning_rate",
     "sub": "tf.subtract",
     "summary": "gradtape.Module.summary, or a callback of fit",
     "to_double": "tf.cast(x, tf.float64)",

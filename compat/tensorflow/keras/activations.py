@@ -31,7 +31,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
     return gradtape.nn.leaky_relu(x, negative_slope)
 
 
-@adapts("nn.relu", "nn.leaky_relu", "clip")
+@adapts("layers.ReLU")
 def relu(
     x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Any:
@@ -39,12 +39,7 @@ def relu(
 
     What is above ``max_value`` is cut off there.
     """
-    if not negative_slope and not threshold:
-        y = gradtape.nn.relu(x)
-    else:
-        x = gradtape.as_tensor(x)
-        y = gradtape.where(x > threshold, x, negative_slope * (x - threshold))
-    return y if max_value is None else gradtape.clip(y, None, max_value)
+    return gradtape.layers.ReLU(max_value, negative_slope, threshold)(x)
 
 
 __getattr__ = lookup(__name__)

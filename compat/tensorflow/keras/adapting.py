@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
 from ..names import adapts, resolve
 
-__all__ = ["adapted", "refuse"]
+__all__ = ["adapted", "arguments_of", "refuse"]
 
 
 def refuse(what: str, options: dict[str, Any]) -> None:
-    """Raise ``TypeError`` if an option of Keras that gradtape lacks is given a value."""
+    """Raise ``TypeError`` if an option that gradtape lacks is given: any but None and false."""
     given = sorted(name for name, value in options.items() if value not in (None, False))
     if given:
         raise TypeError(
@@ -21,40 +21,37 @@ def refuse(what: str, options: dict[str, Any]) -> None:
         )
 
 
-def adapted(
-    path: str,
-    arguments: str,
-    *bases: type,
-    ignored: Collection[str] = ("dtype",),
-    options: Collection[str] = (),
-    **defaults: Any,
-) -> Any:
+def arguments_of(path: str) -> dict[str, Parameter]:
+    """Return the arguments of one of gradtape's classes, those that it hands on too."""
+    found: dict[str, Parameter] = {}
+    for kind in resolve(path).__mro__:
+        own = inspect.signature(kind.__init__).parameters
+        found = {**own, **found}
+        if all(p.kind is not Parameter.VAR_KEYWORD for p in own.values()):
+            break
+    plain = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    return {name: p for name, p in found.items() if p.kind in plain and name != "self"}
+
+
+def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
     """Return a subclass of one of gradtape's classes with the constructor that Keras has.
 
     Parameters
     ----------
     path
         The class, by its name under ``gradtape``.
-    arguments
+    order
         The names of Keras' arguments in order; those after a ``*`` by keyword only. ``**`` at the
         end stands for any others.
     bases
-        What the class is besides, before gradtape's; it counts as defined where the first is.
-    ignored
-        Arguments that make no difference here. Others that gradtape does not know are refused,
-        unless they are None or false.
-    options
-        Which of any others gradtape knows.
+        What the class is besides, before gradtape's; it counts as defined where the first is. What
+        gradtape's constructor does not know goes to their ``take_options``.
     defaults
         Defaults that are not gradtape's.
     """
     native: Any = resolve(path)
-    known = {
-        name: parameter
-        for name, parameter in inspect.signature(native.__init__).parameters.items()
-        if parameter.kind is not Parameter.VAR_KEYWORD
-    }
-    signature = _signature(arguments, known, defaults)
+    known = arguments_of(path)
+    signature = _signature(order, known, defaults)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
@@ -62,17 +59,15 @@ def adapted(
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
-        given = dict(bound.arguments)
-        del given["self"]
-        given |= given.pop("others", {})
-        ours = {name: x for name, x in given.items() if name in known or name in options}
-        refuse(
-            type(self).__name__,
-            {name: x for name, x in given.items() if name not in ours and name not in ignored},
-        )
+        given = {**bound.arguments, **bound.arguments.get("others", {})}
+        ours = {name: given.pop(name) for name in known if name in given}
         native.__init__(self, **ours)
+        self.take_options(
+            {name: x for name, x in given.items() if name not in ("self", "others")}
+        )
 
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    init: Callable[..., Any] = __init__
+    vars(init).update(__signature__=signature, __wrapped__=native.__init__)
     summary = inspect.cleandoc(native.__doc__ or "").partition("\n")[0]  # none with -OO
     contents = {
         "__init__": __init__,
@@ -83,11 +78,11 @@ def adapted(
 
 
 def _signature(
-    arguments: str, known: dict[str, Parameter], defaults: dict[str, Any]
+    order: str, known: dict[str, Parameter], defaults: dict[str, Any]
 ) -> inspect.Signature:
     kind: Any = Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [Parameter("self", kind)]
-    for name in arguments.split():
+    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+    for name in order.split():
         if name == "*":
             kind = Parameter.KEYWORD_ONLY
         elif name == "**":

@@ -6,37 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape
+from gradtape.training import metrics as native
 
-from ....training import metrics as native
 from ..names import adapts, lookup
 from . import losses
-from .adapting import adapted
+from .adapting import adapted, arguments_of, refuse
 
-__all__ = [
-    "Accuracy",
-    "BinaryAccuracy",
-    "BinaryCrossentropy",
-    "CategoricalAccuracy",
-    "CategoricalCrossentropy",
-    "CosineSimilarity",
-    "Mean",
-    "MeanAbsoluteError",
-    "MeanMetricWrapper",
-    "MeanSquaredError",
-    "Metric",
-    "RootMeanSquaredError",
-    "SparseCategoricalAccuracy",
-    "SparseCategoricalCrossentropy",
-    "SparseTopKCategoricalAccuracy",
-    "Sum",
-    "binary_accuracy",
-]
+__all__ = ["MeanMetricWrapper", "Metric", "binary_accuracy"]
+
+#: Keras' order of arguments: where not given here it begins with the name, or has it at the end.
+_IOU = "name dtype ignore_class sparse_y_true sparse_y_pred axis"
+_ORDERS = {
+    "AUC": "num_thresholds curve summation_method name dtype thresholds multi_label num_labels "
+    "label_weights from_logits",
+    "ConfusionMatrix": f"num_classes {_IOU}",
+    "IoU": f"num_classes target_class_ids {_IOU}",
+    "MeanIoU": f"num_classes {_IOU}",
+    "R2Score": "class_aggregation num_regressors name dtype",
+    "SparseCategoricalCrossentropy": "name dtype from_logits ignore_class axis",
+    "SparseTopKCategoricalAccuracy": "k name dtype",
+}
 
 
 @adapts("training.metrics.binary_accuracy")
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
     """Return the share over the last axis of predictions on the label's side of ``threshold``."""
-    return native.binary_accuracy(*losses.aligned(y_true, y_pred), threshold)
+    y_true, y_pred = losses.aligned("", y_true, y_pred, {})
+    return native.binary_accuracy(y_true, y_pred, threshold)
 
 
 def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
@@ -51,16 +47,16 @@ def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
 class Metric(native.Metric):
     """Base class: ``update_state`` takes a batch, ``result`` tells of all batches since a reset.
 
-    Parameters
-    ----------
-    name
-        A name for histories.
-    dtype
-        Ignored: metrics are float32.
+    See :class:`gradtape.training.metrics.Metric`; ``dtype`` is ignored.
     """
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)
+
+    def take_options(self, options: dict[str, Any]) -> None:
+        """Ignore ``dtype`` and an empty ``num_regressors``, refuse anything else."""
+        options = {key: x for key, x in options.items() if (key, x) != ("num_regressors", 0)}
+        refuse(type(self).__name__, {**options, "dtype": None})
 
     def reset_states(self) -> None:
         """Forget all batches; Keras 2's name."""
@@ -70,65 +66,49 @@ class Metric(native.Metric):
 class _Aligned(Metric):
     """A metric that is given labels and predictions in Keras' shapes."""
 
-    def per_example(self, y_true: Any, y_pred: Any) -> Any:
-        """Return the value of each example."""
-        of_gradtape: Any = super()
-        broadcast = losses.broadcasts(of_gradtape.get_config())
-        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, broadcast))
-
-
-class _Unbroadcast(Metric):
-    """A metric that is given labels and predictions in one rank, and refuses others."""
+    measures = ""  # the loss of which it takes these
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
         of_gradtape: Any = super()
-        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, broadcast=False))
+        both = losses.aligned(self.measures, y_true, y_pred, vars(self)["settings"])
+        return of_gradtape.per_example(*both)
 
 
-def _object(name: str, settings: str = "", base: type = Metric, **defaults: Any) -> Any:
-    return adapted(f"training.metrics.{name}", f"name dtype {settings}", base, **defaults)
+class _Cosine(_Aligned):
+    measures = "cosine_similarity"
 
 
-Mean = _object("Mean")
-Sum = _object("Sum")
-Accuracy = _object("Accuracy")
-SparseCategoricalAccuracy = _object("SparseCategoricalAccuracy")
-CategoricalAccuracy = _object("CategoricalAccuracy")
-BinaryAccuracy = _object("BinaryAccuracy", "threshold", _Aligned)
-SparseTopKCategoricalAccuracy = adapted(
-    "training.metrics.SparseTopKCategoricalAccuracy", "k name dtype", Metric
+_BASES: dict[str, type[Metric]] = {"CosineSimilarity": _Cosine}
+_BASES |= dict.fromkeys(
+    "BinaryAccuracy BinaryCrossentropy CategoricalCrossentropy MeanAbsoluteError "
+    "MeanSquaredError RootMeanSquaredError".split(),
+    _Aligned,
 )
-MeanSquaredError = _object("MeanSquaredError", base=_Aligned)
-RootMeanSquaredError = _object("RootMeanSquaredError", base=_Aligned)
-MeanAbsoluteError = _object("MeanAbsoluteError", base=_Aligned)
-CosineSimilarity = _object("CosineSimilarity", "axis", _Unbroadcast)
-BinaryCrossentropy = _object(
-    "BinaryCrossentropy", "from_logits label_smoothing", _Aligned, from_logits=False
-)
-CategoricalCrossentropy = _object(
-    "CategoricalCrossentropy", "from_logits label_smoothing axis", _Aligned, from_logits=False
-)
-SparseCategoricalCrossentropy = _object(
-    "SparseCategoricalCrossentropy", "from_logits axis", from_logits=False
-)
+
+
+def _object(name: str) -> Any:
+    path = f"training.metrics.{name}"
+    known = arguments_of(path)
+    settings = " ".join(argument for argument in known if argument != "name")
+    first = issubclass(getattr(native, name), (native.Mean, native.Sum, native.objects.MeanOf))
+    usual = f"name dtype {settings}" if first else f"{settings} name dtype"
+    defaults = {"from_logits": False} if "from_logits" in known else {}
+    return adapted(path, _ORDERS.get(name, usual), _BASES.get(name, Metric), **defaults)
+
+
+_KNOWN = {
+    name: _object(name)
+    for name in native.__all__
+    if isinstance(getattr(native, name), type) and name not in __all__
+}
+globals().update(_KNOWN)
+__all__ += _KNOWN
 
 
 @adapts("training.metrics.MeanMetricWrapper")
 class MeanMetricWrapper(Metric, native.MeanMetricWrapper):
-    """The mean of any function of labels and predictions.
-
-    Parameters
-    ----------
-    fn
-        A function with a value per example.
-    name
-        A name for histories; the function's by default.
-    dtype
-        Ignored.
-    settings
-        Keyword arguments for the function.
-    """
+    """The mean of any function of labels and predictions, with settings of the function."""
 
     def __init__(
         self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **settings: Any

@@ -1,0 +1,72 @@
+"""``tf.keras.optimizers``: gradtape's optimizers with Keras' arguments."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gradtape
+
+from ...names import adapts, lookup, resolve
+from ..adapting import adapted, arguments_of, refuse
+from . import schedules
+
+__all__ = ["Optimizer", "get", "schedules"]
+
+
+@adapts("training.Optimizer")
+class Optimizer(gradtape.training.Optimizer):
+    """What the optimizers share: gradients that are None are left out."""
+
+    def take_options(self, options: dict[str, Any]) -> None:
+        """Refuse what gradtape's own do not take."""
+        refuse(type(self).__name__, options)
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], name: Any = None) -> None:
+        """Do one step with pairs of gradients and variables; warn of those without a gradient.
+
+        Raises
+        ------
+        ValueError
+            If no variable has a gradient.
+        """
+        pairs = list(grads_and_vars)
+        kept = [(g, v) for g, v in pairs if g is not None]
+        if not kept:
+            raise ValueError(
+                f"{type(self).__name__}: no gradients provided for any variable; "
+                "tape.explain(target, variable) says why"
+            )
+        if len(kept) < len(pairs):
+            names = [v.name for g, v in pairs if g is None]
+            warnings.warn(f"no gradients for the variables {names}", stacklevel=2)
+        super().apply_gradients(kept)
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any]) -> None:
+        """Do one step with gradients and variables in lists."""
+        self.apply_gradients(zip(grads, trainable_variables, strict=True))
+
+
+def _adapted(name: str) -> Any:
+    path = f"training.{name}"
+    own = inspect.signature(resolve(path).__init__).parameters
+    order = [x for x in own if x in arguments_of(path) and x not in ("name", "weight_decay")]
+    order.insert(1 if name == "AdamW" else len(order), "weight_decay")
+    return adapted(path, f"{' '.join(order)} * name **", Optimizer)
+
+
+_KNOWN = {name: _adapted(name) for name in gradtape.training.optimizers.__all__}
+globals().update(_KNOWN)
+__all__ += _KNOWN
+
+
+@adapts("training.optimizers.get")
+def get(identifier: Any) -> Any:
+    """Return an optimizer for a name, or the optimizer itself; as gradtape, but with these."""
+    found = gradtape.training.optimizers.get(identifier)
+    return _KNOWN[type(found).__name__]() if isinstance(identifier, str) else found
+
+
+__getattr__ = lookup(__name__)
