@@ -53,6 +53,7 @@ class _Dotted(Configured):
     ``return_attention_scores=True`` returns the weights too.
     """
 
+    takes_one = False
     scale: Variable | None = None
 
     def set_dropout(self, dropout: float, seed: int | None) -> None:

@@ -25,6 +25,7 @@ class Configured(Layer):
     #: What the classes of a family say of their parameters and errors: where one of them has
     #: ``{family}`` in its docstring, this is put.
     family: ClassVar[str] = ""
+    takes_one = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -56,7 +57,7 @@ class Configured(Layer):
 
 @functools.cache
 def _arguments(kind: Any) -> tuple[str, ...]:
-    parameters = inspect.signature(kind.__init__).parameters.values()
+    parameters = inspect.signature(inspect.unwrap(kind.__init__)).parameters.values()
     return tuple(p.name for p in parameters if p.name != "self")
 
 

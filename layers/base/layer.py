@@ -15,6 +15,7 @@ from ...core.extend import (
     Module,
     Tensor,
     Variable,
+    are_several,
     as_dtype,
     as_inputs,
     backend,
@@ -81,6 +82,9 @@ class Layer(Module):
     names_elsewhere: ClassVar[Elsewhere] = {}
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    #: Whether inputs in a container are a mistake, of which a call tells.
+    takes_one: ClassVar[bool] = False
 
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
@@ -299,6 +303,12 @@ def _building(call: Any) -> Callable[..., Any]:
             inputs = kwargs.pop(first)
         if type(inputs) is not Tensor:
             inputs = as_inputs(inputs)
+            if self.takes_one and are_several(inputs):
+                raise TypeError(
+                    f"{type(self).__name__} {self.name!r} takes one tensor, got a "
+                    f"{type(inputs).__name__} of {len(inputs)}; join them, as with gt.concatenate "
+                    "or gt.stack"
+                )
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
         single = type(inputs) is Tensor and type(inputs.array) is not Placeholder

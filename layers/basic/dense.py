@@ -56,6 +56,7 @@ class Dense(Layer, saved_as="layers.Dense"):
     (2, 3)
     """
 
+    takes_one = True
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}
     }

@@ -36,6 +36,8 @@ class Activation(Layer, saved_as="layers.Activation"):
     [0.0, 2.0]
     """
 
+    takes_one = True
+
     def __init__(self, activation: Any, name: str | None = None) -> None:
         super().__init__(name)
         self.activation = activations.get(activation)
@@ -67,6 +69,8 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     >>> gt.layers.Flatten()(gt.zeros((2, 3, 4))).shape
     (2, 12)
     """
+
+    takes_one = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)

@@ -184,7 +184,7 @@ class Model(Layer):
     @property
     def weight_names(self) -> tuple[str, ...] | None:
         """None of its own, of a model of layers."""
-        return () if "_gradtape_plan" in vars(self) else None
+        return () if "_gradtape_plan" in vars(self) else super().weight_names
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Run the layers; ``training`` goes to those that take it."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from ...core.extend import Module
+from ...core.errors import TraceError
+from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
+from ..base.symbolic import Placeholder, is_placeholder
 from ..basic.simple import Activation
 
 __all__ = ["Sequential"]
@@ -19,6 +22,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     ----------
     layers
         Layers, other modules, or functions of one tensor (which become :class:`Activation` layers).
+        If the first is a :func:`gradtape.Input`, the model is built at once.
     name
         A Python identifier.
 
@@ -31,6 +35,8 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     ------
     TypeError
         If something in ``layers`` cannot be called.
+    ValueError
+        If an ``Input`` comes after a layer.
 
     Examples
     --------
@@ -43,15 +49,31 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     layers: list[Any]
+    #: What it will be given, if an ``Input`` tells.
+    _gradtape_spec: Any = None
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
         super().__init__(name)
         self.layers = []
         for layer in layers:
-            self.add(layer)
+            self._append(layer)
+        self._build_early()
 
     def add(self, layer: Any) -> None:
-        """Append a layer, a module, or a function of one tensor."""
+        """Append a layer, a module, or a function of one tensor; or begin with an ``Input``."""
+        self._append(layer)
+        self._build_early()
+
+    def pop(self) -> Any:
+        """Remove the last layer, and return it."""
+        return self.layers.pop()
+
+    def _append(self, layer: Any) -> None:
+        if is_placeholder(layer):
+            if self.layers:
+                raise ValueError(f"Sequential {self.name!r}: an Input comes before the layers")
+            self._gradtape_spec = layer.array.spec
+            return
         if not callable(layer):
             raise TypeError(
                 f"Sequential {self.name!r}: expected layers or functions, got {layer!r}"
@@ -60,6 +82,14 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         self.layers.append(layer)
         if not self.trainable:
             layer.trainable = False
+
+    def _build_early(self) -> None:
+        """Build it by a call without values, if an ``Input`` told what it will be given."""
+        spec = self._gradtape_spec
+        if spec is not None and self.layers:
+            # a layer that needs values is built at the first call
+            with contextlib.suppress(TraceError):
+                self(Tensor(Placeholder(spec.shape, spec.dtype, None)))
 
     @property
     def built(self) -> bool:
@@ -83,3 +113,4 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the layers left out."""
         return {"name": self.name}
+

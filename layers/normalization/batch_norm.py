@@ -73,6 +73,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     0.02
     """
 
+    takes_one = True
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {
             "gamma": ("weight", None),

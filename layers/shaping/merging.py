@@ -25,6 +25,7 @@ __all__ = [
 class _Merge(Configured):
     """A layer of at least two inputs, in a list or a tuple."""
 
+    takes_one = False
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
 

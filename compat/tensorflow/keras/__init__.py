@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..names import lookup
-from . import activations, initializers, layers, losses, metrics, models, optimizers
-from .layers import Input, Layer
+from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers
+from .layers import Layer
 from .models import Model, Sequential
 
 __all__ = [
-    "Input",
     "Layer",
     "Model",
     "Sequential",
     "activations",
+    "callbacks",
     "initializers",
     "layers",
     "losses",

@@ -31,7 +31,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
     return gradtape.nn.leaky_relu(x, negative_slope)
 
 
-@adapts("layers.ReLU")
+@adapts("nn.relu", "layers.ReLU")
 def relu(
     x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Any:
@@ -39,7 +39,12 @@ def relu(
 
     What is above ``max_value`` is cut off there.
     """
-    return gradtape.layers.ReLU(max_value, negative_slope, threshold)(x)
+    if not negative_slope and not threshold:
+        y = gradtape.nn.relu(x)
+    else:
+        x = gradtape.as_tensor(x)
+        y = gradtape.where(x > threshold, x, negative_slope * (x - threshold))
+    return y if max_value is None else gradtape.clip(y, None, max_value)
 
 
 __getattr__ = lookup(__name__)

@@ -59,12 +59,16 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
-        given = {**bound.arguments, **bound.arguments.get("others", {})}
+        given = dict(bound.arguments)
+        del given["self"]
+        given |= given.pop("others", {})
         ours = {name: given.pop(name) for name in known if name in given}
         native.__init__(self, **ours)
-        self.take_options(
-            {name: x for name, x in given.items() if name not in ("self", "others")}
-        )
+        self.take_options({name: x for name, x in given.items() if not _is_default(name, x)})
+
+    def _is_default(name: str, value: Any) -> bool:
+        usual = signature.parameters[name].default if name in signature.parameters else None
+        return value is usual or (type(value) is type(usual) and value == usual)
 
     init: Callable[..., Any] = __init__
     vars(init).update(__signature__=signature, __wrapped__=native.__init__)
@@ -74,7 +78,7 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         "__doc__": f"{summary}\n\nSee :class:`gradtape.{path}`; the arguments are Keras'.\n",
         "__module__": bases[0].__module__,
     }
-    return adapts(path)(type(native.__name__, (*bases, native), contents))
+    return adapts(path)(type(path.rpartition(".")[2], (*bases, native), contents))
 
 
 def _signature(

@@ -11,20 +11,43 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import are_several, calling_in, map_structure
+from ....core.extend import calling_in, map_structure
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
 from ..tensors import Standing, sizes
+from .adapting import adapted, arguments_of, refuse
 
-__all__ = [
-    "Activation",
-    "BatchNormalization",
-    "Dense",
-    "Dropout",
-    "Flatten",
-    "Input",
-    "Layer",
-]
+__all__ = ["Layer"]
+
+#: Keras' order of arguments, where it is not gradtape's; those that are not here go by keyword.
+_ORDERS = {
+    "AdditiveAttention": "use_scale dropout",
+    "AlphaDropout": "rate noise_shape seed",
+    "BatchNormalization": "axis momentum epsilon center scale beta_initializer gamma_initializer "
+    "moving_mean_initializer moving_variance_initializer",
+    "Conv3DTranspose": "filters kernel_size strides padding data_format output_padding "
+    "dilation_rate activation use_bias kernel_initializer bias_initializer",
+    "Dropout": "rate noise_shape seed",
+    "Flatten": "data_format",
+    "GroupNormalization": "groups axis epsilon center scale beta_initializer gamma_initializer",
+    "MultiHeadAttention": "num_heads key_dim value_dim dropout use_bias output_shape "
+    "attention_axes",
+    "SpatialDropout1D": "rate seed",
+    "SpatialDropout2D": "rate data_format seed",
+    "SpatialDropout3D": "rate data_format seed",
+}
+#: Keras' defaults, where gradtape has another or no such argument.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "BatchNormalization": {
+        "beta_initializer": "zeros",
+        "gamma_initializer": "ones",
+        "moving_mean_initializer": "zeros",
+        "moving_variance_initializer": "ones",
+    },
+    "Cropping2D": {"cropping": 0},
+    "Flatten": {"data_format": "channels_last"},
+    "GroupNormalization": {"axis": -1},
+}
 
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,14 +57,8 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
-        if self.takes_one and are_several(inputs):
-            raise TypeError(
-                f"{type(self).__name__} {self.name!r} takes one tensor, got a "
-                f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or "
-                "tf.stack"
-            )
         if self.dtype is not None:
-            inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
+            inputs, args = map_structure(lambda x: _cast(x, self.dtype), (inputs, args))
         if training is None:
             return call(self, inputs, *args, **kwargs)
         if takes_training and not args:
@@ -70,37 +87,18 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     Parameters
     ----------
-    activity_regularizer
-        Not supported.
-    trainable
-        Whether the layer's weights train.
-    dtype
-        That of the weights, and to which floating inputs are cast; ``float32`` by default.
-    autocast
-        Whether inputs are cast.
-    name
-        A Python identifier.
-    other
-        ``input_shape`` or ``input_dim``, from which a ``Sequential`` is built. Anything else is an
-        error.
+    options
+        ``name``; ``trainable``, whether the weights train; ``dtype``, that of the weights and to
+        which floating inputs are cast, ``float32`` by default; ``input_shape`` or ``input_dim``,
+        from which a ``Sequential`` is built. Anything else is an error.
     """
 
     stands_for = gradtape.layers.Layer
-    takes_one = False  # whether several inputs would be a mistake
     dtype: str | None = "float32"
 
-    def __init__(
-        self,
-        *,
-        activity_regularizer: Any = None,
-        trainable: bool = True,
-        dtype: Any = None,
-        autocast: bool = True,
-        name: str | None = None,
-        **other: Any,
-    ) -> None:
-        gradtape.layers.Layer.__init__(self, name, _dtype(dtype))
-        self._finish(trainable, {"activity_regularizer": activity_regularizer, **other})
+    def __init__(self, *, name: str | None = None, **options: Any) -> None:
+        gradtape.layers.Layer.__init__(self, name)
+        self.take_options(options)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -108,24 +106,15 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         if call is not None and not hasattr(call, "adapted"):
             cls.__call__ = _calling(call)  # type: ignore[method-assign]
 
-    def _finish(self, trainable: bool, other: dict[str, Any]) -> None:
-        """Take Keras' further arguments; refuse those that would make a difference."""
-        given = {key: value for key, value in other.items() if value is not None}
-        shape = given.pop("input_shape", None)
-        if "input_dim" in given:
-            shape = (given.pop("input_dim"),)
-        given.pop("autocast", None)
-        if given:
-            raise TypeError(
-                f"{type(self).__name__}: {', '.join(sorted(given))} not supported by gradtape; "
-                "see docs/migration.md"
-            )
-        state = vars(self)
-        state["_gradtape_input_shape"] = shape
-        if not trainable:
+    def take_options(self, options: dict[str, Any]) -> None:
+        """Take what Keras' layers take besides; refuse what would make a difference."""
+        given = {"trainable": True, **options}
+        self.dtype = as_dtype(given.pop("dtype", None) or self.dtype or "float32").name
+        shape, size = given.pop("input_shape", None), given.pop("input_dim", None)
+        vars(self)["_gradtape_input_shape"] = shape if size is None else (size,)
+        if not given.pop("trainable"):
             self.trainable = False
-
-    # -- weights ---------------------------------------------------------------------------------
+        refuse(type(self).__name__, {**given, "autocast": None})
 
     def add_weight(
         self,
@@ -136,38 +125,20 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         dtype: Any = None,
         *,
         autocast: bool = True,
-        regularizer: Any = None,
-        constraint: Any = None,
         aggregation: str = "none",
+        **options: Any,
     ) -> Any:
         """Return a new variable, to be kept as an attribute of the layer.
 
-        Parameters
-        ----------
-        shape
-            The shape.
-        initializer
-            A name, an object of ``tf.keras.initializers``, or a function of shape and dtype;
-            ``"glorot_uniform"`` for floats by default, else ``"zeros"``.
-        name
-            The variable's name.
-        trainable
-            Whether it trains.
-        dtype
-            The dtype; by default the layer's own.
-        regularizer, constraint
-            Not supported.
-        autocast, aggregation
-            Ignored.
+        As in gradtape; ``initializer`` is ``"glorot_uniform"`` for floats by default, else
+        ``"zeros"``. ``autocast`` and ``aggregation`` are ignored, other options refused.
         """
-        if regularizer is not None or constraint is not None:
-            raise TypeError("add_weight: regularizer and constraint are not supported")
+        refuse("add_weight", options)
         kind = as_dtype(dtype or self.dtype or "float32")
         if initializer is None:
             initializer = "glorot_uniform" if kind.kind == "f" else "zeros"
-        return super().add_weight(
-            sizes(shape, "add_weight"), initializer, name or "weight", trainable, kind
-        )
+        shape = sizes(shape, "add_weight")
+        return super().add_weight(shape, initializer, name or "weight", trainable, kind)
 
     @property
     def built(self) -> bool:
@@ -198,210 +169,27 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     non_trainable_weights = non_trainable_variables
 
 
-def _dtype(dtype: Any) -> str:
-    return "float32" if dtype is None else as_dtype(dtype).name
+def _layer(name: str) -> Any:
+    path = f"layers.{name}"
+    known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
+    last = max((i for i, x in enumerate(known) if x.endswith("initializer")), default=len(known))
+    order = _ORDERS.get(name, " ".join(known[: last + 1])).split()
+    further = [argument for argument in known if argument not in order]
+    order += ["*", *further, "name", "dtype", "**"]
+    return adapted(path, " ".join(order), Layer, **_DEFAULTS.get(name, {}))
 
 
-@adapts("layers.Dense")
-class Dense(Layer, gradtape.layers.Dense):
-    """``activation(inputs @ kernel + bias)``; see :class:`gradtape.layers.Dense`.
-
-    Parameters
-    ----------
-    units, activation, use_bias, kernel_initializer, bias_initializer
-        As in gradtape.
-    dtype, name, trainable, other
-        As for :class:`Layer`.
-    """
-
-    takes_one = True
-
-    def __init__(
-        self,
-        units: int,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        *,
-        dtype: Any = None,
-        name: str | None = None,
-        trainable: bool = True,
-        **other: Any,
-    ) -> None:
-        gradtape.layers.Dense.__init__(
-            self,
-            units,
-            activation,
-            use_bias,
-            kernel_initializer,
-            bias_initializer,
-            _dtype(dtype),
-            name,
-        )
-        self._finish(trainable, other)
-
-
-@adapts("layers.BatchNormalization")
-class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
-    """Batch normalisation; see :class:`gradtape.layers.BatchNorm`.
-
-    Parameters
-    ----------
-    axis, momentum, epsilon, center, scale
-        As in gradtape.
-    dtype, name, trainable, other
-        As for :class:`Layer`. Initializers other than Keras' defaults are not supported.
-    """
-
-    takes_one = True
-
-    def __init__(
-        self,
-        axis: int = -1,
-        momentum: float = 0.99,
-        epsilon: float = 0.001,
-        center: bool = True,
-        scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        moving_mean_initializer: Any = "zeros",
-        moving_variance_initializer: Any = "ones",
-        *,
-        dtype: Any = None,
-        name: str | None = None,
-        trainable: bool = True,
-        **other: Any,
-    ) -> None:
-        given = [beta_initializer, gamma_initializer]
-        given += [moving_mean_initializer, moving_variance_initializer]
-        if given != ["zeros", "ones", "zeros", "ones"]:
-            raise TypeError("BatchNormalization: other initializers are not supported")
-        gradtape.layers.BatchNormalization.__init__(
-            self, axis, momentum, epsilon, center, scale, name, _dtype(dtype)
-        )
-        self._finish(trainable, other)
-
-
-@adapts("layers.Dropout")
-class Dropout(Layer, gradtape.layers.Dropout):
-    """Drop elements while training; see :class:`gradtape.layers.Dropout`.
-
-    Parameters
-    ----------
-    rate, seed
-        As in gradtape.
-    noise_shape
-        Not supported.
-    dtype, name, other
-        As for :class:`Layer`.
-    """
-
-    takes_one = True
-
-    def __init__(
-        self,
-        rate: float,
-        noise_shape: Any = None,
-        seed: int | None = None,
-        *,
-        dtype: Any = None,
-        name: str | None = None,
-        **other: Any,
-    ) -> None:
-        gradtape.layers.Dropout.__init__(self, rate, seed, name)
-        self.dtype = _dtype(dtype)
-        self._finish(True, {"noise_shape": noise_shape, **other})
-
-
-@adapts("layers.Flatten")
-class Flatten(Layer, gradtape.layers.Flatten):
-    """Flatten every axis but the first; see :class:`gradtape.layers.Flatten`.
-
-    Parameters
-    ----------
-    data_format
-        Not supported but for ``"channels_last"``.
-    dtype, name, other
-        As for :class:`Layer`.
-    """
-
-    takes_one = True
-
-    def __init__(
-        self,
-        data_format: str | None = None,
-        *,
-        dtype: Any = None,
-        name: str | None = None,
-        **other: Any,
-    ) -> None:
-        gradtape.layers.Flatten.__init__(self, name)
-        self.dtype = _dtype(dtype)
-        plain = data_format in (None, "channels_last")
-        self._finish(True, {"data_format": None if plain else data_format, **other})
-
-
-@adapts("layers.Activation")
-class Activation(Layer, gradtape.layers.Activation):
-    """Apply an activation; see :class:`gradtape.layers.Activation`.
-
-    Parameters
-    ----------
-    activation
-        A name or a function.
-    dtype, name, other
-        As for :class:`Layer`.
-    """
-
-    takes_one = True
-
-    def __init__(
-        self, activation: Any, *, dtype: Any = None, name: str | None = None, **other: Any
-    ) -> None:
-        gradtape.layers.Activation.__init__(self, activation, name)
-        self.dtype = _dtype(dtype)
-        self._finish(True, other)
-
-
-@adapts()
-class Input:
-    """What a ``Sequential`` begins with, so that it can be built before its first call.
-
-    Parameters
-    ----------
-    shape
-        The shape of one example.
-    batch_size
-        Ignored.
-    dtype
-        The dtype of examples.
-    name
-        Ignored.
-
-    Raises
-    ------
-    TypeError
-        When a layer is called with it: models are made by ``Sequential`` or by subclassing
-        ``Model``.
-    """
-
-    def __init__(
-        self,
-        shape: Any = None,
-        batch_size: int | None = None,
-        dtype: Any = None,
-        name: str | None = None,
-        **other: Any,
-    ) -> None:
-        self.shape = tuple(shape or ())
-        self.dtype = as_dtype(_dtype(dtype))
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            "layers are not called with tf.keras.Input here: make the model with "
-            "tf.keras.Sequential, or subclass tf.keras.Model (see docs/migration.md)"
-        )
-
-
+_NOT_HERE = ("BatchNorm", "Input", "Layer", "Model", "Sequential")
+_KNOWN = {
+    name: _layer(name)
+    for name in gradtape.layers.__all__
+    if name not in _NOT_HERE and isinstance(getattr(gradtape.layers, name), type)
+}
+_KNOWN |= {
+    name.replace("Pooling", "Pool").replace("Average", "Avg"): kind
+    for name, kind in _KNOWN.items()
+    if "Pooling" in name
+}
+globals().update(_KNOWN)
+__all__ += _KNOWN
 __getattr__ = lookup(__name__)

@@ -54,8 +54,7 @@ class Metric(native.Metric):
         super().__init__(name)
 
     def take_options(self, options: dict[str, Any]) -> None:
-        """Ignore ``dtype`` and an empty ``num_regressors``, refuse anything else."""
-        options = {key: x for key, x in options.items() if (key, x) != ("num_regressors", 0)}
+        """Ignore ``dtype``, refuse anything else."""
         refuse(type(self).__name__, {**options, "dtype": None})
 
     def reset_states(self) -> None:
@@ -93,7 +92,9 @@ def _object(name: str) -> Any:
     settings = " ".join(argument for argument in known if argument != "name")
     first = issubclass(getattr(native, name), (native.Mean, native.Sum, native.objects.MeanOf))
     usual = f"name dtype {settings}" if first else f"{settings} name dtype"
-    defaults = {"from_logits": False} if "from_logits" in known else {}
+    defaults: dict[str, Any] = {"from_logits": False} if "from_logits" in known else {}
+    if name == "R2Score":
+        defaults["num_regressors"] = 0
     return adapted(path, _ORDERS.get(name, usual), _BASES.get(name, Metric), **defaults)
 
 

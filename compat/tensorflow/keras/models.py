@@ -18,7 +18,7 @@ from . import losses as known_losses
 from . import metrics as known_metrics
 from . import optimizers as known_optimizers
 from . import steps
-from .layers import Input, Layer
+from .layers import Layer
 
 __all__ = ["Model", "Sequential"]
 
@@ -78,32 +78,18 @@ def _refuse(method: str, options: dict[str, Any]) -> None:
             )
 
 
-@adapts("layers.Layer", "training.fit", "training.evaluate", "training.predict")
-class Model(Layer):
-    """A layer that can be trained: subclass it, make layers in ``__init__``, use them in ``call``.
+@adapts("Model", "training.fit", "training.evaluate", "training.predict")
+class Model(Layer, gradtape.Model):
+    """A layer that can be trained: of ``inputs`` and ``outputs``, or a subclass with ``call``.
 
-    The functional interface (``Model(inputs, outputs)``) is not there.
-
-    Parameters
-    ----------
-    trainable, name, dtype
-        As for ``tf.keras.layers.Layer``.
+    See :class:`gradtape.Model`; the other options are those of ``tf.keras.layers.Layer``.
     """
 
     def __init__(
-        self,
-        *args: Any,
-        trainable: bool = True,
-        name: str | None = None,
-        dtype: Any = None,
-        **other: Any,
+        self, inputs: Any = None, outputs: Any = None, name: str | None = None, **options: Any
     ) -> None:
-        if args or "inputs" in other or "outputs" in other:
-            raise TypeError(
-                "Model(inputs, outputs) is not supported by gradtape: use tf.keras.Sequential, or "
-                "subclass tf.keras.Model (see docs/migration.md)"
-            )
-        super().__init__(trainable=trainable, name=name, dtype=dtype, **other)
+        gradtape.Model.__init__(self, inputs, outputs, name)
+        self.take_options(options)
 
     def build(self, input_shape: Any) -> None:
         """Make the weights, by one call at inference with zeros.
@@ -120,12 +106,19 @@ class Model(Layer):
     def _build_for(self, inputs: Any) -> None:
         if type(self).build is Model.build:
             self.built = True  # the call with these inputs itself makes the weights
-        super()._build_for(inputs)
+        if "_gradtape_built" not in vars(self):
+            super()._build_for(inputs)
 
     @property
     def layers(self) -> list[Any]:
         """The layers directly inside."""
-        return [leaf for _, leaf in self.own_leaves() if isinstance(leaf, gradtape.layers.Layer)]
+        leaves = (leaf for _, leaf in self.own_leaves())
+        inside = [leaf for leaf in leaves if isinstance(leaf, gradtape.layers.Layer)]
+        return vars(self).get("layers", inside)
+
+    @layers.setter
+    def layers(self, value: list[Any]) -> None:
+        vars(self)["layers"] = value
 
     def compile(
         self,
@@ -425,62 +418,23 @@ def _zeros(shape: Any) -> Any:
 class Sequential(Model, gradtape.layers.Sequential):
     """Layers one after another; see :class:`gradtape.layers.Sequential`.
 
-    Parameters
-    ----------
-    layers
-        Layers, other models, or functions of one tensor. If the first is an ``Input``, or has an
-        ``input_shape``, the model is built at once.
-    trainable
-        Whether the weights train.
-    name
-        A Python identifier.
+    It is built at once if the first is an ``Input``, or has an ``input_shape``.
     """
 
     def __init__(
         self, layers: Iterable[Any] | None = None, trainable: bool = True, name: str | None = None
     ) -> None:
-        vars(self)["_gradtape_examples"] = None
         gradtape.layers.Sequential.__init__(self, layers or (), name)
-        self.dtype = "float32"
-        self._finish(trainable, {})
-        self._build_early()
+        self.take_options({"trainable": trainable})
 
-    def add(self, layer: Any) -> None:
-        """Append a layer, a model, or a function of one tensor."""
-        state = vars(self)
-        if isinstance(layer, Input):
-            state["_gradtape_examples"] = (layer.shape, layer.dtype)
-            return
-        gradtape.layers.Sequential.add(self, layer)
-        shape = vars(layer).get("_gradtape_input_shape") if hasattr(layer, "__dict__") else None
-        if shape is not None and len(self.layers) == 1:
-            state["_gradtape_examples"] = (tuple(shape), gradtape.float32)
-        if "dtype" in state:
-            self._build_early()
+    def _append(self, layer: Any) -> None:
+        shape = getattr(layer, "_gradtape_input_shape", None)
+        if shape is not None and not self.layers:
+            super()._append(gradtape.Input(shape))
+        super()._append(layer)
 
-    def pop(self) -> Any:
-        """Remove the last layer, and return it."""
-        return self.layers.pop()
-
-    def _build_early(self) -> None:
-        known = vars(self)["_gradtape_examples"]
-        if known is not None and self.layers:
-            shape, dtype = known
-            with gradtape.init_scope():
-                self(gradtape.zeros((1, *(1 if n is None else n for n in shape)), dtype))
-
-    @property
-    def layers(self) -> list[Any]:
-        """The layers."""
-        return vars(self)["layers"]
-
-    @layers.setter
-    def layers(self, value: list[Any]) -> None:
-        vars(self)["layers"] = value
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Apply the layers in order."""
-        return gradtape.layers.Sequential.call(self, x, training)
+    add = gradtape.layers.Sequential.add
+    call = gradtape.layers.Sequential.call
 
 
 __getattr__ = lookup(__name__)
