@@ -101,7 +101,7 @@ class _Aligned(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a value per example."""
-        function: Any = getattr(self, "function")
+        function: Any = self.function  # type: ignore[attr-defined]
         return super().call(*aligned(function.__name__, y_true, y_pred, vars(self)["settings"]))
 
 
