@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,10 @@ def fit(
     batch_size: int = 32,
     optimizer: Optimizer | str = "adam",
     loss: Any = "sparse_categorical_crossentropy",
-    metrics: Sequence[Any] | None = None,
+    metrics: Any = None,
+    loss_weights: Any = None,
+    weighted_metrics: Any = None,
+    class_weight: Mapping[int, float] | None = None,
     validation_data: Any = None,
     validation_split: float = 0.0,
     shuffle: bool = True,
@@ -37,6 +40,7 @@ def fit(
     checkpoint: Any = None,
     save_every: int | None = None,
     resume: bool = False,
+    compile: bool | str = "auto",
 ) -> History:
     """Train a model.
 
@@ -46,7 +50,10 @@ def fit(
         A module that is called with a batch, and with ``training=True`` if it takes that. The
         layers in it that are called without ``training`` train either way.
     data
-        A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
+        A tuple of arrays ``(x, y)`` or ``(x, y, sample_weight)``, or a list or another iterable of
+        such batches. Several inputs or outputs are lists or dictionaries of arrays.
+        ``sample_weight`` has a number by which the loss of each example is multiplied; of several
+        outputs they may differ, in a dictionary.
     epochs
         How often to go through the data, those epochs that went before included.
     batch_size
@@ -56,13 +63,24 @@ def fit(
     loss
         One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
         ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions,
-        which is given both as they are. Its mean over the batch is minimised.
+        which is given both as they are. Its mean over the batch is minimised. For several outputs
+        one for all, or a list or dictionary of them, ``None`` for an output that is not minimised;
+        the sum is.
     metrics
-        Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``); or functions of
-        labels and predictions. ``"accuracy"`` is that of classes, and with a binary cross-entropy
-        the share of predictions on the label's side: above 0 for logits, above 1/2 for
-        probabilities. By default accuracy for a cross-entropy of classes, and nothing for another
-        loss.
+        Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``, ``"AUC"``); or
+        functions of labels and predictions. ``"accuracy"`` is that of classes, and with a binary
+        cross-entropy the share of predictions on the label's side: above 0 for logits, above 1/2
+        for probabilities. By default accuracy for a cross-entropy of classes, and nothing for
+        another loss. For several outputs a dictionary of such lists, or a list of them. Objects
+        keep their state of an epoch, those of ``training`` till validation begins.
+    loss_weights
+        For several outputs: by what their losses are multiplied in the sum, in a list or a
+        dictionary; 1 by default.
+    weighted_metrics
+        Metrics, as ``metrics``, in which examples count by their weights.
+    class_weight
+        The weights of examples by their class, a dictionary; classes that are not in it weigh 1.
+        ``sample_weight`` is multiplied by them. Validation does not use them.
     validation_data
         What to evaluate after each epoch, as ``data``.
     validation_split
@@ -91,6 +109,11 @@ def fit(
         Whether to go on from the checkpoint, if there is one: within the epoch, bit for bit as if
         the run had not ended. A run that has done its epochs, or that a callback ended, does
         nothing.
+    compile
+        ``"auto"``, the default: steps run as a graph (see :func:`gradtape.function`) for each shape
+        that comes often enough, and as Python if they cannot be traced, which a warning tells.
+        ``True``: always as a graph, or an error. ``False``: as Python. A graph does not do again
+        what only Python does, such as printing.
 
     Returns
     -------
@@ -106,6 +129,8 @@ def fit(
         outside what a cross-entropy can mean.
     FloatingPointError
         If the loss is not finite.
+    TraceError
+        If ``compile=True`` and the step cannot be compiled.
     LoadError
         If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
     SaveError
@@ -139,7 +164,16 @@ def fit(
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
     if callable(callbacks):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
-    trainer = Trainer(model, loss, metrics, optimizer)
+    trainer = Trainer(
+        model,
+        loss,
+        metrics,
+        optimizer,
+        loss_weights=loss_weights,
+        weighted_metrics=weighted_metrics,
+        class_weight=class_weight,
+        compile=compile,
+    )
     dataset, held_out = _datasets(
         data, validation_data, validation_split, batch_size, epochs - initial_epoch, trainer.check
     )
@@ -155,8 +189,19 @@ def fit(
         save_every=save_every,
         resume=bool(resume),
     )
+    trainer.training.expected = _expected(dataset, epochs)
+    trainer.testing.expected = None if held_out is None else _expected(held_out, epochs)
+    trainer.watched = bool(run.listeners.by_event["on_train_batch_end"])
     run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
     return run_epochs(run, held_out, verbose)
+
+
+def _expected(data: Examples | Batches, epochs: int) -> dict[int, int] | None:
+    """Return how often batches of a size will come, if that is known."""
+    if not isinstance(data, Examples):
+        return None
+    whole, rest = divmod(data.count, data.batch_size)
+    return {data.batch_size: whole * epochs, rest: epochs}
 
 
 def _datasets(
