@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, ops, same_shape, same_size, shapes_differ, sizes_differ
+from ..core.extend import (
+    Tensor,
+    as_tensor,
+    ops,
+    public,
+    same_shape,
+    same_size,
+    shapes_differ,
+    sizes_differ,
+)
 
 __all__ = [
     "EPSILON",
+    "InOneRank",
     "alike",
     "check_several",
     "checked",
@@ -17,6 +27,7 @@ __all__ = [
     "mean_of",
     "of_one_rank",
     "ratio",
+    "spread",
     "weights_like",
 ]
 
@@ -79,6 +90,40 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     elif len(b) == len(a) + 1:
         y_true, y_pred = _of_one_rank(y_true, y_pred)
     return y_true, y_pred
+
+
+def spread(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Tensor, Tensor]:
+    """Return labels and predictions in one rank and floating dtype, and broadcast to one shape."""
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    if y_pred.dtype.kind in "biu":
+        y_pred = y_pred.astype("float32")
+    if y_true.dtype != y_pred.dtype:
+        y_true = y_true.astype(y_pred.dtype)
+    y_true, y_pred = of_one_rank(y_true, y_pred)
+    a, b = y_true.shape, y_pred.shape
+    if not broadcast or a is None or b is None or same_shape(a, b):
+        return y_true, y_pred
+    both: tuple[Tensor, Tensor] = public("broadcast_arrays")(y_true, y_pred)
+    return both
+
+
+class InOneRank:
+    """A function of labels and predictions that is given them in one rank.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+
+    def __init__(self, function: Any) -> None:
+        if not callable(function) or isinstance(function, type):
+            raise TypeError(f"expected functions of labels and predictions, got {function!r}")
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, y_true: Any, y_pred: Any) -> Any:
+        return self.__wrapped__(*of_one_rank(y_true, y_pred))
 
 
 def in_columns(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:

@@ -82,7 +82,8 @@ class Model(Layer):
     Attributes
     ----------
     layers : list of Layer
-        The layers, in the order in which they were called; each once.
+        The layers, in the order in which they were called, each once; of a subclass, those that
+        are its attributes, or in lists of these.
     inputs, outputs
         The placeholders, as they were given.
     input_shape, output_shape
@@ -109,8 +110,6 @@ class Model(Layer):
     (2, 3)
     """
 
-    layers: list[Any]
-
     def __init__(self, inputs: Any = None, outputs: Any = None, name: str | None = None) -> None:
         super().__init__(name)
         if inputs is None and outputs is None:
@@ -127,6 +126,17 @@ class Model(Layer):
         self.layers = list(
             dict.fromkeys(n.layer for n in self._gradtape_plan.nodes if n.layer is not None)
         )
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers, in the order in which they were called; of a subclass, those inside."""
+        leaves = [leaf for _, leaf in self.own_leaves()]
+        inside = [leaf for leaf in leaves if isinstance(leaf, Layer)]
+        return vars(self).get("layers", inside)
+
+    @layers.setter
+    def layers(self, value: list[Any]) -> None:
+        vars(self)["layers"] = value
 
     @property
     def inputs(self) -> Any:

@@ -472,6 +472,10 @@ def test_a_loss_of_ones_own() -> None:
     assert Fourth().name == "fourth"
 
 
+def labels_of(p):
+    return (p[:, :1] > 0.2).astype("float32")
+
+
 def test_metrics() -> None:
     metrics = keras.metrics
     mean = metrics.Mean()
@@ -501,8 +505,14 @@ def test_metrics() -> None:
     equal.update_state([1, 2, 3], [1, 2, 4])
     same(equal.result(), 2 / 3)
     model = keras.Sequential([keras.layers.Dense(1)])
-    with pytest.raises(TypeError, match="RootMeanSquaredError"):
-        model.compile("sgd", "mse", metrics=[metrics.RootMeanSquaredError()])
+    model.compile("sgd", "mse", metrics=[metrics.RootMeanSquaredError(), "AUC"])
+    found = model.evaluate(p, labels_of(p), return_dict=True)
+    same(found["root_mean_squared_error"] ** 2, found["loss"])
+    assert 0.0 <= found["auc"] <= 1.0
+    with pytest.raises(TypeError, match="expected functions of labels and predictions, got 3"):
+        model.compile("sgd", "mse", metrics=[3])
+    with pytest.raises(ValueError, match="unknown loss 'nonsense'"):
+        model.compile("sgd", "mse", metrics=["nonsense"])
 
 
 def test_activations_and_initializers() -> None:

@@ -190,7 +190,7 @@ def test_several_inputs() -> None:
             model.predict({"a": X})
 
 
-def test_several_outputs_need_a_step_of_ones_own() -> None:
+def test_several_outputs_have_a_loss_each() -> None:
     class Twice(keras.Model):
         def call(self, x):
             return x, x
@@ -199,18 +199,49 @@ def test_several_outputs_need_a_step_of_ones_own() -> None:
     model.compile("sgd", "mse")
     with pytest.raises(TypeError, match=r"mean_squared_error: .* tuple of outputs"):
         model.evaluate(X, Y)
-    with pytest.raises(TypeError, match="a loss per output"):
-        model.compile("sgd", ["mse", "mse"])
+    model.compile("sgd", ["mse", "mae"], loss_weights=[1.0, 0.5])
+    found = model.evaluate(X, [Y, Y], return_dict=True)
+    total = found["output_0_loss"] + 0.5 * found["output_1_loss"]
+    np.testing.assert_allclose(found["loss"], total, rtol=1e-5)
+    assert [part.shape for part in model.predict(X)] == [(40, 1), (40, 1)]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_examples_have_weights(own) -> None:
+    class Own(Line):
+        def compute_loss(self, *args, **kwargs):
+            return super().compute_loss(*args, **kwargs)
+
+    tf.random.set_seed(0)
+    model, ones = (Own if own else Line)(), np.ones_like(Y)
+    model.compile("sgd", "mse", metrics=["mae"], weighted_metrics=["mape"])
+    half = np.where(np.arange(40) < 20, 1.0, 0.0).astype("float32")
+    whole, weighed, part = (
+        model.evaluate(X, Y, sample_weight=weight, batch_size=40, return_dict=True)
+        for weight in (None, ones, half)
+    )
+    assert whole == pytest.approx(weighed, rel=1e-5)
+    first = model.evaluate(X[:20], Y[:20], batch_size=20, return_dict=True)
+    np.testing.assert_allclose(part["loss"], first["loss"] / 2, rtol=1e-5)
+    np.testing.assert_allclose(part["mae"], whole["mae"], rtol=1e-5)
+    np.testing.assert_allclose(part["mape"], first["mape"], rtol=1e-4)
+    run = model.fit(X, Y, sample_weight=half, validation_data=(X, Y, half), verbose=0)
+    assert list(run.history)[3:] == ["val_loss", "val_mae", "val_mape"]
+
+
+def test_classes_have_weights() -> None:
+    model = keras.Sequential([keras.layers.Dense(2, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    y = (X[:, 0] > 0).astype("int32")
+    run = model.fit(X, y, class_weight={0: 0.0, 1: 0.0}, verbose=0)
+    assert run.history["loss"] == [0.0]
 
 
 @pytest.mark.parametrize(
     ("method", "option"),
     [
-        ("fit", {"class_weight": {0: 1.0}}),
-        ("fit", {"steps_per_epoch": 3}),
-        ("fit", {"sample_weight": Y}),
-        ("evaluate", {"steps": 1}),
-        ("evaluate", {"sample_weight": Y}),
+        ("fit", {"validation_batch_size": 3}),
+        ("evaluate", {"pss_evaluation_shards": 2}),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(method, option) -> None:
@@ -219,8 +250,8 @@ def test_what_is_not_supported_is_refused_by_name(method, option) -> None:
     (name,) = option
     with pytest.raises(TypeError, match=f"{method}: {name} .*not supported"):
         getattr(model, method)(X, Y, **option)
-    with pytest.raises(TypeError, match=r"predict: steps .*not supported"):
-        model.predict(X, steps=2)
+    with pytest.raises(TypeError, match=r"predict: workers .*not supported"):
+        model.predict(X, workers=2)
     getattr(model, method)(X, Y, verbose=0, **dict.fromkeys(option))  # None is the default
 
 

@@ -11,11 +11,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import gradtape
 from gradtape.training import losses as native
 
-from ....core.extend import same_shape
-from ....training.shapes import of_one_rank
+from ....training.shapes import InOneRank, of_one_rank, spread
 from ..names import adapts, lookup
 from .adapting import adapted, arguments_of, refuse
 
@@ -39,17 +37,8 @@ def aligned(name: str, y_true: Any, y_pred: Any, settings: Any) -> tuple[Any, An
     """
     if name in _SPARSE:
         return y_true, y_pred
-    y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
-    if y_pred.dtype.kind in "biu":
-        y_pred = y_pred.astype("float32")
-    if y_true.dtype != y_pred.dtype:
-        y_true = y_true.astype(y_pred.dtype)
-    y_true, y_pred = of_one_rank(y_true, y_pred)
     kept = settings.get("from_logits") or settings.get("label_smoothing") or name in _UNBROADCAST
-    if kept or None in (y_true.shape, y_pred.shape) or same_shape(y_true.shape, y_pred.shape):
-        return y_true, y_pred
-    both: tuple[Any, Any] = gradtape.broadcast_arrays(y_true, y_pred)
-    return both
+    return spread(y_true, y_pred, not kept)
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -90,6 +79,10 @@ class Loss(native.Loss):
         dtype: Any = None,
     ) -> None:
         super().__init__(reduction, name)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Return the reduced loss of labels and predictions of one rank."""
+        return super().__call__(*of_one_rank(y_true, y_pred), sample_weight)
 
     def take_options(self, options: dict[str, Any]) -> None:
         """Ignore ``dtype``, refuse anything else."""
@@ -140,6 +133,13 @@ def get(identifier: Any) -> Any:
     if found is None:
         raise ValueError(f"unknown loss {identifier!r}; known: {', '.join(_KNOWN)}")
     return found() if isinstance(found, type) else found
+
+
+def aligning(loss: Any) -> Any:
+    """Return a loss of ``compile`` as what takes labels and predictions as Keras has them."""
+    loss = get(loss)
+    known = loss is None or isinstance(loss, native.Loss) or hasattr(loss, "gradtape_names")
+    return loss if known else InOneRank(loss)
 
 
 __getattr__ = lookup(__name__)

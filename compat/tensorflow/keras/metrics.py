@@ -8,7 +8,9 @@ from typing import Any
 import gradtape
 from gradtape.training import metrics as native
 
+from ....training.shapes import InOneRank
 from ..names import adapts, lookup
+from ..tensors import Standing
 from . import losses
 from .adapting import adapted, arguments_of, refuse
 
@@ -44,11 +46,13 @@ def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
 
 
 @adapts("training.metrics.Metric")
-class Metric(native.Metric):
+class Metric(native.Metric, metaclass=Standing):
     """Base class: ``update_state`` takes a batch, ``result`` tells of all batches since a reset.
 
     See :class:`gradtape.training.metrics.Metric`; ``dtype`` is ignored.
     """
+
+    stands_for = native.Metric
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)
@@ -117,25 +121,24 @@ class MeanMetricWrapper(Metric, native.MeanMetricWrapper):
         native.MeanMetricWrapper.__init__(self, fn, name, **settings)
 
 
-def per_example(metric: Any) -> Callable[[Any, Any], Any]:
-    """Return a metric of ``compile`` as a function with a value per example, of its name.
+def aligning(metric: Any) -> Any:
+    """Return a metric of ``compile`` as what takes labels and predictions as Keras has them.
 
     Raises
     ------
     ValueError
-        If nothing is known by that name.
-    TypeError
-        If it is an object that is not the mean of such a function.
+        If nothing is known by its name.
     """
     if not isinstance(metric, str):
-        return native.per_example(metric)
+        known = isinstance(metric, native.Metric) or hasattr(metric, "gradtape_names")
+        return metric if known else InOneRank(metric)
     if metric in ("acc", "accuracy"):
         return native.called(_any_accuracy, metric)
     if metric == "binary_accuracy":
-        return native.called(binary_accuracy, metric)
+        return binary_accuracy
     if metric in native.functions.__all__:
-        return native.per_example(metric)
-    return native.called(losses.get(metric), metric)
+        return getattr(native, metric)
+    return _KNOWN[metric]() if metric in _KNOWN else native.called(losses.get(metric), metric)
 
 
 __getattr__ = lookup(__name__)

@@ -1,0 +1,309 @@
+"""``fit``, ``evaluate`` and ``predict`` by a model's own ``train_step``, ``test_step``, ...
+
+The same loop as that of :func:`gradtape.training.fit` calls them with one batch after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import GradientTape, flatten, map_structure
+from .data import Batches, Examples, as_dataset, as_part
+from .epochs import run_epochs
+from .metrics import Mean, MeanMetricWrapper, Metric
+from .objective import Objective
+from .resuming import Run, as_epochs
+from .session import History, Session
+
+__all__ = ["Compiled", "OwnSteps", "Stepping", "as_numbers", "evaluate", "fit", "predict"]
+
+
+class Compiled:
+    """What a model was compiled with, and the metrics that its own steps keep.
+
+    Parameters
+    ----------
+    model, optimizer
+        The model, and its optimizer.
+    goals
+        ``loss``, ``metrics``, ``loss_weights`` and ``weighted_metrics``, as for
+        :func:`gradtape.training.fit`.
+
+    Attributes
+    ----------
+    loss : Mean
+        The mean of the losses of batches.
+    """
+
+    def __init__(self, model: Any, optimizer: Any, **goals: Any) -> None:
+        self.optimizer, self.goals = optimizer, goals
+        self.objective = Objective(model, **goals)
+        self.loss = Mean("loss")
+        self._kept: dict[str, Metric] = {}
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics by name, as objects that average over batches."""
+        found = {name: x for head in self.objective.heads for name, x in head.metrics.items()}
+        for name, metric in found.items():
+            if name not in self._kept:
+                own = isinstance(metric, Metric)
+                self._kept[name] = metric if own else MeanMetricWrapper(metric, name)
+        return {name: self._kept[name] for name in found}
+
+    def minimised(self, y: Any, y_pred: Any, sample_weight: Any, added: Iterable[Any]) -> Any:
+        """Return the loss of a batch, a tensor with one number; ``added`` comes to it."""
+        self.objective.meet(y)
+        return self.objective.minimised(y, y_pred, sample_weight, added)[0]
+
+    def update_state(self, y: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take a batch for the metrics; weights are for those that were given as weighted."""
+        metrics, several = self.metrics, self.objective.several
+        for head in self.objective.heads:
+            parts = [y, y_pred, sample_weight]
+            labels, output, share = [head.of(x) if several else x for x in parts]
+            for name in head.metrics:
+                weights = (share,) if name in head.weighted and share is not None else ()
+                metrics[name].update_state(labels, output, *weights)
+
+
+class Stepping:
+    """Methods of a model that trains by steps of its own, with Keras' names; a mixin.
+
+    :func:`fit` of this module calls ``train_step`` and ``test_step``. Those here do what
+    :func:`gradtape.training.fit` does; a subclass overrides them, or what they call.
+    """
+
+    def _set_goals(self, optimizer: Any, **goals: Any) -> None:
+        """Keep what the steps minimise and measure, as :class:`Compiled` takes it."""
+        # the name keeps the optimizer out of the model's own variables
+        vars(self)["_gradtape_compiled"] = Compiled(self, optimizer, **goals)
+
+    def _compiled(self, method: str) -> Compiled:
+        """Return what was set; raise ``ValueError`` in the name of a method if nothing was."""
+        compiled: Compiled | None = vars(self).get("_gradtape_compiled")
+        if compiled is None:
+            raise ValueError(f"{method}: call compile(optimizer, loss) on the model first")
+        return compiled
+
+    def _has_own(self, *names: str) -> bool:
+        """Return whether a subclass defines any of these methods itself."""
+        return any(getattr(type(self), name) is not getattr(Stepping, name) for name in names)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer, None before it is set."""
+        return getattr(vars(self).get("_gradtape_compiled"), "optimizer", None)
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The metrics that average over batches: of the loss, and those that were set."""
+        compiled = vars(self).get("_gradtape_compiled")
+        return [] if compiled is None else [compiled.loss, *compiled.metrics.values()]
+
+    @property
+    def losses(self) -> list[Any]:
+        """What layers add to the loss."""
+        return list(getattr(super(), "losses", ()))
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Return the loss of a batch, a scalar that :meth:`train_step` minimises."""
+        compiled = self._compiled("compute_loss")
+        return compiled.minimised(y, y_pred, sample_weight, self.losses)
+
+    def compiled_loss(
+        self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None
+    ) -> Any:
+        """Return the loss of a batch, and take it for the mean of the epoch (as in Keras 2)."""
+        compiled = self._compiled("compiled_loss")
+        value = compiled.minimised(y, y_pred, sample_weight, regularization_losses or ())
+        compiled.loss.update_state(value, len(y_pred))
+        return value
+
+    @property
+    def compiled_metrics(self) -> Any:
+        """What has ``update_state(y, y_pred)`` for the metrics that were set."""
+        return self._compiled("compiled_metrics")
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Take a batch for the metrics that were set; return :meth:`get_metrics_result`."""
+        self._compiled("compute_metrics").update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Return the metrics' values by name."""
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def reset_metrics(self) -> None:
+        """Let all metrics forget what they were given."""
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Train on a batch, and return values by name; override it to train otherwise.
+
+        ``data`` is what ``fit`` was given, a batch of it: ``(x, y)``, ``(x, y, sample_weight)``, or
+        ``x`` alone. The values of the last batch are the epoch's.
+        """
+        model: Any = self
+        x, y, *weight = data
+        with GradientTape() as tape:
+            predicted = model(x, training=True)
+            loss = self.compute_loss(x, y, predicted, *weight)
+        variables = model.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return self._measured(loss, x, y, predicted, *weight)
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """Measure a batch at inference; override it to measure otherwise."""
+        model: Any = self
+        x, y, *weight = data
+        predicted = model(x, training=False)
+        loss = self.compute_loss(x, y, predicted, *weight)
+        return self._measured(loss, x, y, predicted, *weight)
+
+    def _measured(self, loss: Any, x: Any, *parts: Any) -> dict[str, Any]:
+        self._compiled("fit").loss.update_state(loss, len(flatten(x)[0]))
+        found: dict[str, Any] = self.compute_metrics(x, *parts)
+        return found
+
+    def predict_step(self, data: Any) -> Any:
+        """Return the outputs of a batch at inference; override it to predict otherwise."""
+        model: Any = self
+        return model(data, training=False)
+
+
+def _dataset(x: Any, y: Any, weight: Any, batch_size: int, passes: int = 1) -> Examples | Batches:
+    if y is not None:
+        given = (x, y) if weight is None else (x, y, weight)
+        return as_dataset(given, batch_size, passes)
+    several = isinstance(x, (dict, list, tuple)) and any(hasattr(z, "shape") for z in flatten(x))
+    if hasattr(x, "shape") or several:
+        return Examples(as_part("data: x", x), None, batch_size)
+    return Batches(x, passes)
+
+
+def as_numbers(logs: Any, step: str) -> dict[str, float]:
+    """Return what a step returned as Python numbers.
+
+    Raises
+    ------
+    TypeError
+        If it is no dictionary.
+    """
+    if not isinstance(logs, dict):
+        raise TypeError(f"{step} must return a dict of names and values, got {type(logs).__name__}")
+    return {name: float(np.mean(np.asarray(value))) for name, value in logs.items()}
+
+
+class OwnSteps(Session):
+    """A model's own steps, for the loop over epochs. Only the model knows what they change."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def prepare(self, batch: Any) -> None:
+        """Make what training makes, by a step of it: a file's values replace what it changes."""
+        self.model.train_step(batch)
+
+    def trackables(self) -> dict[str, Any]:
+        """Return the model, and what it was compiled with."""
+        inside = {id(module) for module in (self.model, *self.model.submodules)}
+        beside = [self.model.optimizer, *self.model.metrics]
+        beside = [x for x in beside if x is not None and id(x) not in inside]
+        return {"model": self.model, **({"compiled": beside} if beside else {})}
+
+    def begin_epoch(self) -> None:
+        """Let the metrics, which average over the batches, start anew."""
+        self.model.reset_metrics()
+
+    def train(self, batch: Any) -> dict[str, float]:
+        """Return what ``train_step`` returned for a batch."""
+        return as_numbers(self.model.train_step(batch), "fit: train_step")
+
+    def evaluate(
+        self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
+    ) -> dict[str, float]:
+        """Return what the last ``test_step`` returned, the metrics reset before."""
+        self.model.reset_metrics()
+        logs: dict[str, float] = {}
+        for batch in batches:
+            logs = as_numbers(self.model.test_step(batch), "evaluate: test_step")
+            if stop():
+                break
+        if not logs:
+            raise ValueError("evaluate: data has no batches, or test_step returned no values")
+        return logs
+
+
+def fit(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    epochs: int = 1,
+    batch_size: int = 32,
+    validation_data: Any = None,
+    validation_split: float = 0.0,
+    verbose: bool = True,
+    callbacks: Iterable[Any] = (),
+    initial_epoch: int = 0,
+    **keeping: Any,
+) -> History:
+    """Train a model by its ``train_step``.
+
+    As in Keras, an epoch's values are those that its last step returned; the model's metrics, which
+    average over the batches, start anew before it.
+
+    Parameters
+    ----------
+    model
+        A module that is a :class:`Stepping`.
+    x, y, sample_weight
+        Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
+    epochs, batch_size, validation_data, validation_split, verbose, callbacks, initial_epoch
+        As for :func:`gradtape.training.fit`.
+    keeping
+        As well: ``shuffle``, ``checkpoint``, ``save_every`` and ``resume``.
+    """
+    epochs, initial_epoch = as_epochs(epochs, initial_epoch)
+    data, held_out = _dataset(x, y, sample_weight, batch_size, epochs - initial_epoch), None
+    if validation_data is not None:
+        whole = isinstance(validation_data, tuple) and len(validation_data) in (2, 3)
+        parts = (*validation_data, None) if whole else (validation_data, None, None)
+        held_out = _dataset(*parts[:3], batch_size, epochs)
+    elif validation_split:
+        if not isinstance(data, Examples):
+            raise ValueError("fit: validation_split needs data in arrays")
+        data, held_out = data.split(validation_split)
+    settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
+    return run_epochs(Run(OwnSteps(model), data, callbacks, **settings), held_out, verbose)
+
+
+def evaluate(
+    model: Any, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int = 32
+) -> dict[str, float]:
+    """Return what the last of a model's ``test_step`` returned, with its metrics reset before."""
+    return OwnSteps(model).evaluate(_dataset(x, y, sample_weight, batch_size).batches())
+
+
+def predict(model: Any, x: Any, *, batch_size: int = 32) -> Any:
+    """Return what a model's ``predict_step`` returns, batches joined, as NumPy arrays."""
+    step: Callable[[Any], Any] = model.predict_step
+    found = [step(batch) for batch in _dataset(x, None, None, batch_size).batches()]
+    if not found:
+        raise ValueError("predict: there are no examples")
+    parts = [[np.asarray(leaf) for leaf in flatten(outputs)] for outputs in found]
+    joined = iter([np.concatenate(part) for part in zip(*parts, strict=True)])
+    return map_structure(lambda _: next(joined), found[0])
