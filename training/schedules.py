@@ -274,12 +274,12 @@ class CosineDecay(LearningRateSchedule, saved_as="training.schedules.CosineDecay
         How many steps the cosine takes.
     alpha
         What is left in the end, as a share of the largest learning rate; 0 by default.
+    name
+        A Python identifier.
     warmup_target
         The learning rate after the warm-up, where the cosine begins; no warm-up by default.
     warmup_steps
         How many steps the warm-up takes.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -302,9 +302,9 @@ class CosineDecay(LearningRateSchedule, saved_as="training.schedules.CosineDecay
         initial_learning_rate: float,
         decay_steps: float,
         alpha: float = 0.0,
+        name: str | None = None,
         warmup_target: float | None = None,
         warmup_steps: float = 0,
-        name: str | None = None,
     ) -> None:
         super().__init__(name)
         _steps(self, decay_steps=decay_steps)

@@ -86,11 +86,9 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
-    "tf.keras": {"Input": "Input"},
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.initializers": _same(" ".join(initializers.__all__), "layers.initializers."),
     "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks."),
-    "tf.keras.layers": {"Input": "Input"},
     "tf.keras.metrics": _same(
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",

@@ -120,6 +120,7 @@ class LambdaCallback(Callback):
         on_epoch_end: Callable[..., Any] | None = None,
         on_train_begin: Callable[..., Any] | None = None,
         on_train_end: Callable[..., Any] | None = None,
+        *,
         on_train_batch_end: Callable[..., Any] | None = None,
     ) -> None:
         given = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..names import lookup
 from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers
-from .layers import Layer
+from .layers import Input, Layer
 from .models import Model, Sequential
 
 __all__ = [
+    "Input",
     "Layer",
     "Model",
     "Sequential",

@@ -17,7 +17,7 @@ from ..names import adapts, lookup
 from ..tensors import Standing, sizes
 from .adapting import adapted, arguments_of, refuse
 
-__all__ = ["Layer"]
+__all__ = ["Input", "Layer"]
 
 #: Keras' order of arguments, where it is not gradtape's; those that are not here go by keyword.
 _ORDERS = {
@@ -48,6 +48,24 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "Flatten": {"data_format": "channels_last"},
     "GroupNormalization": {"axis": -1},
 }
+
+
+@adapts("Input")
+def Input(
+    shape: Any = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    sparse: Any = None,
+    ragged: Any = None,
+    batch_shape: Any = None,
+    name: str | None = None,
+    tensor: Any = None,
+    optional: bool = False,
+) -> Any:
+    """Return a placeholder for an input of a model; see :func:`gradtape.Input`."""
+    others = {"sparse": sparse, "ragged": ragged, "tensor": tensor, "optional": optional}
+    refuse("Input", others)
+    return gradtape.Input(shape, batch_size, dtype, name, batch_shape)
 
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:

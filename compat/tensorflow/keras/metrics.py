@@ -26,7 +26,16 @@ _ORDERS = {
     "MeanIoU": f"num_classes {_IOU}",
     "R2Score": "class_aggregation num_regressors name dtype",
     "SparseCategoricalCrossentropy": "name dtype from_logits ignore_class axis",
-    "SparseTopKCategoricalAccuracy": "k name dtype",
+    "SparseTopKCategoricalAccuracy": "k name dtype from_sorted_ids",
+    "PrecisionAtRecall": "recall num_thresholds class_id name dtype",
+    "RecallAtPrecision": "precision num_thresholds class_id name dtype",
+    "SensitivityAtSpecificity": "specificity num_thresholds class_id name dtype",
+    "SpecificityAtSensitivity": "sensitivity num_thresholds class_id name dtype",
+}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "AUC": {"multi_label": False},
+    "R2Score": {"num_regressors": 0},
+    "SparseTopKCategoricalAccuracy": {"from_sorted_ids": False},
 }
 
 
@@ -96,9 +105,7 @@ def _object(name: str) -> Any:
     settings = " ".join(argument for argument in known if argument != "name")
     first = issubclass(getattr(native, name), (native.Mean, native.Sum, native.objects.MeanOf))
     usual = f"name dtype {settings}" if first else f"{settings} name dtype"
-    defaults: dict[str, Any] = {"from_logits": False} if "from_logits" in known else {}
-    if name == "R2Score":
-        defaults["num_regressors"] = 0
+    defaults = _DEFAULTS.get(name, {"from_logits": False} if "from_logits" in known else {})
     return adapted(path, _ORDERS.get(name, usual), _BASES.get(name, Metric), **defaults)
 
 
