@@ -66,7 +66,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         if not self.threshold and not self.negative_slope:
             y = ops["relu"](x)
         else:
-            low = (x - self.threshold) * self.negative_slope
+            slope = self.negative_slope  # 0 times infinity is not 0
+            low = (x - self.threshold) * slope if slope else ops["zeros_like"](x)
             y = ops["where"](ops["greater_equal"](x, self.threshold), x, low)
         return y if self.max_value is None else ops["minimum"](y, self.max_value)
 
@@ -237,4 +238,12 @@ class PReLU(Configured, saved_as="layers.PReLU"):
 
     def call(self, x: Any) -> Any:
         """Apply it."""
+        shared, sizes = self.shared_axes or (), self.alpha.shape
+        shape = x.array.shape
+        if shape is None or len(shape) != len(sizes) + 1:
+            raise ValueError(
+                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes beside the batch, got an "
+                f"input of shape {shape}"
+            )
+        x = self.fitted(x, {i: n for i, n in enumerate(sizes, 1) if i not in shared})
         return ops["where"](ops["greater"](x, 0), x, x * self.alpha.value)

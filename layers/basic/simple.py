@@ -119,6 +119,9 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     def call(self, x: Any) -> Any:
         """Scale and shift ``x``, in the default dtype if it has integers."""
         x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
+        if lengths - {1}:
+            x = self.fitted(x, {-1: max(lengths)})
         scale, offset = (
             ops["cast"](as_tensor(part), dtype=x.dtype) for part in (self.scale, self.offset)
         )

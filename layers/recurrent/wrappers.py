@@ -8,6 +8,7 @@ from ...core.extend import ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from .rnn import RNN
+from .stacked import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
 
@@ -75,6 +76,13 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
         y = self.layer(flat, training=training) if takes_training(self.layer) else self.layer(flat)
         return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
+
+
+def _another(cell: Any) -> Any:
+    """Return a cell like this one, with weights of its own."""
+    if isinstance(cell, StackedRNNCells):
+        return StackedRNNCells([_another(part) for part in cell.cells])
+    return type(cell).from_config(cell.get_config())
 
 
 class Bidirectional(Configured, saved_as="layers.Bidirectional"):
@@ -145,7 +153,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
             if type(layer) is RNN:
-                config["cell"] = type(layer.cell).from_config(layer.cell.get_config())
+                config["cell"] = _another(layer.cell)
             backward_layer = type(layer).from_config(config)
         if backward_layer.go_backwards == layer.go_backwards:
             raise ValueError("Bidirectional: one of the layers needs go_backwards=True")
