@@ -42,6 +42,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
     [0.0, 2.0, 6.0]
     """
 
+    keeps_mask = True
+
     def __init__(
         self,
         max_value: float | None = None,
@@ -93,6 +95,8 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
     [-1.0, 4.0]
     """
 
+    keeps_mask = True
+
     def __init__(self, negative_slope: float = 0.3, name: str | None = None) -> None:
         super().__init__(name)
         if not negative_slope >= 0:
@@ -127,6 +131,8 @@ class ELU(Configured, saved_as="layers.ELU"):
     [0.0, 4.0]
     """
 
+    keeps_mask = True
+
     def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
         super().__init__(name)
         self.alpha = float(alpha)
@@ -157,6 +163,8 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     >>> gt.layers.Softmax()([[0.0, 0.0]]).tolist()
     [[0.5, 0.5]]
     """
+
+    keeps_mask = True
 
     def __init__(self, axis: Any = -1, name: str | None = None) -> None:
         super().__init__(name)
@@ -205,6 +213,8 @@ class PReLU(Configured, saved_as="layers.PReLU"):
     >>> gt.layers.PReLU("ones")([[-2.0, 4.0]]).tolist()
     [[-2.0, 4.0]]
     """
+
+    keeps_mask = True
 
     alpha: Variable
 

@@ -36,6 +36,8 @@ class Activation(Layer, saved_as="layers.Activation"):
     [0.0, 2.0]
     """
 
+    keeps_mask = True
+
     def __init__(self, activation: Any, name: str | None = None) -> None:
         super().__init__(name)
         self.activation = activations.get(activation)
@@ -111,6 +113,8 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     >>> gt.layers.Rescaling(1 / 255)([[0, 255]]).tolist()
     [[0.0, 1.0]]
     """
+
+    keeps_mask = True
 
     def __init__(self, scale: Any, offset: Any = 0.0, name: str | None = None) -> None:
         super().__init__(name)

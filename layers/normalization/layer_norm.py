@@ -34,6 +34,8 @@ def _axes(layer: Any, axis: Any) -> Any:
 class _Scaled(Configured):
     """What has a factor, and perhaps an offset, for each element of the axes it normalises."""
 
+    keeps_mask = True
+
     gamma: Variable | None = None
     beta: Variable | None = None
 
@@ -353,6 +355,8 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     >>> [round(v, 3) for v in gt.layers.UnitNormalization()([[3.0, 4.0]]).numpy()[0].tolist()]
     [0.6, 0.8]
     """
+
+    keeps_mask = True
 
     def __init__(self, axis: Any = -1, name: str | None = None) -> None:
         super().__init__(name)

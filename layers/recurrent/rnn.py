@@ -115,6 +115,10 @@ class RNN(Configured, saved_as="layers.RNN"):
                 for i, shape in enumerate(shapes)
             ]
 
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs, if there is a result for each step."""
+        return mask if self.return_sequences else None
+
     def reset_states(self) -> None:
         """Begin anew: set the states of a stateful layer to zero."""
         for state in self.states or ():

@@ -38,6 +38,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    keeps_mask = True
     layer: Any
 
     def __init__(self, layer: Any = None, name: str | None = None) -> None:
@@ -177,6 +178,10 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         """Build both layers."""
         self.build_part(self.forward_layer, input_shape)
         self.build_part(self.backward_layer, input_shape)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs, if there is a result for each step."""
+        return self.forward_layer.compute_mask(x, mask)
 
     def reset_states(self) -> None:
         """Begin anew: set the states of stateful layers to zero."""
