@@ -57,6 +57,8 @@ class Dense(Layer, saved_as="layers.Dense"):
     """
 
     takes_one = True
+    keeps_mask = True
+
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}
     }

@@ -74,6 +74,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     """
 
     takes_one = True
+    keeps_mask = True
+
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {
             "gamma": ("weight", None),
