@@ -26,7 +26,7 @@ from ..core.extend import (
     to_numpy,
 )
 from ..data import Dataset
-from ..layers import sequential
+from ..layers import takes_training
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
@@ -70,7 +70,7 @@ class Trainer(Session):
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.objective = Objective(model, loss, metrics, loss_weights, weighted_metrics)
-        self.with_training = sequential.takes_training(model)
+        self.with_training = takes_training(model)
         if method == "fit":
             check_restored(model)
         self.variables: list[Variable] = []
