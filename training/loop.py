@@ -26,7 +26,7 @@ from ..core.extend import (
     to_numpy,
 )
 from ..data import Dataset
-from ..layers import takes_training
+from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
@@ -74,6 +74,8 @@ class Trainer(Session):
         if method == "fit":
             check_restored(model)
         self.variables: list[Variable] = []
+        self._penalties: list[tuple[Variable, Any]] = []
+        self._limits: list[tuple[Variable, Any]] = []
         self.method = method
         self.training = Step(self._train, compile, "training", self._held, self._attributes)
         self.testing = Step(self._test, compile, "validation", self._held, self._attributes)
@@ -189,6 +191,8 @@ class Trainer(Session):
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
         self.optimizer.build(self._claimants())
+        self._penalties = penalties(self.model)
+        self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
         self._snapshot = [(variable, variable.array) for variable in held]
@@ -241,6 +245,8 @@ class Trainer(Session):
             self._finite(total, (x, y, weight))
         gradients = tape.gradient(total, self.variables)
         self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        for variable, constraint in self._limits:
+            variable.assign(constraint(variable.value))
         return self._measured(y, predicted, weight, total, means, look)
 
     def _test(self, x: Any, y: Any, weight: Any = None, look: FirstLook | None = None) -> Values:
@@ -252,9 +258,11 @@ class Trainer(Session):
         self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
     ) -> tuple[Any, Tensor, dict[str, Tensor]]:
         """Return the predictions, the loss, and the losses of several outputs."""
-        with look.looking() if look is not None else nullcontext():
+        with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
-            total, means = self.objective.minimised(y, predicted, weight, (), look)
+            added = [regularizer(v.value) for v, regularizer in self._penalties]
+            added += added_losses(self.model)
+            total, means = self.objective.minimised(y, predicted, weight, added, look)
         if total.dtype.kind not in "fiub":
             raise TypeError(
                 f"{self.method}: the loss has dtype {total.dtype}; it must be real to be minimised"
@@ -296,6 +304,9 @@ class Trainer(Session):
         for batch in batches:
             if not count:
                 self.objective.meet(batch[1])
+                if not self._penalties:
+                    self.call(batch[0], training=False)  # so that every weight is there
+                    self._penalties = penalties(self.model)
             values = self._run(self.testing, batch)
             count += _added(totals, float(values.loss), values, _length(batch))
             if stop():

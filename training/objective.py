@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import Tensor, as_tensor, flatten, ops, to_numpy
-from ..layers.base.symbolic import is_placeholder
+from ..core.extend import Tensor, as_tensor, ops, to_numpy
+from ..layers import Model
 from . import losses
 from . import metrics as known_metrics
 from .checks import check_labels
@@ -117,15 +117,13 @@ class Objective:
         self._given = (loss, loss_weights, metrics, weighted_metrics)
         self.heads: list[Head] = []
         self.names: tuple[str, ...] = ("loss",)
-        outputs = _declared(model)
+        outputs = model.outputs if isinstance(model, Model) else None
         several = (list, tuple, dict)
         told = next((x for x in (loss, loss_weights) if isinstance(x, several)), None)
         if isinstance(metrics, dict):
             told = metrics if told is None else told
-        if outputs is not None and isinstance(outputs[0], several):
-            self._make(*outputs)
-        elif told is None and outputs is not None:
-            self._make(None, ())
+        if isinstance(outputs, several):
+            self._make(outputs, tuple(model.output_names))
         elif isinstance(told, dict):
             self._make(told, tuple(told))
         elif told is not None:
@@ -264,23 +262,6 @@ class Objective:
         output = head.of(predicted) if self.several else predicted
         share = weight if weight is None or not self.several else head.of(weight)
         return head.of(y) if self.several else y, output, share
-
-
-def _declared(model: Any) -> tuple[Any, tuple[str, ...]] | None:
-    """Return the outputs of a model that was made of placeholders, and their names."""
-    outputs = getattr(model, "outputs", None) if hasattr(model, "_gradtape_plan") else None
-    if outputs is None or not all(map(is_placeholder, flatten(outputs))):
-        return None
-    if isinstance(outputs, dict):
-        return outputs, tuple(outputs)
-    if not isinstance(outputs, (list, tuple)):
-        return outputs, ()
-    names: list[str] = []
-    for i, x in enumerate(outputs):
-        layer = x.array.node and x.array.node.layer
-        name = layer.name if layer is not None else f"output_{i}"
-        names.append(name if name not in names else f"{name}_{i}")
-    return outputs, tuple(names)
 
 
 def _each(what: str, given: Any, names: tuple[str, ...], shared: bool = True) -> list[Any]:

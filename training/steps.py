@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import TraceError
-from ..core.extend import Function, flatten, function, pack_like, structure, to_numpy
+from ..core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
 from .session import is_plain
 
 __all__ = ["MODES", "Step", "attributes_of"]
@@ -49,8 +49,7 @@ class Step:
     ) -> None:
         self.step, self.mode, self.what = step, mode, what
         self._variables, self._attributes = variables, attributes
-        self._functions: dict[Any, Function[..., Any]] = {}
-        self._ready: set[Any] = set()
+        self._ready: dict[Any, ConcreteFunction] = {}
         self._traced_with: dict[str, Any] = {}
         self._served = 0
         #: How often a batch of a size will come, if that is known.
@@ -64,11 +63,12 @@ class Step:
         if self.refused:
             return self.step(*batch, look=look)
         leaves = flatten(batch)
-        key = (structure(batch), *[(x.shape, x.dtype.name) for x in leaves])
-        if key in self._ready and look is None:
+        key = (structure(batch), *[(x.array.shape, x.array.dtype) for x in leaves])
+        known = self._ready.get(key)
+        if known is not None and look is None:
             self._served += 1
-            return self._functions[key[0]](*leaves)
-        if key not in self._ready and not self._is_worth(key, leaves):
+            return known.call_flat(leaves)
+        if known is None and not self._is_worth(key, leaves):
             return self.step(*batch, look=look)
         return self._first(key, batch, leaves, look)
 
@@ -83,18 +83,14 @@ class Step:
 
     def _first(self, key: Any, batch: tuple[Any, ...], leaves: list[Any], look: Any) -> Any:
         """Trace the step for a shape; take the graph if it gives the loss that Python gives."""
-        if key[0] not in self._functions:
-            self._functions[key[0]] = function(
-                lambda *given: self.step(*pack_like(batch, list(given)), look=None)
-            )
-        run = self._functions[key[0]]
         before = self._attributes()
         try:
-            graph = run.get_concrete_function(*leaves).graph
+            traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
+            concrete = traced.get_concrete_function(*leaves)
         except Exception as error:
             self._refuse(str(error).partition("\n")[0], error)
             return self.step(*batch, look=look)
-        held = {v: v.array for v in (*graph.variables, *self._variables())}
+        held = {v: v.array for v in (*concrete.graph.variables, *self._variables())}
 
         def back() -> None:
             for variable, array in held.items():
@@ -106,7 +102,7 @@ class Step:
         if changed:
             self._refuse(f"it changes {changed}, which a trace would not do in each step")
             return self.step(*batch)
-        found = run(*leaves)
+        found = concrete.call_flat(leaves)
         if not _close(found[0], expected[0]):
             self._refuse(
                 f"the loss of its trace is {float(found[0]):.6g}, and {float(expected[0]):.6g} in "
@@ -115,7 +111,7 @@ class Step:
             )
             back()
             return self.step(*batch)
-        self._ready.add(key)
+        self._ready[key] = concrete
         self._traced_with = before
         return found
 
@@ -128,7 +124,7 @@ class Step:
             return
         if self.mode == "auto" and self._served < _WORTH:
             self._refuse(f"{changed} changes too often in the run")
-        self._functions, self._ready, self._served = {}, set(), 0
+        self._ready, self._served = {}, 0
 
     def _refuse(self, reason: str, error: Exception | None = None) -> None:
         message = f"the {self.what} step cannot be compiled: {reason}"

@@ -141,13 +141,26 @@ class Model(Layer):
 
     @property
     def inputs(self) -> Any:
-        """The placeholders of the inputs, as they were given."""
-        return self._gradtape_plan.inputs
+        """The placeholders of the inputs, as they were given; None for a model of one's own."""
+        return self._gradtape_plan.inputs if "_gradtape_plan" in vars(self) else None
 
     @property
     def outputs(self) -> Any:
-        """The placeholders of the outputs, as they were given."""
-        return self._gradtape_plan.outputs
+        """The placeholders of the outputs, as they were given; None for a model of one's own."""
+        return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs: the keys of a dictionary, or the layers that they come from."""
+        outputs = self.outputs
+        if isinstance(outputs, dict):
+            return list(outputs)
+        names: list[str] = []
+        for i, x in enumerate(outputs if isinstance(outputs, (list, tuple)) else [outputs]):
+            node = getattr(getattr(x, "array", None), "node", None)
+            name = f"output_{i}" if node is None or node.layer is None else node.layer.name
+            names.append(name if name not in names else f"{name}_{i}")
+        return names
 
     @property
     def input_shape(self) -> Any:

@@ -211,8 +211,8 @@ def test_a_run_resumed_within_an_epoch_has_the_state_of_its_metrics(tmp_path: An
                 raise Stop
 
     (tmp_path / "run.h5").unlink()
+    options["save_every"] = 2
     with pytest.raises(Stop):
-        options["save_every"] = 2
         run(net(), (X, Y[:, None]), metrics=["AUC"], callbacks=[Press()], **options)
     resumed = run(net(), (X, Y[:, None]), metrics=["AUC"], resume=True, **options)
     assert resumed == whole
