@@ -71,7 +71,7 @@ class Compiled:
 
 
 class Stepping:
-    """Methods of a model that trains by steps of its own, with Keras' names; a mixin.
+    """Methods of a layer that trains by steps of its own, with Keras' names; a mixin.
 
     :func:`fit` of this module calls ``train_step`` and ``test_step``. Those here do what
     :func:`gradtape.training.fit` does; a subclass overrides them, or what they call.
@@ -107,7 +107,8 @@ class Stepping:
     @property
     def losses(self) -> list[Any]:
         """What layers add to the loss."""
-        return list(getattr(super(), "losses", ()))
+        found: Any = super()
+        return list(found.losses)
 
     def compute_loss(
         self,
@@ -162,6 +163,7 @@ class Stepping:
             loss = self.compute_loss(x, y, predicted, *weight)
         variables = model.trainable_variables
         self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        model.apply_constraints()
         return self._measured(loss, x, y, predicted, *weight)
 
     def test_step(self, data: Any) -> dict[str, Any]:

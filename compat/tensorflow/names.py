@@ -19,7 +19,8 @@ import numpy as np
 
 import gradtape
 
-from ...layers import activations, initializers
+from ...core.extend import snake_case
+from ...layers import activations, constraints, initializers, regularizers
 from ...training import callbacks, schedules
 
 __all__ = ["ALIASES", "INSTEAD", "NAMESPACES", "Row", "adapts", "lookup", "rows"]
@@ -32,6 +33,14 @@ _GUIDE = "docs/migration.md"
 
 def _same(names: str, prefix: str = "") -> dict[str, str]:
     return {name: prefix + name for name in names.split()}
+
+
+def _named(module: Any) -> dict[str, str]:
+    """Return the classes of a module of layers, and their names in small letters, as Keras has."""
+    path = module.__name__.partition(".")[2]
+    base = path.rpartition(".")[2].capitalize()[:-1]
+    small = {snake_case(name): f"{path}.{name}" for name in module.__all__ if name != base}
+    return small | _same(" ".join(module.__all__), f"{path}.")
 
 
 # what Keras' functions take beside the tensor, gradtape's do not: they are adapted
@@ -87,12 +96,14 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
-    "tf.keras.initializers": _same(" ".join(initializers.__all__), "layers.initializers."),
+    "tf.keras.constraints": _named(constraints),
+    "tf.keras.initializers": _named(initializers),
     "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks."),
     "tf.keras.metrics": _same(
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",
     ),
+    "tf.keras.regularizers": _named(regularizers),
     "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
 }
 
@@ -104,6 +115,7 @@ NAMESPACES = (
     "tf.keras",
     "tf.keras.activations",
     "tf.keras.callbacks",
+    "tf.keras.constraints",
     "tf.keras.initializers",
     "tf.keras.layers",
     "tf.keras.losses",
@@ -111,6 +123,7 @@ NAMESPACES = (
     "tf.keras.models",
     "tf.keras.optimizers",
     "tf.keras.optimizers.schedules",
+    "tf.keras.regularizers",
     "tf.linalg",
     "tf.math",
     "tf.nest",

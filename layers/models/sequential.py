@@ -121,4 +121,3 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the layers left out."""
         return {"name": self.name}
-

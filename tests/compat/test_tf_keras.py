@@ -33,8 +33,41 @@ def test_dense_has_keras_weights_and_computes_in_float32() -> None:
     assert keras.layers.Dense(3, dtype="float64")(x).dtype == tf.float64
     assert len(keras.layers.Dense(2, use_bias=False)(x).shape) == 2
     assert isinstance(layer, gt.layers.Dense)
-    with pytest.raises(TypeError, match="kernel_regularizer"):
-        keras.layers.Dense(3, kernel_regularizer="l2")
+    with pytest.raises(TypeError, match="Dense: kernel_quantizer not supported by gradtape"):
+        keras.layers.Dense(3, kernel_quantizer="l2")
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_regularizers_and_constraints_are_those_of_fit_and_of_steps_of_ones_own(own) -> None:
+    class Own(keras.Sequential):
+        def compute_loss(self, *args, **kwargs):
+            return super().compute_loss(*args, **kwargs)
+
+    l2 = keras.regularizers.l2(0.5)
+    layer = keras.layers.Dense(
+        1, kernel_initializer="ones", kernel_regularizer=l2, kernel_constraint="non_neg"
+    )
+    model = (Own if own else keras.Sequential)([layer])
+    model.compile(keras.optimizers.SGD(10.0), "mse")
+    x, y = np.ones((4, 2), "float32"), np.full((4, 1), 2.0, "float32")
+    same(model.evaluate(x, y), 1.0)  # 0.5 * (1 + 1), and no error
+    assert len(model.losses) == 1
+    same(model.fit(x, y, verbose=0).history["loss"], [1.0])
+    same(layer.kernel, [[0.0], [0.0]])  # the step went below zero
+
+
+def test_a_layer_of_ones_own_has_a_weight_with_a_regularizer_and_adds_to_the_loss() -> None:
+    class Scale(keras.layers.Layer):
+        def build(self, input_shape):
+            self.w = self.add_weight(shape=(2,), initializer="ones", regularizer="l2")
+
+        def call(self, x):
+            self.add_loss(tf.reduce_sum(x))
+            return x * self.w
+
+    model = keras.Sequential([Scale()])
+    model.compile("sgd", "mse")
+    same(model.evaluate(np.ones((1, 2)), np.ones((1, 2))), 0.02 + 2.0)
 
 
 def test_weights_are_read_and_set_in_order() -> None:

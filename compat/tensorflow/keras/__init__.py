@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from ..names import lookup
-from . import activations, callbacks, initializers, layers, losses, metrics, models, optimizers
+from . import (
+    activations,
+    callbacks,
+    constraints,
+    initializers,
+    layers,
+    losses,
+    metrics,
+    models,
+    optimizers,
+    regularizers,
+)
 from .layers import Input, Layer
 from .models import Model, Sequential
 
@@ -14,12 +25,14 @@ __all__ = [
     "Sequential",
     "activations",
     "callbacks",
+    "constraints",
     "initializers",
     "layers",
     "losses",
     "metrics",
     "models",
     "optimizers",
+    "regularizers",
 ]
 
 __getattr__ = lookup(__name__)

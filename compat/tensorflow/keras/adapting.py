@@ -30,7 +30,9 @@ def arguments_of(path: str) -> dict[str, Parameter]:
         if all(p.kind is not Parameter.VAR_KEYWORD for p in own.values()):
             break
     plain = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    return {name: p for name, p in found.items() if p.kind in plain and name != "self"}
+    known = {name: p for name, p in found.items() if p.kind in plain and name != "self"}
+    rules = getattr(resolve(path), "_rules", tuple)()  # regularizers and constraints, of a layer
+    return known | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in rules}
 
 
 def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:

@@ -149,14 +149,13 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         """Return a new variable, to be kept as an attribute of the layer.
 
         As in gradtape; ``initializer`` is ``"glorot_uniform"`` for floats by default, else
-        ``"zeros"``. ``autocast`` and ``aggregation`` are ignored, other options refused.
+        ``"zeros"``. ``autocast`` and ``aggregation`` are ignored.
         """
-        refuse("add_weight", options)
         kind = as_dtype(dtype or self.dtype or "float32")
         if initializer is None:
             initializer = "glorot_uniform" if kind.kind == "f" else "zeros"
         shape = sizes(shape, "add_weight")
-        return super().add_weight(shape, initializer, name or "weight", trainable, kind)
+        return super().add_weight(shape, initializer, name or "weight", trainable, kind, **options)
 
     @property
     def built(self) -> bool:
