@@ -283,8 +283,8 @@ def fit(
     data, held_out = _dataset(x, y, sample_weight, batch_size, epochs - initial_epoch), None
     if validation_data is not None:
         whole = isinstance(validation_data, tuple) and len(validation_data) in (2, 3)
-        parts = (*validation_data, None) if whole else (validation_data, None, None)
-        held_out = _dataset(*parts[:3], batch_size, epochs)
+        parts: list[Any] = [*validation_data, None] if whole else [validation_data, None, None]
+        held_out = _dataset(parts[0], parts[1], parts[2], batch_size, epochs)
     elif validation_split:
         if not isinstance(data, Examples):
             raise ValueError("fit: validation_split needs data in arrays")

@@ -98,7 +98,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         return all(getattr(layer, "built", True) for layer in self.layers)
 
     @property
-    def weight_names(self) -> tuple[str, ...]:
+    def weight_names(self) -> tuple[str, ...] | None:
         """None of its own."""
         return ()
 

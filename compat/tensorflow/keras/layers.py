@@ -134,7 +134,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
             self.trainable = False
         refuse(type(self).__name__, {**given, "autocast": None})
 
-    def add_weight(
+    def add_weight(  # type: ignore[override]
         self,
         shape: Any = (),
         initializer: Any = None,
