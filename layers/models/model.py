@@ -15,7 +15,15 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.layer import Layer, takes_training
-from ..base.symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
+from ..base.symbolic import (
+    Node,
+    Placeholder,
+    bare,
+    is_placeholder,
+    placeholders_in,
+    replaced,
+    wrapped,
+)
 from .masks import mask_after, takes_mask
 
 __all__ = ["Input", "Model"]
@@ -248,6 +256,13 @@ class Plan:
         for x in given - used:
             raise ValueError(f"Model: its outputs do not need {x!r}, which is among its inputs")
         self.nodes = [needed[number] for number in sorted(needed)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "ends": bare((self.inputs, self.outputs))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.nodes = state["nodes"]
+        self.inputs, self.outputs = wrapped(state["ends"])
 
     def run(self, values: Any, training: Any, who: str) -> Any:
         """Run the nodes on inputs.
