@@ -26,7 +26,6 @@ IMPORTS_IN_FUNCTIONS = {
         data.dataset: h5py
         datasets.digits: h5py
         testing.backends: testing.tables
-        training.epochs: tqdm.auto
     """,
     "it need not be installed": """
         cli.curves: matplotlib.figure
@@ -46,6 +45,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.planned.compiled.compiler: (by name)
+        training.callbacks.tensorboard: tensorboardX
+        training.progress: IPython.display
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers

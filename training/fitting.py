@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import Module
-from .data import Batches, Examples, as_dataset
+from .callbacks import BackupAndRestore, Callback
+from .data import Batches, Examples, as_count, as_dataset
 from .epochs import run_epochs
 from .loop import Trainer
 from .optimizers.optimizer import Optimizer
@@ -32,9 +33,11 @@ def fit(
     class_weight: Mapping[int, float] | None = None,
     validation_data: Any = None,
     validation_split: float = 0.0,
+    validation_freq: int | Collection[int] = 1,
+    steps_per_epoch: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
-    verbose: bool = True,
+    verbose: int = True,
     callbacks: Iterable[Any] = (),
     initial_epoch: int = 0,
     checkpoint: Any = None,
@@ -85,13 +88,20 @@ def fit(
         What to evaluate after each epoch, as ``data``.
     validation_split
         Instead, the fraction at the end of the arrays to set apart for that.
+    validation_freq
+        After how many epochs to do so: after each by default; or after which, counted from 1.
+    steps_per_epoch
+        How many batches an epoch has. The next epoch goes on where it ends, and the data are gone
+        through again as often as that takes; an iterator needs to have enough. One pass by default.
     shuffle
         Whether to take the examples of arrays in a new random order in each epoch.
     seed
-        The seed of these orders; by default a new one each time. An epoch's order comes from the
-        seed and the epoch's number.
+        The seed of all that is random: of these orders, and of ``gt.random``, from which dropout
+        and weights come. Each epoch has seeds of its own, which come from this one and the epoch's
+        number. By default orders are new each time, and ``gt.random`` goes on.
     verbose
-        Whether to show a progress bar.
+        ``True`` or 1 shows a line for each epoch, which moves on a terminal and in a notebook; 2
+        shows one at its end alone; ``False`` or 0 shows nothing.
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
         training. Or objects with any of the methods ``on_train_begin()``,
@@ -158,12 +168,21 @@ def fit(
     """
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
     for option, value in (("shuffle", shuffle), ("verbose", verbose), ("resume", resume)):
-        if not isinstance(value, (bool, int, np.bool_)) or value not in (0, 1):
-            raise TypeError(f"fit: {option} is True or False, got {value!r}")
+        known = (0, 1, 2) if option == "verbose" else (0, 1)
+        if not isinstance(value, (bool, int, np.bool_)) or value not in known:
+            or_2 = ", or 2" if option == "verbose" else ""
+            raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
     if callable(callbacks):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
+    callbacks = list(callbacks or ())
+    backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
+    if backup is not None:
+        if checkpoint is not None:
+            raise ValueError("fit: give checkpoint= or BackupAndRestore, not both")
+        backup.path.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint, save_every, resume = backup.path, backup.save_every, True
     trainer = Trainer(
         model,
         loss,
@@ -174,13 +193,19 @@ def fit(
         class_weight=class_weight,
         compile=compile,
     )
+    passes = epochs - initial_epoch
     dataset, held_out = _datasets(
-        data, validation_data, validation_split, batch_size, epochs - initial_epoch, trainer.check
+        data,
+        validation_data,
+        validation_split,
+        batch_size,
+        (1 if steps_per_epoch else passes, passes),
+        trainer.check,
     )
     run = Run(
         trainer,
         dataset,
-        callbacks or (),
+        callbacks,
         epochs=epochs,
         initial_epoch=initial_epoch,
         shuffle=bool(shuffle),
@@ -188,20 +213,38 @@ def fit(
         checkpoint=checkpoint,
         save_every=save_every,
         resume=bool(resume),
+        steps_per_epoch=steps_per_epoch,
     )
-    trainer.training.expected = _expected(dataset, epochs)
+    due = _as_frequency(validation_freq)
+    trainer.training.expected = _expected(dataset, epochs, steps_per_epoch)
     trainer.testing.expected = None if held_out is None else _expected(held_out, epochs)
-    trainer.watched = bool(run.listeners.by_event["on_train_batch_end"])
+    trainer.watched = any(
+        getattr(told, "__func__", None) is not Callback.on_train_batch_end
+        for told in run.listeners.by_event["on_train_batch_end"]
+    )
     run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
-    return run_epochs(run, held_out, verbose)
+    history = run_epochs(run, held_out, int(verbose), due)
+    if backup is not None and not history.interrupted:
+        backup.ended()
+    return history
 
 
-def _expected(data: Examples | Batches, epochs: int) -> dict[int, int] | None:
+def _as_frequency(often: Any) -> int | Collection[int]:
+    """Return after how many epochs to validate, or after which."""
+    if isinstance(often, Collection) and not isinstance(often, (str, bytes)):
+        return [as_count("fit: validation_freq", epoch, 1) for epoch in often]
+    return as_count("fit: validation_freq", often, 1)
+
+
+def _expected(
+    data: Examples | Batches, epochs: int, steps: int | None = None
+) -> dict[int, int] | None:
     """Return how often batches of a size will come, if that is known."""
-    if not isinstance(data, Examples):
+    if not isinstance(data, Examples) or data.length is None:
         return None
+    passes = epochs if steps is None else epochs * steps // data.length
     whole, rest = divmod(data.count, data.batch_size)
-    return {data.batch_size: whole * epochs, rest: epochs}
+    return {data.batch_size: whole * passes, rest: passes}
 
 
 def _datasets(
@@ -209,17 +252,17 @@ def _datasets(
     validation_data: Any,
     validation_split: float,
     batch_size: int,
-    epochs: int,
+    passes: tuple[int, int],
     check: Any,
 ) -> tuple[Examples | Batches, Examples | Batches | None]:
-    """Return what to train on, and what to validate on."""
+    """Return what to train on, and what to validate on; ``passes`` says how often each."""
     if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
-    dataset = as_dataset(data, batch_size, epochs, check=check)
+    dataset = as_dataset(data, batch_size, passes[0], check=check)
     if validation_data is not None:
         if validation_split:
             raise ValueError("fit: give validation_data or validation_split, not both")
-        return dataset, as_dataset(validation_data, batch_size, epochs, "validation_data", check)
+        return dataset, as_dataset(validation_data, batch_size, passes[1], "validation_data", check)
     if not validation_split:
         return dataset, None
     if not isinstance(dataset, Examples):

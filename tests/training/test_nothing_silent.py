@@ -324,7 +324,7 @@ def test_logits_that_are_all_zero_are_logits() -> None:
         ({"seed": -1}, ValueError, "seed must be a non-negative integer, got -1"),
         ({"seed": "a"}, ValueError, "seed must be a non-negative integer, got 'a'"),
         ({"shuffle": "no"}, TypeError, "shuffle is True or False, got 'no'"),
-        ({"verbose": "no"}, TypeError, "verbose is True or False, got 'no'"),
+        ({"verbose": "no"}, TypeError, "verbose is True or False, or 2, got 'no'"),
         ({"callbacks": print}, TypeError, "callbacks are a list"),
         ({"metrics": [None]}, TypeError, "a metric is a name, a function .* got None"),
         ({"metrics": [metrics.BinaryAccuracy]}, TypeError, "a metric is a name, a function"),
