@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import GradientTape, flatten, map_structure
+from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .epochs import run_epochs
 from .metrics import Mean, MeanMetricWrapper, Metric
@@ -258,7 +259,8 @@ def fit(
     batch_size: int = 32,
     validation_data: Any = None,
     validation_split: float = 0.0,
-    verbose: bool = True,
+    validation_freq: Any = 1,
+    verbose: int = True,
     callbacks: Iterable[Any] = (),
     initial_epoch: int = 0,
     **keeping: Any,
@@ -274,13 +276,26 @@ def fit(
         A module that is a :class:`Stepping`.
     x, y, sample_weight
         Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
-    epochs, batch_size, validation_data, validation_split, verbose, callbacks, initial_epoch
+    epochs, batch_size, validation_data, validation_split, validation_freq, verbose, callbacks
         As for :func:`gradtape.training.fit`.
-    keeping
-        As well: ``shuffle``, ``checkpoint``, ``save_every`` and ``resume``.
+    initial_epoch, keeping
+        As well; ``keeping`` is ``shuffle``, ``seed``, ``steps_per_epoch``, ``checkpoint``,
+        ``save_every`` and ``resume``.
+
+    Raises
+    ------
+    TypeError
+        If a callback is a ``BackupAndRestore``; ``checkpoint=`` and ``resume=True`` do the same.
     """
+    callbacks = callbacks if callable(callbacks) else list(callbacks)
+    if not callable(callbacks) and any(isinstance(x, BackupAndRestore) for x in callbacks):
+        raise TypeError(
+            "fit by steps of one's own: BackupAndRestore is not taken; give checkpoint=PATH and "
+            "resume=True"
+        )
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
-    data, held_out = _dataset(x, y, sample_weight, batch_size, epochs - initial_epoch), None
+    passes = 1 if keeping.get("steps_per_epoch") else epochs - initial_epoch
+    data, held_out = _dataset(x, y, sample_weight, batch_size, passes), None
     if validation_data is not None:
         whole = isinstance(validation_data, tuple) and len(validation_data) in (2, 3)
         parts: list[Any] = [*validation_data, None] if whole else [validation_data, None, None]
@@ -290,7 +305,8 @@ def fit(
             raise ValueError("fit: validation_split needs data in arrays")
         data, held_out = data.split(validation_split)
     settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
-    return run_epochs(Run(OwnSteps(model), data, callbacks, **settings), held_out, verbose)
+    run = Run(OwnSteps(model), data, callbacks, **settings)
+    return run_epochs(run, held_out, int(verbose), validation_freq)
 
 
 def evaluate(

@@ -333,3 +333,31 @@ def test_build_makes_the_weights() -> None:
     own(tf.ones([2, 3]))
     assert len(own.weights) == 3
     assert own.built
+
+
+def test_steps_of_ones_own_take_the_options_of_runs(tmp_path) -> None:
+    model = Stepping()
+    model.compile("sgd")
+    options = {"steps_per_epoch": 2, "validation_freq": 2, "seed": 1, "batch_size": 8}
+    run = model.fit(X, Y, epochs=2, verbose=0, validation_data=(X, Y), **options)
+    assert model.seen == [8, 8] * 2
+    assert len(run.history["mine"]) == 2
+    backup = keras.callbacks.BackupAndRestore(tmp_path)
+    with pytest.raises(TypeError, match=r"BackupAndRestore is not taken; give checkpoint=PATH"):
+        model.fit(X, Y, callbacks=[backup], verbose=0)
+    with pytest.raises(TypeError, match="fit by steps of one's own: class_weight not supported"):
+        model.fit(X, Y, class_weight={0: 1.0}, verbose=0)
+
+
+def test_keras_callbacks_stop_a_model_and_keep_its_best_weights(tmp_path) -> None:
+    model = Line()
+    model.compile("sgd", "mse")
+    path = tmp_path / "best.weights.h5"
+    callbacks = [
+        keras.callbacks.EarlyStopping("loss", min_delta=10.0, patience=1),
+        keras.callbacks.ModelCheckpoint(path, "loss", save_best_only=True, save_weights_only=True),
+        keras.callbacks.CSVLogger(tmp_path / "log.csv"),
+    ]
+    assert len(model.fit(X, Y, epochs=9, callbacks=callbacks, verbose=0).epoch) == 2
+    assert path.exists()
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss")

@@ -41,7 +41,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(
-        self, log_dir: Any = "logs", histogram_freq: int = 0, update_freq: int | str = "epoch"
+        self, log_dir: Any = "logs", histogram_freq: int = 0, *, update_freq: int | str = "epoch"
     ) -> None:
         if update_freq not in ("epoch", "batch") and not (
             isinstance(update_freq, int) and update_freq > 0

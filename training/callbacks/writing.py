@@ -121,7 +121,7 @@ class BackupAndRestore(Callback):
     """
 
     def __init__(
-        self, backup_dir: Any, save_freq: int | str = "epoch", delete_checkpoint: bool = True
+        self, backup_dir: Any, save_freq: int | str = "epoch", *, delete_checkpoint: bool = True
     ) -> None:
         if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
             raise ValueError(

@@ -31,7 +31,9 @@ def arguments_of(path: str) -> dict[str, Parameter]:
             break
     plain = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = {name: p for name, p in found.items() if p.kind in plain and name != "self"}
-    rules: Any = getattr(resolve(path), "_rules", tuple)()  # regularizers and constraints, of a layer
+    rules: Any = getattr(
+        resolve(path), "_rules", tuple
+    )()  # regularizers and constraints, of a layer
     return known | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in rules}
 
 

@@ -122,7 +122,7 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
             "validation_data": validation_data,
             "validation_split": validation_split,
             "shuffle": shuffle,
-            "verbose": verbose not in (0, False),
+            "verbose": 1 if verbose == "auto" else verbose,
             "callbacks": callbacks,
             "initial_epoch": initial_epoch,
         }
@@ -188,14 +188,13 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
 
 
 #: What steps of one's own are told of how a run is kept.
-_KEEPING = ("checkpoint", "save_every", "resume", "seed")
+_KEEPING = "checkpoint save_every resume seed steps_per_epoch validation_freq".split()
 
 
 def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that a function of gradtape's takes; refuse the others."""
     taken = inspect.signature(getattr(gradtape.training, method)).parameters
-    harmless = ("validation_freq", 1)
-    refuse(method, {k: x for k, x in options.items() if k not in taken and (k, x) != harmless})
+    refuse(method, {k: x for k, x in options.items() if k not in taken})
     return {k: x for k, x in options.items() if k in taken and x is not None}
 
 
