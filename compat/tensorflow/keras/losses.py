@@ -59,7 +59,7 @@ def _function(name: str) -> Callable[..., Any]:
         y_true, y_pred, *settings = bound.arguments.values()
         return function(*aligned(name, y_true, y_pred, bound.arguments), *settings)
 
-    del loss.__wrapped__  # type: ignore[attr-defined]  # whose defaults are others
+    del loss.__wrapped__  # whose defaults are others
     vars(loss)["__signature__"] = keras
     loss.__module__ = __name__  # where pickle finds it
     return adapts(f"training.losses.{name}")(loss)
