@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.extend import Variable, ops
+from ...core.extend import Variable, as_tensor, ops
 from .. import initializers
 from ..base.configured import Configured
 
@@ -33,8 +33,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
 
     Notes
     -----
-    ``max_value`` from there on, ``x`` from ``threshold`` on, and below it
-    ``negative_slope * (x - threshold)``.
+    ``max_value`` from there on, ``x`` above ``threshold``, and up to it
+    ``negative_slope * (x - threshold)``, as in Keras.
 
     Examples
     --------
@@ -65,13 +65,19 @@ class ReLU(Configured, saved_as="layers.ReLU"):
 
     def call(self, x: Any) -> Any:
         """Apply the ramp."""
-        if not self.threshold and not self.negative_slope:
-            y = ops["relu"](x)
-        else:
-            slope = self.negative_slope  # 0 times infinity is not 0
-            low = (x - self.threshold) * slope if slope else ops["zeros_like"](x)
-            y = ops["where"](ops["greater_equal"](x, self.threshold), x, low)
-        return y if self.max_value is None else ops["minimum"](y, self.max_value)
+        return ramp(x, self.negative_slope, self.max_value, self.threshold)
+
+
+def ramp(x: Any, negative_slope: float, max_value: float | None, threshold: float) -> Any:
+    """Return ``x`` above ``threshold``, at most ``max_value``; below it a line of another slope."""
+    if not threshold and not negative_slope:
+        y = ops["relu"](x)
+    else:
+        x = as_tensor(x)
+        # 0 times infinity is not 0
+        low = (x - threshold) * negative_slope if negative_slope else ops["zeros_like"](x)
+        y = ops["where"](ops["greater"](x, threshold), x, low)
+    return y if max_value is None else ops["minimum"](y, max_value)
 
 
 class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):

@@ -554,6 +554,8 @@ def test_activations_and_initializers() -> None:
     same(activations.relu(x), [0, 0.5, 3])
     same(activations.relu(x, negative_slope=0.1, max_value=2.0), [-0.2, 0.5, 2])
     same(activations.relu(x, threshold=1.0), [0, 0, 3])
+    same(activations.relu(x, threshold=0.5), [0, 0, 3])  # what is at the threshold is below it
+    same(gt.layers.ReLU(threshold=0.5, negative_slope=1.0)(x), [-2.5, 0, 3])
     same(activations.leaky_relu(x), [-0.4, 0.5, 3])
     assert activations.linear(3) == 3
     assert activations.get("tanh") is tf.nn.tanh

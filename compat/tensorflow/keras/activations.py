@@ -8,6 +8,7 @@ from typing import Any
 import gradtape
 
 from ....layers import activations as known
+from ....layers.basic.advanced_activations import ramp
 from ..names import adapts, lookup
 
 __all__ = ["get", "leaky_relu", "linear", "relu"]
@@ -39,12 +40,7 @@ def relu(
 
     What is above ``max_value`` is cut off there.
     """
-    if not negative_slope and not threshold:
-        y = gradtape.nn.relu(x)
-    else:
-        x = gradtape.as_tensor(x)
-        y = gradtape.where(x > threshold, x, negative_slope * (x - threshold))
-    return y if max_value is None else gradtape.clip(y, None, max_value)
+    return ramp(x, negative_slope, max_value, threshold)
 
 
 __getattr__ = lookup(__name__)
