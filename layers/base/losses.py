@@ -11,12 +11,14 @@ from weakref import WeakKeyDictionary
 from ...core.extend import Module, Variable
 
 __all__ = [
+    "ADDED",
     "RULES",
     "Rules",
     "add",
     "add_activity",
     "added_losses",
     "constrained",
+    "forget",
     "forward_pass",
     "losses_of",
     "passing",
@@ -50,8 +52,8 @@ class Rules(TypedDict, total=False):
 RULES = ("regularizer", "constraint")
 #: Whether the running code is within a call of a layer.
 passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
-# No part of the layers: a loss of a trace is in no file.
-_ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+#: What layers added to the loss in the last call. No part of the layers: no file has it.
+ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -59,24 +61,29 @@ def forward_pass(root: Module) -> Iterator[None]:
     """Run a block that calls a module: what its layers added to the loss before is forgotten."""
     token = passing.set(True)
     try:
-        if _ADDED:
-            for module in (root, *root.submodules):
-                _ADDED.pop(module, None)
+        if ADDED:
+            forget(root)
         yield
     finally:
         passing.reset(token)
 
 
+def forget(root: Module) -> None:
+    """Forget what the layers in a module added to the loss."""
+    for module in (root, *root.submodules):
+        ADDED.pop(module, None)
+
+
 def add(layer: Any, value: Any) -> None:
     """Note what a layer adds to the loss."""
-    _ADDED.setdefault(layer, []).append(value)
+    ADDED.setdefault(layer, []).append(value)
 
 
 def added_losses(root: Module) -> list[Any]:
     """Return what the layers in a module added to the loss in the last call."""
-    if not _ADDED:
+    if not ADDED:
         return []
-    return [value for module in (root, *root.submodules) for value in _ADDED.get(module, ())]
+    return [value for module in (root, *root.submodules) for value in ADDED.get(module, ())]
 
 
 def penalties(root: Module) -> list[tuple[Variable, Any]]:
