@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
+from ....layers.base.losses import Rules
 from ..names import adapts, resolve
 
 __all__ = ["adapted", "arguments_of", "refuse"]
@@ -22,18 +23,19 @@ def refuse(what: str, options: dict[str, Any]) -> None:
 
 
 def arguments_of(path: str) -> dict[str, Parameter]:
-    """Return the arguments of one of gradtape's classes, those that it hands on too."""
+    """Return the arguments of one of gradtape's classes, those that it hands on too.
+
+    The regularizers and constraints that a layer may have come last.
+    """
     found: dict[str, Parameter] = {}
     for kind in resolve(path).__mro__:
         own = inspect.signature(kind.__init__).parameters
         found = {**own, **found}
-        if all(p.kind is not Parameter.VAR_KEYWORD for p in own.values()):
+        if "rules" in own or all(p.kind is not Parameter.VAR_KEYWORD for p in own.values()):
             break
     plain = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = {name: p for name, p in found.items() if p.kind in plain and name != "self"}
-    rules: Any = getattr(
-        resolve(path), "_rules", tuple
-    )()  # regularizers and constraints, of a layer
+    rules = Rules.__annotations__ if "rules" in found else ()
     return known | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in rules}
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import gradtape
 
 from ....core.extend import calling_in, map_structure
+from ....layers.base.losses import Rules
 from ..dtypes import as_dtype
-from ..names import adapts, lookup
+from ..names import adapts, lookup, resolve
 from ..tensors import Standing, sizes
 from .adapting import adapted, arguments_of, refuse
 
@@ -191,7 +192,9 @@ def _layer(name: str) -> Any:
     known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
     last = max((i for i, x in enumerate(known) if x.endswith("initializer")), default=len(known))
     order = _ORDERS.get(name, " ".join(known[: last + 1])).split()
-    further = [argument for argument in known if argument not in order]
+    # regularizers and constraints that are not the layer's, which it refuses itself
+    others = set(Rules.__annotations__).difference(resolve(path)._rules())
+    further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
     return adapted(path, " ".join(order), Layer, **_DEFAULTS.get(name, {}))
 
