@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from elsewhere import Model, compare
+from layer_cases import FAMILIES
 
 import gradtape as gt
 from gradtape.core import extend
@@ -20,9 +21,31 @@ g = gt.layers
 # -- layers ----------------------------------------------------------------------------------------
 
 
+#: What others are made of: bases, cells of recurrent layers, and other names.
+PARTS = {"BatchNormalization", "GRUCell", "LSTMCell", "Layer", "Model", "SimpleRNNCell"}
+PARTS |= {"StackedRNNCells"}
+
+
 def test_every_layer_is_here() -> None:
     layers = {name for name, x in vars(g).items() if isinstance(x, type) and issubclass(x, g.Layer)}
-    assert layers - {"Layer", "BatchNormalization"} == set(LAYERS)
+    assert layers - PARTS == {*LAYERS, *(name.partition(" ")[0] for name in FAMILIES)}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_layer_of_a_family_gives_the_same_elsewhere(name: str) -> None:
+    case = FAMILIES[name]
+    layer = case.make()
+    runs = [case.inputs(n) if case.several else [case.inputs(n)] for n in (3, 1)]
+    batch = None
+    if name == "Dot":  # its reshape asks for the size
+        batch, runs = 3, runs[:1]
+
+    def call(*inputs: Any) -> Any:
+        return layer(list(inputs) if case.several else inputs[0])
+
+    call(*runs[0])
+    specs = [gt.TensorSpec([batch, *x.shape[1:]], x.dtype) for x in runs[0]]
+    compare(call, specs, *map(tuple, runs))
 
 
 @pytest.mark.parametrize("name", LAYERS)
