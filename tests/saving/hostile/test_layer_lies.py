@@ -21,7 +21,8 @@ HUGE = 2**50
 
 #: Whose settings are no integers.
 WITHOUT = {
-    "Add", "AdditiveAttention", "Attention", "Average", "ELU", "GlobalAveragePooling1D", "GlobalAveragePooling2D",
+    "Add", "AdditiveAttention", "Attention", "Average", "ELU",
+    "GlobalAveragePooling1D", "GlobalAveragePooling2D",
     "GlobalAveragePooling3D", "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D",
     "LeakyReLU", "Maximum", "Minimum", "Multiply", "Precision", "ReLU", "Rescaling", "Subtract",
     "TimeDistributed",
