@@ -78,6 +78,7 @@ FAMILIES: dict[str, Case] = {
     "UpSampling2D": Case(lambda: L.UpSampling2D((2, 3)), (_image,)),
     "UpSampling2D bilinear": Case(lambda: L.UpSampling2D(2, interpolation="bilinear"), (_image,)),
     "UpSampling3D": Case(L.UpSampling3D, (_volume,)),
+    "Flatten": Case(lambda: L.Flatten(data_format="channels_first"), (_image,)),
     "Reshape": Case(lambda: L.Reshape((2, -1)), (_line,)),
     "Permute": Case(lambda: L.Permute((3, 1, 2)), (_image,)),
     "RepeatVector": Case(lambda: L.RepeatVector(3), ((4,),)),

@@ -53,7 +53,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     TypeError
         At the call, if the inputs are no integers.
     IndexError
-        At the call, if an integer is out of range.
+        At the call, if an integer is out of range, such as a negative one.
 
     Examples
     --------
@@ -113,4 +113,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
                 f"layer {self.name!r} (Embedding): expected integers, got {ids.dtype}; cast them "
                 "with .astype('int32')"
             )
+        if ids.dtype.kind == "i":  # a negative one would count from the end
+            ids = ids.astype("int64")
+            ids = ops["where"](ops["less"](ids, 0), self.input_dim - ids, ids)
         return embedding_lookup(self.embeddings.value, ids)

@@ -59,11 +59,14 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     ----------
     name
         A Python identifier.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``: axis 1 is then put last first.
 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier; when called, if there is no axis, or their number is unknown.
+        If ``name`` is no identifier, or ``data_format`` is unknown; when called, if there is no
+        axis, or their number is unknown.
 
     Examples
     --------
@@ -73,11 +76,19 @@ class Flatten(Layer, saved_as="layers.Flatten"):
 
     takes_one = True
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, data_format: str | None = None) -> None:
         super().__init__(name)
+        if data_format not in (None, "channels_last", "channels_first"):
+            raise ValueError(
+                "Flatten: data_format must be 'channels_last' or 'channels_first', got "
+                f"{data_format!r}"
+            )
+        self.data_format = data_format or "channels_last"
 
     def call(self, x: Any) -> Any:
         """Flatten ``x``, of at least one axis."""
+        if self.data_format == "channels_first" and len(x.array.shape or ()) > 2:
+            x = ops["moveaxis"](x, source=1, destination=-1)
         shape = x.array.shape
         if not shape:
             raise ValueError(
@@ -91,7 +102,9 @@ class Flatten(Layer, saved_as="layers.Flatten"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"name": self.name}
+        # only if it is set: files without it are as those of versions that did not have it
+        first = self.data_format == "channels_first"
+        return {"name": self.name} | ({"data_format": self.data_format} if first else {})
 
 
 class Rescaling(Configured, saved_as="layers.Rescaling"):

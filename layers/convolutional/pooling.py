@@ -71,6 +71,8 @@ class _Pooling(Spatial):
     def call(self, x: Any) -> Any:
         """Pool images."""
         pool, x = type(self).pool, self.images(x)
+        if self.padding == "valid":
+            self.wide_enough(x, self.pool_size)
         if pool is avg_pool and x.dtype.kind in "biu":
             x = x.astype(default_dtype())
         return self.as_given(pool(x, self.pool_size, self.strides, self.padding))

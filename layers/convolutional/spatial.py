@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...core.extend import ops
+from ...core.extend import known_size, ops
 from ..base.configured import Configured
 
 __all__ = ["Spatial"]
@@ -67,6 +68,16 @@ class Spatial(Configured):
         if self.data_format == "channels_last":
             return x
         return ops["moveaxis"](x, source=1, destination=-1)
+
+    def wide_enough(self, x: Any, windows: Sequence[int]) -> None:
+        """Raise if images with channels last are known to be smaller than a window."""
+        shape = x.array.shape
+        for n, window in zip(() if shape is None else shape[1:-1], windows):
+            if known_size(n) and n < window:
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): windows of {tuple(windows)} do "
+                    f"not fit into images of {tuple(shape[1:-1])}; with padding='same' they do"
+                )
 
     def as_given(self, y: Any) -> Any:
         """Return a result with its channels where the inputs have them."""

@@ -66,6 +66,7 @@ class _ConvTranspose(Windowed):
         channels.
     """
 
+    enlarges = True
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
 
@@ -125,9 +126,12 @@ class _ConvTranspose(Windowed):
         """Apply the layer to images."""
         x = self.checked(x)
         settings = self.windows
-        if self.output_padding is None:
+        more = self.output_padding
+        if more is None and self.padding == "valid":  # strides that windows do not fill count too
+            more = tuple(max(s - k, 0) for s, k in zip(self.strides, self.kernel_size))
+        if more is None or not (self.output_padding or any(more)):
             return self.finished(conv_transpose(x, self.kernel.value, **settings))
-        cuts = [self._cut(i) for i in range(self.rank)]
+        cuts = [self._cut(i, n) for i, n in enumerate(more)]
         settings["padding"] = tuple((max(n, 0) // 2, (max(n, 0) + 1) // 2) for n in cuts)
         y = conv_transpose(x, self.kernel.value, **settings)
         if min(cuts) < 0:  # what is beyond the last window sees nothing
@@ -135,10 +139,10 @@ class _ConvTranspose(Windowed):
             y = ops["pad"](y, pad_width=((0, 0), *widths, (0, 0)))
         return self.finished(y)
 
-    def _cut(self, axis: int) -> int:
+    def _cut(self, axis: int, more: int) -> int:
         """Return how many elements are cut off along a spatial axis; below 0, are added."""
         window = (self.kernel_size[axis] - 1) * self.dilation_rate[axis] + 1
-        return (2 * (window // 2) if self.padding == "same" else 0) - self.output_padding[axis]
+        return (2 * (window // 2) if self.padding == "same" else 0) - more
 
 
 class Conv1DTranspose(_ConvTranspose, saved_as="layers.Conv1DTranspose"):

@@ -23,6 +23,8 @@ class Windowed(Spatial):
     """
 
     kernels: ClassVar[tuple[str, ...]] = ("kernel",)
+    #: Whether each element makes a window, in place of each window an element.
+    enlarges: ClassVar[bool] = False
     bias: Variable | None = None
 
     def set_windows(
@@ -109,6 +111,9 @@ class Windowed(Spatial):
                 f"layer {self.name!r} ({type(self).__name__}): expected {channels} channels, got "
                 f"{shape[-1]}, with channels last an input of shape {shape}"
             )
+        if self.padding == "valid" and not self.enlarges:
+            spans = zip(self.kernel_size, self.dilation_rate)
+            self.wide_enough(x, [(size - 1) * apart + 1 for size, apart in spans])
         return x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
 
     def finished(self, y: Any) -> Any:

@@ -60,6 +60,36 @@ def test_a_state_of_another_shape_is_refused(shape: Any) -> None:
         L.GRU(3)(of(4, 6, 2), initial_state=of(*shape))
 
 
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (L.Conv2D(2, (2, 5)), (1, 3, 4, 1)),
+        (L.Conv1D(2, 3, dilation_rate=2), (1, 4, 1)),
+        (L.Conv2D(2, 5, data_format="channels_first"), (1, 7, 6, 4)),
+        (L.SeparableConv1D(2, 5), (1, 4, 1)),
+        (L.DepthwiseConv2D(5), (1, 4, 4, 1)),
+        (L.MaxPooling2D(5), (1, 4, 9, 1)),
+        (L.AveragePooling1D(5), (1, 4, 1)),
+    ],
+)
+def test_windows_larger_than_the_image_are_refused(layer: Any, shape: Any) -> None:
+    with pytest.raises(ValueError, match=rf"layer '{layer.name}' .* do not fit into images of"):
+        layer(of(*shape))
+    assert L.Conv1DTranspose(2, 5)(of(1, 2, 1)).shape == (1, 6, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("wrong", [-1, -5, 5])
+def test_an_embedding_counts_from_no_end(wrong: int, dtype: str) -> None:
+    layer = L.Embedding(5, 2)
+    ids = np.array([[0, wrong]], dtype)
+    with pytest.raises(IndexError, match="out of bounds"):
+        layer(ids)
+    traced = gt.function(lambda x: layer(x), input_signature=[gt.TensorSpec([None, None], dtype)])
+    with pytest.raises(IndexError, match="out of bounds"):
+        traced(ids)
+
+
 @pytest.mark.parametrize("layer", [L.AveragePooling1D(2), L.GlobalAveragePooling1D()])
 def test_means_of_integers_have_the_default_dtype(layer: Any) -> None:
     y = layer(np.arange(8, dtype="uint8").reshape(1, 4, 2))
