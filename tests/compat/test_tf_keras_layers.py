@@ -68,7 +68,6 @@ def test_every_layer_has_a_keras_name() -> None:
         ("Dropout", (0.5, (1,)), "Dropout: noise_shape not supported by gradtape"),
         ("GroupNormalization", (2, 1), "GroupNormalization: axis not supported"),
         ("Embedding", (3, 4, "uniform", "l2"), "Embedding: too many positional arguments"),
-        ("Flatten", ("channels_first",), "Flatten: data_format not supported"),
         ("LSTM", (), "LSTM: missing a required argument: 'units'"),
     ],
 )

@@ -46,7 +46,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "moving_variance_initializer": "ones",
     },
     "Cropping2D": {"cropping": 0},
-    "Flatten": {"data_format": "channels_last"},
     "GroupNormalization": {"axis": -1},
 }
 
