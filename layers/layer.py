@@ -27,6 +27,7 @@ from ..core.extend import (
     flatten,
     init_scope,
     map_structure,
+    parameters,
 )
 from . import initializers
 from .symbolic import Placeholder, called, placeholders_in
@@ -208,8 +209,8 @@ class Layer(Module):
             variable.assign(value)
 
     def count_params(self) -> int:
-        """Return the number of elements of all variables."""
-        return sum(v.size for v in self.variables)
+        """Return the number of elements of all variables but the states of random numbers."""
+        return sum(v.size for v in parameters(self))
 
     def add_weight(
         self,
