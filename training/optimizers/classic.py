@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.extend import F, Variable, kind_of
-from ..optimizer import Optimizer
-from ..rules import by_blocks
+from .optimizer import Optimizer
+from .rules import by_blocks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ..clipping import Clipping
+    from .clipping import Clipping
 
 __all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 
@@ -225,13 +225,14 @@ class Adam(Optimizer, saved_as="training.Adam"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {
+        config = {
             **super().get_config(),
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
-            "amsgrad": self.amsgrad,
         }
+        # only if it is set: files without it are as those of versions that did not have it
+        return {**config, "amsgrad": True} if self.amsgrad else config
 
 
 class RMSprop(Optimizer, saved_as="training.RMSprop"):
