@@ -34,7 +34,8 @@ IMPORTS_IN_FUNCTIONS = {
         export.errors: (by name)
         export.to_onnx: export.onnx_build
         export.to_stablehlo: plugins.jax.compiling
-        plot.jacobians: matplotlib
+        plot.axes: matplotlib
+        plot.histories: matplotlib.ticker
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special
@@ -46,6 +47,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.planned.compiled.compiler: (by name)
+        saving.reports.drawing.models: matplotlib.figure
+        saving.reports.drawing.models: matplotlib.patches
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers
