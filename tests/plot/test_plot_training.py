@@ -60,6 +60,7 @@ def test_a_sequence_and_other_modules_are_drawn_too() -> None:
 
 def test_a_loaded_model_is_drawn(tmp_path: Path) -> None:
     model = two_heads()
+    model({"image": gt.ones((2, 8)), "facts": gt.ones((2, 3))})
     gt.save(model, tmp_path / "m.h5")
     texts(gt.plot.model(gt.load(tmp_path / "m.h5")))
 

@@ -282,7 +282,7 @@ def _paint(axes: Any, part: Part) -> None:
     down = part.top + part.first
     for points in part.placed.edges:
         moved = [(x + MARGIN, y + down) for x, y in points]
-        style = {"shrinkA": 0, "shrinkB": 0, "color": _EDGE, "linewidth": 1}
+        style: dict[str, Any] = {"shrinkA": 0, "shrinkB": 0, "color": _EDGE, "linewidth": 1}
         for a, b in pairwise(moved[:-1]):
             axes.add_patch(FancyArrowPatch(a, b, arrowstyle="-", **style))
         axes.add_patch(FancyArrowPatch(*moved[-2:], arrowstyle="-|>", mutation_scale=8, **style))
