@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import ops
+from ...core.extend import default_dtype, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
 from .spatial import Spatial
@@ -70,8 +70,10 @@ class _Pooling(Spatial):
 
     def call(self, x: Any) -> Any:
         """Pool images."""
-        pool = type(self).pool
-        return self.as_given(pool(self.images(x), self.pool_size, self.strides, self.padding))
+        pool, x = type(self).pool, self.images(x)
+        if pool is avg_pool and x.dtype.kind in "biu":
+            x = x.astype(default_dtype())
+        return self.as_given(pool(x, self.pool_size, self.strides, self.padding))
 
 
 class MaxPooling1D(_Pooling, saved_as="layers.MaxPooling1D"):
@@ -196,6 +198,8 @@ class _Global(Spatial):
     def call(self, x: Any) -> Any:
         """Pool images."""
         self.images(x)
+        if self.reduction == "mean" and x.dtype.kind in "biu":
+            x = x.astype(default_dtype())
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + self.rank))
         return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)

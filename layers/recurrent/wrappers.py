@@ -8,6 +8,7 @@ from ...core.extend import ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from .rnn import RNN
+from .stacked import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
 
@@ -37,6 +38,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    keeps_mask = True
     layer: Any
 
     def __init__(self, layer: Any = None, name: str | None = None) -> None:
@@ -75,6 +77,13 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
         y = self.layer(flat, training=training) if takes_training(self.layer) else self.layer(flat)
         return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
+
+
+def _another(cell: Any) -> Any:
+    """Return a cell like this one, with weights of its own."""
+    if isinstance(cell, StackedRNNCells):
+        return StackedRNNCells([_another(part) for part in cell.cells])
+    return type(cell).from_config(cell.get_config())
 
 
 class Bidirectional(Configured, saved_as="layers.Bidirectional"):
@@ -145,7 +154,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
             if type(layer) is RNN:
-                config["cell"] = type(layer.cell).from_config(layer.cell.get_config())
+                config["cell"] = _another(layer.cell)
             backward_layer = type(layer).from_config(config)
         if backward_layer.go_backwards == layer.go_backwards:
             raise ValueError("Bidirectional: one of the layers needs go_backwards=True")
@@ -169,6 +178,10 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         """Build both layers."""
         self.build_part(self.forward_layer, input_shape)
         self.build_part(self.backward_layer, input_shape)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs, if there is a result for each step."""
+        return self.forward_layer.compute_mask(x, mask)
 
     def reset_states(self) -> None:
         """Begin anew: set the states of stateful layers to zero."""
