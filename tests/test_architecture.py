@@ -29,8 +29,7 @@ IMPORTS_IN_FUNCTIONS = {
         training.epochs: tqdm.auto
     """,
     "it need not be installed": """
-        cli.curves: matplotlib.figure
-        cli.curves: matplotlib.ticker
+        cli.demo: matplotlib.figure
         export.errors: (by name)
         export.to_onnx: export.onnx_build
         export.to_stablehlo: plugins.jax.compiling
