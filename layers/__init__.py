@@ -7,17 +7,25 @@ from . import (
     activations,
     attention,
     basic,
+    constraints,
     convolutional,
     dropout,
     initializers,
     models,
     normalization,
     recurrent,
+    regularizers,
     shaping,
 )
 from .attention import *
 from .base import Layer
-from .base import takes_training as takes_training  # for training, which imports the room whole
+
+# for training, which imports the room whole
+from .base import added_losses as added_losses
+from .base import constrained as constrained
+from .base import forward_pass as forward_pass
+from .base import penalties as penalties
+from .base import takes_training as takes_training
 from .basic import *
 from .convolutional import *
 from .dropout import *
@@ -26,7 +34,7 @@ from .normalization import *
 from .recurrent import *
 from .shaping import *
 
-__all__ = ["Layer", "activations", "initializers"]
+__all__ = ["Layer", "activations", "constraints", "initializers", "regularizers"]
 __all__ += attention.__all__
 __all__ += basic.__all__
 __all__ += convolutional.__all__

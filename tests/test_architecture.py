@@ -26,7 +26,6 @@ IMPORTS_IN_FUNCTIONS = {
         data.dataset: h5py
         datasets.digits: h5py
         testing.backends: testing.tables
-        training.epochs: tqdm.auto
     """,
     "it need not be installed": """
         cli.demo: matplotlib.figure
@@ -48,6 +47,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.planned.compiled.compiler: (by name)
         saving.reports.drawing.models: matplotlib.figure
         saving.reports.drawing.models: matplotlib.patches
+        training.callbacks.tensorboard: tensorboardX
+        training.progress: IPython.display
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers

@@ -15,6 +15,7 @@ from ..core.extend import (
     RestoredFunction,
     Tensor,
     active_tapes,
+    flatten,
     is_frozen,
     recording_to,
     to_numpy,
@@ -79,15 +80,20 @@ def check_restored(model: Module) -> None:
                 )
 
 
-def whats_not_finite(x: Tensor, y: Tensor) -> str:
-    """Return a sentence on which of inputs and labels hold NaN or infinity, if any do."""
+def whats_not_finite(batch: Sequence[Any]) -> str:
+    """Return a sentence on which of inputs, labels and weights hold NaN or infinity, if any do."""
     parts = [
         name
-        for name, part in (("x", x), ("y", y))
-        if part.dtype.kind in "fc" and not np.isfinite(to_numpy(part.array)).all()
+        for name, part in zip(("x", "y", "sample_weight"), batch)
+        if not all(map(_finite, flatten(part)))
     ]
     verb = "holds" if len(parts) == 1 else "hold"
     return f"In this batch {' and '.join(parts)} {verb} NaN or infinity. " if parts else ""
+
+
+def _finite(x: Any) -> bool:
+    known = x is None or x.dtype.kind not in "fc"
+    return known or bool(np.isfinite(to_numpy(x.array)).all())
 
 
 class FirstLook(Recorder):
@@ -97,17 +103,11 @@ class FirstLook(Recorder):
     ----------
     method
         Who looks, for messages: ``"fit"``.
-    loss
-        The loss.
-    kind
-        What it takes predictions for, if that is known.
     """
 
-    def __init__(self, method: str, loss: Any, kind: Kind | None) -> None:
+    def __init__(self, method: str) -> None:
         self.records = Everything()
         self.method = method
-        self.loss = getattr(loss, "__name__", "the loss")
-        self.kind = kind
         self._made: dict[int, tuple[str, int | None]] = {}
         self._labels: set[int] = set()
         self._predictions: set[int] = set()
@@ -145,8 +145,17 @@ class FirstLook(Recorder):
                     "prediction; give labels the shape of the predictions, y[:, None] or y[:, 0]"
                 )
 
-    def meet(self, y: Tensor, predicted: Tensor) -> None:
-        """Take note of the labels and the model's output; raise if the loss is not for these.
+    def meet(self, y: Any, predicted: Any, loss: Any, kind: Kind | None) -> None:
+        """Take note of labels and an output; raise if the loss is not for these.
+
+        Parameters
+        ----------
+        y, predicted
+            The labels and the output.
+        loss
+            The loss, if there is one.
+        kind
+            What it takes predictions for, if that is known.
 
         Raises
         ------
@@ -155,29 +164,33 @@ class FirstLook(Recorder):
         ValueError
             If a loss of logits is given probabilities, or one of probabilities anything else.
         """
-        if not isinstance(predicted, Tensor):
-            raise TypeError(
-                f"{self.method}: {self.loss}: the model returns a {type(predicted).__name__} of "
-                "outputs, and a loss takes one tensor of predictions"
-            )
-        self._labels, self._predictions = {y.id}, {predicted.id}
-        if self.kind is None or predicted.dtype.kind != "f" or not predicted.size:
+        for what, part in (("model returns", predicted), ("labels are", y)):
+            if not isinstance(part, Tensor):
+                raise TypeError(
+                    f"{self.method}: {getattr(loss, '__name__', 'the loss')}: the {what} a "
+                    f"{type(part).__name__} of {'outputs' if part is predicted else 'tensors'}, "
+                    "and a loss takes one tensor; give a loss for each output, in a list or a "
+                    "dictionary"
+                )
+        self._labels.add(y.id)
+        self._predictions.add(predicted.id)
+        if kind is None or predicted.dtype.kind != "f" or not predicted.size:
             return
         values = to_numpy(predicted.array)
-        if self.kind.from_logits:
+        if kind.from_logits:
             made = self._origin(predicted)
-            if made in _SQUASHING or (self.kind.classes != "binary" and self._sum_to_one(values)):
+            if made in _SQUASHING or (kind.classes != "binary" and _sum_to_one(values, kind.axis)):
                 raise ValueError(
                     f"{self.method}: the model returns probabilities"
                     f"{f' (it ends in {made})' if made in _SQUASHING else ''}, and "
-                    f"{self.kind.name} takes logits here; leave the activation out, or give the "
-                    f"loss from_logits=False: {_object_named(self.kind.name)}(from_logits=False)"
+                    f"{kind.name} takes logits here; leave the activation out, or give the "
+                    f"loss from_logits=False: {_object_named(kind.name)}(from_logits=False)"
                 )
-        elif values.min() < 0 or (values.max() > 1 and self.kind.classes == "binary"):
+        elif values.min() < 0 or (values.max() > 1 and kind.classes == "binary"):
             raise ValueError(
                 f"{self.method}: the predictions go from {values.min():.4g} to "
-                f"{values.max():.4g}, and {self.kind.name} takes probabilities here; end the model "
-                f"in {'sigmoid' if self.kind.classes == 'binary' else 'softmax'}, or give the loss "
+                f"{values.max():.4g}, and {kind.name} takes probabilities here; end the model "
+                f"in {'sigmoid' if kind.classes == 'binary' else 'softmax'}, or give the loss "
                 f"from_logits=True"
             )
 
@@ -188,12 +201,13 @@ class FirstLook(Recorder):
             name, before = self._made.get(before, ("", None))
         return name
 
-    def _sum_to_one(self, values: Any) -> bool:
-        assert self.kind is not None
-        if not values.ndim or (values < 0).any():
-            return False
-        totals = values.astype("float64").sum(axis=self.kind.axis)
-        return bool(np.all(np.abs(totals - 1.0) < (1e-4 if values.itemsize > 2 else 1e-2)))
+
+def _sum_to_one(values: Any, axis: int) -> bool:
+    """Return whether these are shares along an axis."""
+    if not values.ndim or (values < 0).any():
+        return False
+    totals = values.astype("float64").sum(axis=axis)
+    return bool(np.all(np.abs(totals - 1.0) < (1e-4 if values.itemsize > 2 else 1e-2)))
 
 
 def _object_named(function: str) -> str:

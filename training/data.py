@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Tensor, as_tensor, backend_of, flatten, map_structure
+from ..core.extend import Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 
-__all__ = ["Batches", "Examples", "Pairs", "as_count", "as_dataset", "as_part"]
+__all__ = ["Batches", "Examples", "Labelled", "as_count", "as_dataset", "as_part"]
 
 #: A function of labels and of what the data are called, which may raise.
-Check = Callable[[Tensor, str], None]
+Check = Callable[[Any, str], None]
+_NAMES = ("x", "y", "sample_weight")
 
 
 class Examples:
@@ -29,6 +30,8 @@ class Examples:
         The size of every batch but perhaps the last.
     what
         What the data are called in messages.
+    weight
+        Weights of the examples, likewise, if there are any.
 
     Attributes
     ----------
@@ -45,17 +48,20 @@ class Examples:
 
     rewinds = True
 
-    def __init__(self, x: Any, y: Any, batch_size: int, what: str = "data") -> None:
-        self.x, self.y, self.what = x, y, what
+    def __init__(
+        self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
+    ) -> None:
+        self.x, self.y, self.weight, self.what = x, y, weight, what
         shapes = []
-        for name, part in (("x", x), ("y", y)):
+        for name, part in zip(_NAMES, (x, y, weight), strict=True):
             for leaf in () if part is None else flatten(part):
                 if not leaf.ndim or not len(leaf):
                     raise ValueError(f"{what}: {name} has no examples, its shape is {leaf.shape}")
                 shapes.append(leaf.shape)
         if len({shape[0] for shape in shapes}) != 1:
+            parts = "x and y" if weight is None else "x, y and sample_weight"
             raise ValueError(
-                f"{what}: x and y have different lengths: shapes {' and '.join(map(str, shapes))}"
+                f"{what}: {parts} have different lengths: shapes {' and '.join(map(str, shapes))}"
             )
         self.batch_size = as_count("batch_size", batch_size, least=1)
         self.count: int = shapes[0][0]
@@ -64,9 +70,10 @@ class Examples:
     def batches(
         self, generator: np.random.Generator | None = None, first: int = 0
     ) -> Iterator[Any]:
-        """Yield ``(x, y)``, or ``x``, in an order drawn from ``generator`` if there is one.
+        """Yield ``(x, y)``, in an order drawn from ``generator`` if there is one.
 
-        The first batch is that of number ``first``.
+        With weights these are ``(x, y, weight)``, without labels ``x``. The first batch is that of
+        number ``first``.
         """
         size = self.batch_size
         order = None if generator is None else generator.permutation(self.count)
@@ -74,7 +81,10 @@ class Examples:
             stop = min(start + size, self.count)  # some libraries take no later one
             chosen = slice(start, stop) if order is None else order[start:stop]
             x = _rows_of(self.x, chosen)
-            yield x if self.y is None else (x, _rows_of(self.y, chosen))
+            if self.weight is not None:
+                yield x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
+            else:
+                yield x if self.y is None else (x, _rows_of(self.y, chosen))
 
     def signature(self) -> list[int | None]:
         """Return the numbers of examples, of those in a batch, and of batches."""
@@ -97,8 +107,11 @@ class Examples:
         return self._part(slice(0, kept)), self._part(slice(kept, None))
 
     def _part(self, chosen: slice) -> Examples:
-        y = None if self.y is None else _rows_of(self.y, chosen)
-        return Examples(_rows_of(self.x, chosen), y, self.batch_size, self.what)
+        x, y, weight = [
+            None if part is None else _rows_of(part, chosen)
+            for part in (self.x, self.y, self.weight)
+        ]
+        return Examples(x, y, self.batch_size, self.what, weight)
 
 
 class Batches:
@@ -166,8 +179,8 @@ class Batches:
         self.source.load_state_dict(state)  # type: ignore[attr-defined]
 
 
-class Pairs(Batches):
-    """An iterable of ``(x, y)`` batches, each of one tensor of inputs and one of labels.
+class Labelled(Batches):
+    """An iterable of batches ``(x, y)`` or ``(x, y, sample_weight)``.
 
     Parameters
     ----------
@@ -187,70 +200,104 @@ class Pairs(Batches):
         super().__init__(batches, passes, what)
         self.check = check
 
-    def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Any, ...]]:
         """Yield the batches in their own order from number ``first`` on."""
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
-            if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-                raise ValueError(f"{what} is not a pair (x, y) but {_described(batch)}")
-            if isinstance(batch, list) and not any(hasattr(part, "shape") for part in batch):
+            if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+                raise ValueError(
+                    f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
+                    f"{_described(batch)}"
+                )
+            if isinstance(batch, list) and not any(
+                hasattr(leaf, "shape") for leaf in flatten(batch)
+            ):
                 raise ValueError(
                     f"{what} is a list of {len(batch)} lists or numbers, not a pair (x, y) of "
                     "arrays; give x and y in a tuple, each as one array"
                 )
-            x, y = as_part(f"{what}: x", batch[0]), as_part(f"{what}: y", batch[1])
-            if not x.ndim or not y.ndim or len(x) != len(y) or not len(x):
+            parts = as_parts(what, batch)
+            leaves = [leaf for part in parts for leaf in flatten(part)]
+            lengths = {len(leaf) if leaf.ndim else 0 for leaf in leaves}
+            if len(lengths) != 1 or 0 in lengths:
+                shapes = [f"{n} of shape {_shapes(part)}" for n, part in zip(_NAMES, parts)]
                 raise ValueError(
-                    f"{what} has x of shape {x.shape} and y of shape {y.shape}; they need the "
-                    "same, positive length"
+                    f"{what} has {' and '.join(shapes)}; they need the same, positive length"
                 )
             if self.check is not None:
-                self.check(y, what)
-            yield x, y
+                self.check(parts[1], what)
+            yield parts
 
 
 def as_dataset(
     data: Any, batch_size: int, passes: int = 1, what: str = "data", check: Check | None = None
 ) -> Examples | Batches:
-    """Return a pair of arrays, or an iterable of such batches, as something with ``batches()``.
+    """Return arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
 
     Raises
     ------
     ValueError
-        If a tuple is neither: it holds several inputs, or weights of examples.
+        If a tuple is neither.
     TypeError
         If it is no data at all.
     """
-    if isinstance(data, tuple) and not hasattr(data, "_fields") and len(data) == 2:
-        x, y = as_part(f"{what}: x", data[0]), as_part(f"{what}: y", data[1])
-        if check is not None and y.size:
-            check(y, what)
-        return Examples(x, y, batch_size, what)
-    if isinstance(data, tuple) and any(hasattr(part, "shape") for part in data):
-        raise ValueError(
-            f"{what} is a tuple of {len(data)}, not a pair (x, y) of arrays; weights of examples "
-            "are not taken, and batches come in a list"
+    if not isinstance(data, tuple) or hasattr(data, "_fields"):
+        return Labelled(data, passes, what, check)
+    kinds = {type(part) for part in data if are_several(part)}
+    if len(data) == 2 and kinds == {tuple} and all(map(are_several, data)):
+        raise TypeError(
+            f"{what}: x is a tuple of {len(data[0])} arrays, and so is y: these may be two batches "
+            "or several inputs and outputs; give batches (x, y) in a list, and several inputs or "
+            "outputs in lists or dictionaries"
         )
-    return Pairs(data, passes, what, check)
+    batches = kinds <= {list, tuple} and all(map(are_several, data))
+    if len(data) == 2 or (len(data) == 3 and not batches):
+        parts = as_parts(what, data)
+        if check is not None and all(leaf.size for leaf in flatten(parts[1])):
+            check(parts[1], what)
+        return Examples(*parts[:2], batch_size, what, *parts[2:])
+    if any(hasattr(part, "shape") for part in data):
+        raise ValueError(
+            f"{what} is a tuple of {len(data)} arrays, not (x, y) or (x, y, sample_weight); "
+            "several inputs are one list, and batches come in a list"
+        )
+    return Labelled(data, passes, what, check)
 
 
-def as_part(what: str, part: Any) -> Tensor:
-    """Return inputs or labels as a tensor.
+def as_parts(what: str, given: Any) -> tuple[Any, ...]:
+    """Return inputs, labels and perhaps weights as tensors, each in its structure.
+
+    A list of arrays is several inputs or outputs if each counts the examples, and one array of
+    examples if it does itself.
+    """
+    given = given[:2] if len(given) == 3 and given[2] is None else given
+    parts = [as_part(f"{what}: {name}", part) for name, part in zip(_NAMES, given)]
+    lengths = [{len(leaf) for leaf in flatten(part) if leaf.ndim} for part in parts]
+    others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]
+    for i, part in enumerate(given):
+        if isinstance(parts[i], list) and lengths[i] != others[i] == {len(part)}:
+            parts[i] = as_tensor(part)
+    return tuple(parts)
+
+
+def as_part(what: str, part: Any) -> Any:
+    """Return inputs, labels or weights as a tensor, or as several in their structure.
 
     Raises
     ------
     TypeError
-        If it is a container of several arrays, or not numeric.
+        If something is not numeric.
     """
-    if isinstance(part, (tuple, dict)) and any(hasattr(leaf, "shape") for leaf in flatten(part)):
-        raise TypeError(
-            f"{what} is a {type(part).__name__} of {len(part)} arrays; give one array, joined as "
-            "with np.concatenate or np.stack, or batches (x, y) in a list, each with one array"
-        )
     try:
+        if are_several(part) and not all(np.ndim(leaf) == 0 for leaf in flatten(part)):
+            return map_structure(as_tensor, part)
         return as_tensor(part)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{what}: {error}") from None
+
+
+def _shapes(part: Any) -> str:
+    return " and ".join(str(leaf.shape) for leaf in flatten(part))
 
 
 def as_count(what: str, value: Any, least: int) -> int:

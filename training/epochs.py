@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
 
 from .data import Batches, Examples
 from .interrupt import DeferredInterrupt
+from .progress import Progress
 from .resuming import Run
 from .session import History
 
 __all__ = ["run_epochs"]
 
 
-def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> History:
+def run_epochs(
+    run: Run,
+    held_out: Examples | Batches | None,
+    verbose: int,
+    validation_freq: int | Collection[int] = 1,
+) -> History:
     """Train for some epochs, and return what was measured.
 
     Parameters
@@ -22,7 +28,9 @@ def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> 
     held_out
         What to evaluate on after each epoch.
     verbose
-        Whether to show a progress bar.
+        What to show: see :class:`Progress`.
+    validation_freq
+        After how many epochs to evaluate, or after which, counted from 1.
 
     Raises
     ------
@@ -39,22 +47,22 @@ def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> 
     run.begin()
     with DeferredInterrupt() as interrupt:
         while run.epoch < run.epochs and not run.stopped:
-            label = f"epoch {run.epoch + 1}/{run.epochs}"
             tell("on_epoch_begin", run.epoch)
             session.begin_epoch()
             run.begin_epoch()
-            with _progress(run, label, verbose) as bar:
+            held = held_out if _is_due(run.epoch + 1, validation_freq) else None
+            with Progress(run.epoch, run.epochs, run.length, run.batch, verbose) as shown:
                 try:
-                    logs = _epoch(run, interrupt, bar)
-                    if held_out is not None and not interrupt.requested:
-                        values = session.evaluate(held_out.batches(), lambda: interrupt.requested)
+                    logs = _epoch(run, interrupt, shown)
+                    if held is not None and not interrupt.requested:
+                        values = session.evaluate(held.batches(), lambda: interrupt.requested)
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()
                 except BaseException:
                     session.restore()
                     raise
-                bar.set_postfix_str(_line(logs))
+                shown.end(logs)
             if interrupt.requested or run.end_epoch(logs) or interrupt.requested:
                 break
     run.history.interrupted = interrupt.requested
@@ -62,12 +70,11 @@ def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> 
     return run.history
 
 
-def _epoch(run: Run, interrupt: DeferredInterrupt, bar: Any) -> dict[str, float]:
+def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str, float]:
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
     for i, batch in enumerate(run.batches(), run.batch):
         run.trained(run.session.train(batch))
-        bar.postfix = _line(run.logs)
-        bar.update()
+        shown.batch(run.logs)
         run.listeners.tell("on_train_batch_end", i, run.logs)
         if interrupt.requested:
             break
@@ -77,12 +84,5 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, bar: Any) -> dict[str, float]
     return dict(run.logs)
 
 
-def _progress(run: Run, label: str, verbose: bool) -> Any:
-    from tqdm.auto import tqdm  # takes as long to import as all of gradtape
-
-    total, done = run.data.length, run.batch
-    return tqdm(total=total, initial=done, desc=label, unit="batch", disable=not verbose)
-
-
-def _line(logs: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in logs.items())
+def _is_due(epoch: int, often: int | Collection[int]) -> bool:
+    return epoch % often == 0 if isinstance(often, int) else epoch in often

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import Module
-from .data import Batches, Examples, as_dataset
+from .callbacks import BackupAndRestore, Callback
+from .data import Batches, Examples, as_count, as_dataset
 from .epochs import run_epochs
 from .loop import Trainer
 from .optimizers.optimizer import Optimizer
@@ -26,17 +27,23 @@ def fit(
     batch_size: int = 32,
     optimizer: Optimizer | str = "adam",
     loss: Any = "sparse_categorical_crossentropy",
-    metrics: Sequence[Any] | None = None,
+    metrics: Any = None,
+    loss_weights: Any = None,
+    weighted_metrics: Any = None,
+    class_weight: Mapping[int, float] | None = None,
     validation_data: Any = None,
     validation_split: float = 0.0,
+    validation_freq: int | Collection[int] = 1,
+    steps_per_epoch: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
-    verbose: bool = True,
+    verbose: int = True,
     callbacks: Iterable[Any] = (),
     initial_epoch: int = 0,
     checkpoint: Any = None,
     save_every: int | None = None,
     resume: bool = False,
+    compile: bool | str = "auto",
 ) -> History:
     """Train a model.
 
@@ -46,7 +53,10 @@ def fit(
         A module that is called with a batch, and with ``training=True`` if it takes that. The
         layers in it that are called without ``training`` train either way.
     data
-        A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
+        A tuple of arrays ``(x, y)`` or ``(x, y, sample_weight)``, or a list or another iterable of
+        such batches. Several inputs or outputs are lists or dictionaries of arrays.
+        ``sample_weight`` has a number by which the loss of each example is multiplied; of several
+        outputs they may differ, in a dictionary.
     epochs
         How often to go through the data, those epochs that went before included.
     batch_size
@@ -56,24 +66,42 @@ def fit(
     loss
         One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
         ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions,
-        which is given both as they are. Its mean over the batch is minimised.
+        which is given both as they are. Its mean over the batch is minimised. For several outputs
+        one for all, or a list or dictionary of them, ``None`` for an output that is not minimised;
+        the sum is.
     metrics
-        Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``); or functions of
-        labels and predictions. ``"accuracy"`` is that of classes, and with a binary cross-entropy
-        the share of predictions on the label's side: above 0 for logits, above 1/2 for
-        probabilities. By default accuracy for a cross-entropy of classes, and nothing for another
-        loss.
+        Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``, ``"AUC"``); or
+        functions of labels and predictions. ``"accuracy"`` is that of classes, and with a binary
+        cross-entropy the share of predictions on the label's side: above 0 for logits, above 1/2
+        for probabilities. By default accuracy for a cross-entropy of classes, and nothing for
+        another loss. For several outputs a dictionary of such lists, or a list of them. Objects
+        keep their state of an epoch, those of ``training`` till validation begins.
+    loss_weights
+        For several outputs: by what their losses are multiplied in the sum, in a list or a
+        dictionary; 1 by default.
+    weighted_metrics
+        Metrics, as ``metrics``, in which examples count by their weights.
+    class_weight
+        The weights of examples by their class, a dictionary; classes that are not in it weigh 1.
+        ``sample_weight`` is multiplied by them. Validation does not use them.
     validation_data
         What to evaluate after each epoch, as ``data``.
     validation_split
         Instead, the fraction at the end of the arrays to set apart for that.
+    validation_freq
+        After how many epochs to do so: after each by default; or after which, counted from 1.
+    steps_per_epoch
+        How many batches an epoch has. The next epoch goes on where it ends, and the data are gone
+        through again as often as that takes; an iterator needs to have enough. One pass by default.
     shuffle
         Whether to take the examples of arrays in a new random order in each epoch.
     seed
-        The seed of these orders; by default a new one each time. An epoch's order comes from the
-        seed and the epoch's number.
+        The seed of all that is random: of these orders, and of ``gt.random``, from which dropout
+        and weights come. Each epoch has seeds of its own, which come from this one and the epoch's
+        number. By default orders are new each time, and ``gt.random`` goes on.
     verbose
-        Whether to show a progress bar.
+        ``True`` or 1 shows a line for each epoch, which moves on a terminal and in a notebook; 2
+        shows one at its end alone; ``False`` or 0 shows nothing.
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
         training. Or objects with any of the methods ``on_train_begin()``,
@@ -91,6 +119,11 @@ def fit(
         Whether to go on from the checkpoint, if there is one: within the epoch, bit for bit as if
         the run had not ended. A run that has done its epochs, or that a callback ended, does
         nothing.
+    compile
+        ``"auto"``, the default: steps run as a graph (see :func:`gradtape.function`) for each shape
+        that comes often enough, and as Python if they cannot be traced, which a warning tells.
+        ``True``: always as a graph, or an error. ``False``: as Python. A graph does not do again
+        what only Python does, such as printing.
 
     Returns
     -------
@@ -106,6 +139,8 @@ def fit(
         outside what a cross-entropy can mean.
     FloatingPointError
         If the loss is not finite.
+    TraceError
+        If ``compile=True`` and the step cannot be compiled.
     LoadError
         If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
     SaveError
@@ -133,20 +168,44 @@ def fit(
     """
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
     for option, value in (("shuffle", shuffle), ("verbose", verbose), ("resume", resume)):
-        if not isinstance(value, (bool, int, np.bool_)) or value not in (0, 1):
-            raise TypeError(f"fit: {option} is True or False, got {value!r}")
+        known = (0, 1, 2) if option == "verbose" else (0, 1)
+        if not isinstance(value, (bool, int, np.bool_)) or value not in known:
+            or_2 = ", or 2" if option == "verbose" else ""
+            raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
     if callable(callbacks):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
-    trainer = Trainer(model, loss, metrics, optimizer)
+    callbacks = list(callbacks or ())
+    backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
+    if backup is not None:
+        if checkpoint is not None:
+            raise ValueError("fit: give checkpoint= or BackupAndRestore, not both")
+        backup.path.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint, save_every, resume = backup.path, backup.save_every, True
+    trainer = Trainer(
+        model,
+        loss,
+        metrics,
+        optimizer,
+        loss_weights=loss_weights,
+        weighted_metrics=weighted_metrics,
+        class_weight=class_weight,
+        compile=compile,
+    )
+    passes = epochs - initial_epoch
     dataset, held_out = _datasets(
-        data, validation_data, validation_split, batch_size, epochs - initial_epoch, trainer.check
+        data,
+        validation_data,
+        validation_split,
+        batch_size,
+        (1 if steps_per_epoch else passes, passes),
+        trainer.check,
     )
     run = Run(
         trainer,
         dataset,
-        callbacks or (),
+        callbacks,
         epochs=epochs,
         initial_epoch=initial_epoch,
         shuffle=bool(shuffle),
@@ -154,9 +213,38 @@ def fit(
         checkpoint=checkpoint,
         save_every=save_every,
         resume=bool(resume),
+        steps_per_epoch=steps_per_epoch,
+    )
+    due = _as_frequency(validation_freq)
+    trainer.training.expected = _expected(dataset, epochs, steps_per_epoch)
+    trainer.testing.expected = None if held_out is None else _expected(held_out, epochs)
+    trainer.watched = any(
+        getattr(told, "__func__", None) is not Callback.on_train_batch_end
+        for told in run.listeners.by_event["on_train_batch_end"]
     )
     run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
-    return run_epochs(run, held_out, verbose)
+    history = run_epochs(run, held_out, int(verbose), due)
+    if backup is not None and not history.interrupted:
+        backup.ended()
+    return history
+
+
+def _as_frequency(often: Any) -> int | Collection[int]:
+    """Return after how many epochs to validate, or after which."""
+    if isinstance(often, Collection) and not isinstance(often, (str, bytes)):
+        return [as_count("fit: validation_freq", epoch, 1) for epoch in often]
+    return as_count("fit: validation_freq", often, 1)
+
+
+def _expected(
+    data: Examples | Batches, epochs: int, steps: int | None = None
+) -> dict[int, int] | None:
+    """Return how often batches of a size will come, if that is known."""
+    if not isinstance(data, Examples) or data.length is None:
+        return None
+    passes = epochs if steps is None else epochs * steps // data.length
+    whole, rest = divmod(data.count, data.batch_size)
+    return {data.batch_size: whole * passes, rest: passes}
 
 
 def _datasets(
@@ -164,17 +252,17 @@ def _datasets(
     validation_data: Any,
     validation_split: float,
     batch_size: int,
-    epochs: int,
+    passes: tuple[int, int],
     check: Any,
 ) -> tuple[Examples | Batches, Examples | Batches | None]:
-    """Return what to train on, and what to validate on."""
+    """Return what to train on, and what to validate on; ``passes`` says how often each."""
     if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
-    dataset = as_dataset(data, batch_size, epochs, check=check)
+    dataset = as_dataset(data, batch_size, passes[0], check=check)
     if validation_data is not None:
         if validation_split:
             raise ValueError("fit: give validation_data or validation_split, not both")
-        return dataset, as_dataset(validation_data, batch_size, epochs, "validation_data", check)
+        return dataset, as_dataset(validation_data, batch_size, passes[1], "validation_data", check)
     if not validation_split:
         return dataset, None
     if not isinstance(dataset, Examples):

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
+from ..core.errors import TraceError
 from ..core.extend import (
     GradientTape,
     Module,
     Tensor,
     Variable,
+    active_graph,
     are_several,
     as_inputs,
-    as_tensor,
     backend_of,
     calling_in,
     flatten,
     frozen_variables,
-    ops,
     pack_like,
     to_numpy,
 )
 from ..data import Dataset
-from ..layers import takes_training
-from . import losses, optimizers
-from . import metrics as known_metrics
-from .checks import FirstLook, check_labels, check_restored, whats_not_finite
+from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
+from . import optimizers
+from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
-from .losses.kinds import kind_of
+from .objective import Objective, Values, class_weights
 from .session import Session
+from .steps import MODES, Step, attributes_of
 
 __all__ = ["Trainer", "evaluate", "predict"]
 
 
 class Trainer(Session):
-    """A model with its loss, metrics and optimizer.
+    """A model with what it is trained for, and its optimizer.
 
     Parameters
     ----------
-    model, loss, metrics, optimizer
+    model, loss, metrics, optimizer, loss_weights, weighted_metrics, class_weight, compile
         As for :func:`gradtape.training.fit`.
     method
         Who trains or measures, for messages.
@@ -51,55 +52,83 @@ class Trainer(Session):
         self,
         model: Any,
         loss: Any,
-        metrics: Sequence[Any] | None,
+        metrics: Any = None,
         optimizer: Any = "adam",
         method: str = "fit",
+        *,
+        loss_weights: Any = None,
+        weighted_metrics: Any = None,
+        class_weight: Any = None,
+        compile: Any = False,
     ) -> None:
         if not isinstance(model, Module) or not callable(model):
             raise TypeError(
                 f"expected a model, a gradtape.Module that can be called, got {model!r}"
             )
+        if compile not in MODES:
+            raise ValueError(f"{method}: compile is 'auto', True or False, got {compile!r}")
         self.model = model
         self.optimizer = optimizers.get(optimizer)
-        self.loss = losses.get(loss)
-        self.kind = kind_of(self.loss)
-        if metrics is None:
-            several = self.kind is not None and self.kind.classes != "binary"
-            metrics = ("accuracy",) if several else ()
-        self.metrics = known_metrics.get(metrics, self.kind)
-        self.names = ("loss", *self.metrics)
+        self.objective = Objective(model, loss, metrics, loss_weights, weighted_metrics)
         self.with_training = takes_training(model)
         if method == "fit":
             check_restored(model)
         self.variables: list[Variable] = []
+        self._penalties: list[tuple[Variable, Any]] = []
+        self._limits: list[tuple[Variable, Any]] = []
         self.method = method
+        self.training = Step(self._train, compile, "training", self._held, self._attributes)
+        self.testing = Step(self._test, compile, "validation", self._held, self._attributes)
+        #: Whether somebody who is told of each batch may change the model within an epoch.
+        self.watched = False
+        self._weigh = class_weights(class_weight)
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
-        self._totals = dict.fromkeys(self.names, 0.0)
+        self._totals: dict[str, float] = {}
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
 
-    def call(self, x: Tensor, training: bool) -> Tensor:
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the values, as far as they are known."""
+        return self.objective.names
+
+    def call(self, x: Any, training: bool) -> Any:
         """Return the model's predictions, the mode handed on if it does not take it."""
-        with calling_in(training):
-            return self.model(x, training=training) if self.with_training else self.model(x)
+        try:
+            with calling_in(training):
+                return self.model(x, training=training) if self.with_training else self.model(x)
+        except (AttributeError, LookupError, TypeError) as error:
+            if isinstance(error, TraceError) or not are_several(x):
+                raise
+            raise TypeError(
+                f"{self.method}: x is a {type(x).__name__} of {len(x)} arrays, which this model "
+                f"does not take ({error}); several inputs are joined with np.concatenate or "
+                "np.stack, or the model is one that takes them"
+            ) from error
 
-    def check(self, y: Tensor, what: str) -> None:
-        """Raise if labels are outside what the loss can mean."""
-        check_labels(self.kind, y, what)
+    def check(self, y: Any, what: str) -> None:
+        """Raise if labels are outside what the losses can mean."""
+        self.objective.check(y, what)
 
-    def prepare(self, batch: tuple[Tensor, Tensor]) -> None:
+    def prepare(self, batch: tuple[Any, ...]) -> None:
         """Make the model's variables and the optimizer's, with a call at inference."""
         self._remember(batch[0])
 
     def trackables(self) -> dict[str, Any]:
-        """Return the model and the optimizer."""
-        return {"model": self.model, "optimizer": self.optimizer}
+        """Return the model, the optimizer, and metrics with state."""
+        stateful = list(self.objective.stateful.values())
+        kept = {"metrics": stateful} if stateful else {}
+        return {"model": self.model, "optimizer": self.optimizer, **kept}
 
     def state(self) -> dict[str, Any]:
         """Return what the epoch measured so far, and of what batches a close look was taken."""
-        looked = [[list(alike), size] for alike, size in self._looked.items()]
-        return {"totals": self._totals, "count": self._count, "looked": looked}
+        return {
+            "totals": self._totals or dict.fromkeys(self.names, 0.0),
+            "count": self._count,
+            "looked": [[list(alike), size] for alike, size in self._looked.items()],
+            "met": self.training.met,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on within an epoch that measured this."""
@@ -112,24 +141,48 @@ class Trainer(Session):
         self._totals = {name: float(state["totals"][name]) for name in self.names}
         self._count = state["count"]
         self._looked = {tuple(alike): size for alike, size in state["looked"]}
+        self.training.met = {str(key): int(n) for key, n in state.get("met", {}).items()}
 
     def begin_epoch(self) -> None:
         """Forget what the epoch before measured."""
-        self._totals, self._count = dict.fromkeys(self.names, 0.0), 0
+        self._totals, self._count = {}, 0
+        self.objective.reset()
         self._begun = False
 
-    def train(self, batch: tuple[Tensor, Tensor]) -> dict[str, float]:
-        """Do one training step; return the means over the epoch's examples so far."""
-        x, y = batch
+    def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
+        """Do one training step; return the values of the epoch's examples so far."""
         if not self._begun:
-            self._remember(x)
+            self.objective.meet(batch[1])
+            self._remember(batch[0])
+            self.training.revise()
             self._begun = True
-        for name, value in self.step(x, y).items():
-            self._totals[name] += value * len(x)
-        self._count += len(x)
-        return {name: total / self._count for name, total in self._totals.items()}
+        elif self.watched:
+            self.training.revise()
+        if self._weigh is not None:
+            weight = self._weigh(batch[1])
+            batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
+        values = self._run(self.training, batch)
+        number = self._finite(values.loss, batch)
+        self._count += _added(self._totals, number, values, _length(batch))
+        return self._means(self._totals, self._count)
 
-    def _remember(self, x: Tensor) -> None:
+    def _finite(self, loss: Tensor, batch: tuple[Any, ...]) -> float:
+        """Return the loss as a number; raise if it is not finite."""
+        number = float(loss)
+        if not math.isfinite(number):
+            raise FloatingPointError(
+                f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
+                f"{whats_not_finite(batch)}The model is as it was when this epoch began"
+            )
+        return number
+
+    def _means(self, totals: dict[str, float], count: int) -> dict[str, float]:
+        stateful = self.objective.stateful
+        return {
+            name: totals[name] if name in stateful else totals[name] / count for name in self.names
+        }
+
+    def _remember(self, x: Any) -> None:
         """Remember the state before an epoch that begins with the inputs ``x``."""
         if self._snapshot is None:
             self.call(x, training=False)  # so that every variable is there
@@ -138,6 +191,8 @@ class Trainer(Session):
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
         self.optimizer.build(self._claimants())
+        self._penalties = penalties(self.model)
+        self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
         self._snapshot = [(variable, variable.array) for variable in held]
@@ -166,68 +221,122 @@ class Trainer(Session):
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
-    def step(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Do one training step; return the loss and metrics of the batch before it."""
-        with GradientTape() as tape:
-            predicted, value = self._forward(x, y, training=True)
-        number = float(value)
-        if not math.isfinite(number):
-            raise FloatingPointError(
-                f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
-                f"{whats_not_finite(x, y)}The model is as it was when this epoch began"
-            )
-        gradients = tape.gradient(value, self.variables)
-        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
-        return {"loss": number, **self._measured(y, predicted)}
+    # -- steps -----------------------------------------------------------------------------------
 
-    def _forward(self, x: Tensor, y: Tensor, training: bool) -> tuple[Tensor, Tensor]:
-        """Return the predictions and the mean loss of a batch; look closely at the first.
+    def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
+        """Do a step; look closely at the first batch.
 
         Also at the first with labels of another rank, or in a column, as validation data may have.
         """
-        alike = x.ndim, y.ndim, y.shape[-1] == 1
+        leaves = [flatten(part) for part in batch[:2]]
+        alike = (*[x.ndim for x in leaves[0]], *[n for y in leaves[1] for n in _rank(y)])
         seen = self._looked.get(alike, 0)
-        if seen > 1 or seen == len(x):  # a batch of one example cannot show what broadcasts
+        if seen > 1 or seen == _length(batch):  # one example alone cannot show what broadcasts
+            return step(batch)
+        values: Values = step(batch, FirstLook(self.method))
+        self._looked[alike] = _length(batch)
+        return values
+
+    def _train(self, x: Any, y: Any, weight: Any = None, look: FirstLook | None = None) -> Values:
+        """Train on a batch; return what it gave before."""
+        with GradientTape() as tape:
+            predicted, total, means = self._forward(x, y, weight, True, look)
+        if active_graph.get() is None:
+            self._finite(total, (x, y, weight))
+        gradients = tape.gradient(total, self.variables)
+        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        for variable, constraint in self._limits:
+            variable.assign(constraint(variable.value))
+        return self._measured(y, predicted, weight, total, means, look)
+
+    def _test(self, x: Any, y: Any, weight: Any = None, look: FirstLook | None = None) -> Values:
+        """Measure a batch at inference."""
+        predicted, total, means = self._forward(x, y, weight, False, look)
+        return self._measured(y, predicted, weight, total, means, look)
+
+    def _forward(
+        self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
+    ) -> tuple[Any, Tensor, dict[str, Tensor]]:
+        """Return the predictions, the loss, and the losses of several outputs."""
+        with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
-            return predicted, ops["mean"](self.loss(y, predicted))
-        look = FirstLook(self.method, self.loss, self.kind)
-        with look.looking():
-            predicted = self.call(x, training)
-            look.meet(y, predicted)
-            value = ops["mean"](self.loss(y, predicted))
-            self._measured(y, predicted)
-        if value.dtype.kind not in "fiub":
+            added = [regularizer(v.value) for v, regularizer in self._penalties]
+            added += added_losses(self.model)
+            total, means = self.objective.minimised(y, predicted, weight, added, look)
+        if total.dtype.kind not in "fiub":
             raise TypeError(
-                f"{self.method}: the loss has dtype {value.dtype}; it must be real to be minimised"
+                f"{self.method}: the loss has dtype {total.dtype}; it must be real to be minimised"
             )
-        self._looked[alike] = len(x)
-        return predicted, value
+        return predicted, total, means
+
+    def _measured(
+        self,
+        y: Any,
+        predicted: Any,
+        weight: Any,
+        total: Tensor,
+        means: dict[str, Tensor],
+        look: FirstLook | None,
+    ) -> Values:
+        with look.looking() if look is not None else nullcontext():
+            found, results = self.objective.measured(y, predicted, weight)
+        return Values(total, {**means, **found}, results)
+
+    def _held(self) -> list[Variable]:
+        """Return the variables that a step may change."""
+        measures = [v for metric in self.objective.stateful.values() for v in metric.variables]
+        return [*self.model.variables, *self.optimizer.variables, *measures]
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return what a trace of a step takes from Python objects."""
+        found = attributes_of((self.model, *self.model.submodules, self.optimizer))
+        found["the variables that train ()"] = [id(v) for v in self.variables]
+        return found
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
-        """Return the means of loss and metrics at inference; early if ``stop()``."""
-        totals = dict.fromkeys(self.names, 0.0)
+        """Return the values of loss and metrics at inference; early if ``stop()``."""
+        totals: dict[str, float] = {}
         count = 0
-        for x, y in batches:
-            predicted, value = self._forward(x, y, training=False)
-            for name, number in {
-                "loss": float(value),
-                **self._measured(y, predicted),
-            }.items():
-                totals[name] += number * len(x)
-            count += len(x)
+        self.objective.reset()
+        self.testing.revise()
+        for batch in batches:
+            if not count:
+                self.objective.meet(batch[1])
+                if not self._penalties:
+                    self.call(batch[0], training=False)  # so that every weight is there
+                    self._penalties = penalties(self.model)
+            values = self._run(self.testing, batch)
+            count += _added(totals, float(values.loss), values, _length(batch))
             if stop():
                 break
         if not count:
             raise ValueError("evaluate: data has no batches")
-        return {name: total / count for name, total in totals.items()}
+        return self._means(totals, count)
 
-    def _measured(self, y: Tensor, predicted: Tensor) -> dict[str, float]:
-        return {
-            name: float(np.mean(to_numpy(as_tensor(metric(y, predicted)).array)))
-            for name, metric in self.metrics.items()
-        }
+
+def _length(batch: tuple[Any, ...]) -> int:
+    return len(flatten(batch[0])[0])
+
+
+def _rank(y: Tensor) -> tuple[int, bool]:
+    return y.ndim, y.shape[-1] == 1
+
+
+def _added(totals: dict[str, float], loss: float, values: Values, length: int) -> int:
+    """Add what a batch gave to totals; return how many examples it has."""
+    totals["loss"] = totals.get("loss", 0.0) + loss * length
+    for name, value in values.means.items():
+        totals[name] = totals.get(name, 0.0) + float(np.mean(to_numpy(value.array))) * length
+    for name, value in values.results.items():
+        if value.ndim:
+            raise ValueError(
+                f"metric {name!r} has {value.shape} values, and a history lists one; let it "
+                "average (average='macro'), or update it in a callback"
+            )
+        totals[name] = float(to_numpy(value.array))
+    return length
 
 
 def evaluate(
@@ -236,7 +345,9 @@ def evaluate(
     *,
     batch_size: int = 32,
     loss: Any = "sparse_categorical_crossentropy",
-    metrics: Sequence[Any] | None = None,
+    metrics: Any = None,
+    loss_weights: Any = None,
+    weighted_metrics: Any = None,
 ) -> dict[str, float]:
     """Measure a model at inference.
 
@@ -245,15 +356,15 @@ def evaluate(
     model
         A module that is called with a batch.
     data
-        A pair of arrays ``(x, y)``, or an iterable of such batches.
+        Arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
     batch_size
         The size of the batches that arrays are cut into.
-    loss, metrics
+    loss, metrics, loss_weights, weighted_metrics
         As for :func:`gradtape.training.fit`.
 
     Returns
     -------
-    The means over all examples, by name: ``"loss"`` and each metric.
+    The values of all examples, by name: ``"loss"`` and each metric.
 
     Raises
     ------
@@ -266,7 +377,14 @@ def evaluate(
     >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
     {'loss': 0.0}
     """
-    trainer = Trainer(model, loss, metrics, method="evaluate")
+    trainer = Trainer(
+        model,
+        loss,
+        metrics,
+        method="evaluate",
+        loss_weights=loss_weights,
+        weighted_metrics=weighted_metrics,
+    )
     return trainer.evaluate(as_dataset(data, batch_size, check=trainer.check).batches())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class Run:
         After how many batches of an epoch to save; None for its end alone.
     resume
         Whether to go on from the checkpoint if there is one.
+    steps_per_epoch
+        How many batches an epoch has, if not one pass through the data.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class Run:
         checkpoint: Any = None,
         save_every: Any = None,
         resume: bool = False,
+        steps_per_epoch: Any = None,
     ) -> None:
         self.session, self.data = session, data
         self.listeners = Callbacks(callbacks)
@@ -98,6 +101,9 @@ class Run:
         self._asked = seed
         self._seed = _seed(seed) if shuffle else None
         self._source: Any = None
+        known = steps_per_epoch
+        self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
+        self._stream: Iterator[Any] | None = None
         self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
         if checkpoint is None and (resume or save_every is not None):
             raise ValueError(
@@ -142,18 +148,52 @@ class Run:
             self._plan = self._keeper.plan(self._found)
             self._plan.apply()
 
+    @property
+    def length(self) -> int | None:
+        """The number of batches of an epoch, if it is known."""
+        return self.data.length if self._steps is None else self._steps
+
     def begin_epoch(self) -> None:
         """Begin an epoch, or go on within it."""
         if not self.batch:
             self._source = self.data.state()
+            if self._asked is not None:
+                drawn = np.random.SeedSequence([int(self._asked), self.epoch])
+                shared().set_seed(int(drawn.generate_state(1, np.uint64)[0] >> np.uint64(1)))
         elif self._plan is not None:
             self._plan.apply()  # what was told of the epoch's beginning is in the file too
         self._plan = None
 
     def batches(self) -> Iterator[Any]:
         """Yield the batches of the epoch that have not been trained on."""
-        order = None if self._seed is None else np.random.default_rng([self._seed, self.epoch])
-        return self.data.batches(order, self.batch)
+        if self._steps is None:
+            return self.data.batches(self._order(self.epoch), self.batch)
+        if self._stream is None:
+            self._stream = self._passes(self.epoch * self._steps + self.batch)
+        return islice(self._stream, self._steps - self.batch)
+
+    def _order(self, number: int) -> np.random.Generator | None:
+        return None if self._seed is None else np.random.default_rng([self._seed, number])
+
+    def _passes(self, done: int) -> Iterator[Any]:
+        """Yield the batches of one pass after another, from a number on."""
+        number, length = 0, self.data.length
+        if not self.data.rewinds:
+            done = 0  # they are gone
+        elif length is not None:
+            number, done = divmod(done, length)
+        while True:
+            came = 0
+            for batch in self.data.batches(self._order(number), done if length else 0):
+                came += 1
+                if length or came > done:
+                    yield batch
+            if not self.data.rewinds or not (came or done):
+                raise ValueError(
+                    f"fit: {self.data.what} ran out of batches in epoch {self.epoch + 1}; "
+                    f"steps_per_epoch={self._steps} needs as many for each epoch"
+                )
+            number, done = number + 1, 0 if length else max(done - came, 0)
 
     def trained(self, logs: dict[str, float]) -> None:
         """Take note of a batch, before others are told."""
@@ -219,6 +259,7 @@ class Run:
                 f"[examples, batch size, batches] {state['data']}, now {self.data.signature()}"
             )
         length = self.data.length
+        length = length if self._steps is None else self._steps
         if within and length is not None and state["batch"] > length:
             raise ValueError(f"the run stopped after batch {state['batch']} of {length}")
         if self._asked is not None and self._seed is not None and seed not in (None, self._seed):

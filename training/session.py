@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Callbacks", "History", "Session"]
+__all__ = ["Callbacks", "History", "Session", "is_plain"]
 
 _EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
 
@@ -170,7 +170,7 @@ class Callbacks:
                 ran = _differs(name, value, state["given"])  # it is no setting: the run changed it
                 begun = _differs(name, vars(callback).get(name), given)
                 # a file replaces no method
-                if (ran or begun) and _is_plain(getattr(type(callback), name, None)):
+                if (ran or begun) and is_plain(getattr(type(callback), name, None)):
                     vars(callback)[name] = copy.deepcopy(value)
 
 
@@ -180,20 +180,20 @@ def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:
 
 def _plain_attributes(callback: Any) -> dict[str, Any]:
     held = getattr(callback, "__dict__", {})
-    return {name: copy.deepcopy(value) for name, value in held.items() if _is_plain(value)}
+    return {name: copy.deepcopy(value) for name, value in held.items() if is_plain(value)}
 
 
 def _has_state(callback: Any) -> bool:
     return all(callable(getattr(callback, x, None)) for x in ("state_dict", "load_state_dict"))
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Return whether files hold a value as it is, apart from arrays, which may be large."""
     if isinstance(value, (list, tuple)):
-        return type(value) in (list, tuple) and all(map(_is_plain, value))
+        return type(value) in (list, tuple) and all(map(is_plain, value))
     if isinstance(value, dict):
         keys = all(type(key) is str for key in value)
-        return type(value) is dict and keys and all(map(_is_plain, value.values()))
+        return type(value) is dict and keys and all(map(is_plain, value.values()))
     if type(value) is int:
         return abs(value) < 2**64
     return (

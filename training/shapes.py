@@ -13,6 +13,7 @@ __all__ = [
     "checked",
     "classes_of",
     "column_dropped",
+    "in_columns",
     "mean_of",
     "of_one_rank",
     "ratio",
@@ -77,6 +78,17 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
         y_pred, y_true = _of_one_rank(y_pred, y_true)
     elif len(b) == len(a) + 1:
         y_true, y_pred = _of_one_rank(y_true, y_pred)
+    return y_true, y_pred
+
+
+def in_columns(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    """Return labels and predictions in one rank, numbers for examples as columns.
+
+    A function that takes the mean over the last axis has a value for each example then.
+    """
+    y_true, y_pred = of_one_rank(y_true, y_pred)
+    if y_true.ndim == y_pred.ndim == 1:
+        y_true, y_pred = [ops["expand_dims"](x, axis=-1) for x in (y_true, y_pred)]
     return y_true, y_pred
 
 

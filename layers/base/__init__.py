@@ -3,5 +3,13 @@
 from __future__ import annotations
 
 from .layer import Layer, takes_training
+from .losses import added_losses, constrained, forward_pass, penalties
 
-__all__ = ["Layer", "takes_training"]
+__all__ = [
+    "Layer",
+    "added_losses",
+    "constrained",
+    "forward_pass",
+    "penalties",
+    "takes_training",
+]

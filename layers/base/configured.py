@@ -36,7 +36,8 @@ class Configured(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         kind: Any = type(self)
-        return {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
+        given = {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
+        return {**given, **self.rules_given()}
 
     def known(self, shape: Any, axis: int = -1) -> int:
         """Return the size of an axis that the weights depend on.
@@ -88,7 +89,7 @@ class Configured(Layer):
 @functools.cache
 def _arguments(kind: Any) -> tuple[str, ...]:
     parameters = inspect.signature(kind.__init__).parameters.values()
-    return tuple(p.name for p in parameters if p.name != "self")
+    return tuple(p.name for p in parameters if p.name not in ("self", "rules"))
 
 
 def _serialized(name: str, value: Any) -> Any:

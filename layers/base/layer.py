@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ...core.extend import (
     Variable,
     as_dtype,
     as_inputs,
+    as_tensor,
     backend,
     backend_of,
     blunt,
@@ -27,9 +28,22 @@ from ...core.extend import (
     flatten,
     init_scope,
     map_structure,
+    ops,
     parameters,
 )
-from .. import initializers
+from .. import constraints, initializers, regularizers
+from ..named import serialized
+from .losses import (
+    ADDED,
+    RULES,
+    Rules,
+    add,
+    add_activity,
+    constrained,
+    forget,
+    losses_of,
+    passing,
+)
 from .symbolic import Placeholder, called, placeholders_in
 
 __all__ = ["Layer", "takes_training"]
@@ -80,6 +94,10 @@ class Layer(Module):
     #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`. To Keras,
     #: which numbers weights, only the class has a name: ``{"keras": {"": ("layer", None)}}``.
     names_elsewhere: ClassVar[Elsewhere] = {}
+    #: The weights that may have regularizers and constraints, by the beginning of the settings'
+    #: names: ``kernel_regularizer`` is for ``kernel``.
+    ruled: ClassVar[Mapping[str, str]] = {}
+    activity_regularizer: Any = None
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
@@ -89,12 +107,27 @@ class Layer(Module):
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]) -> None:
         super().__init__(name)
         self.dtype = None if dtype is None else as_dtype(dtype).name
+        for rule, given in rules.items():
+            if rule not in self._rules():
+                known = ", ".join(self._rules()) or "none"
+                raise TypeError(f"{type(self).__name__} takes no {rule!r}; rules it takes: {known}")
+            if given is not None:
+                get = constraints.get if rule.endswith("constraint") else regularizers.get
+                setattr(self, rule, get(given))
+
+    @classmethod
+    def _rules(cls) -> tuple[str, ...]:
+        """Return the names of the settings that are regularizers and constraints."""
+        names = [f"{prefix}_{kind}" for prefix in cls.ruled for kind in RULES]
+        return (*names, *(["activity_regularizer"] if names else ()))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         own = cls.__dict__
+        for rule in cls._rules() if "ruled" in own else ():
+            setattr(cls, rule, None)
         if "__call__" not in own and "call" in own:
             cls.__call__ = _building(own["call"])  # type: ignore[method-assign]
         elif "__call__" in own and not isinstance(own["__call__"], Function):
@@ -234,6 +267,8 @@ class Layer(Module):
         name: str = "weight",
         trainable: bool = True,
         dtype: Any = None,
+        regularizer: Any = None,
+        constraint: Any = None,
     ) -> Variable:
         """Return a new variable, to be kept as an attribute of the layer.
 
@@ -250,16 +285,77 @@ class Layer(Module):
             Whether it trains.
         dtype
             The dtype; by default the layer's own.
+        regularizer
+            What the weight adds to :attr:`losses`: a name, an object of
+            :mod:`gradtape.layers.regularizers`, or a function of a tensor.
+        constraint
+            What the weight is made into after each step of training: a name, an object of
+            :mod:`gradtape.layers.constraints`, or a function of a tensor.
         """
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
         value = initializers.get(initializer)(tuple(shape), kind)
         variable = Variable(value, trainable=trainable, name=name, dtype=kind)
         variable.unasked = not (dtype or self.dtype) and kind != default_dtype()
+        if regularizer is not None or constraint is not None:
+            rules = regularizers.get(regularizer), constraints.get(constraint)
+            vars(self).setdefault("_gradtape_rules", []).append((variable, *rules))
         return variable
+
+    def add_loss(self, value: Any) -> None:
+        """Add something to the loss that this call of the layer contributes to.
+
+        :func:`gradtape.training.fit` minimises it with the rest.
+
+        Parameters
+        ----------
+        value
+            A number, as a tensor; of several the mean.
+
+        Raises
+        ------
+        ValueError
+            If no call of a layer is running.
+
+        Examples
+        --------
+        >>> class Sparse(gt.layers.Layer):
+        ...     def call(self, x):
+        ...         self.add_loss(0.1 * gt.mean(gt.abs(x)))
+        ...         return x
+        >>> layer = Sparse()
+        >>> y = layer([2.0])
+        >>> [round(loss.item(), 3) for loss in layer.losses]
+        [0.2]
+        """
+        if not passing.get():
+            raise ValueError(f"layer {self.name!r}: add_loss is for use within call")
+        value = as_tensor(value)
+        add(self, value if value.ndim == 0 else ops["mean"](value))
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """What comes to the loss of the last call: of regularizers, and by :meth:`add_loss`.
+
+        It is of this layer and those in it. In a loop of one's own, add it up inside the tape.
+        """
+        return losses_of(self)
+
+    def apply_constraints(self) -> None:
+        """Make the weights what their constraints allow, those of layers in this one too.
+
+        ``fit`` does so after each step; in a loop of one's own, call it.
+        """
+        for variable, constraint in constrained(self):
+            variable.assign(constraint(variable.value))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments: JSON-able values and functions, never modules."""
-        return {"name": self.name, "dtype": self.dtype}
+        return {"name": self.name, "dtype": self.dtype, **self.rules_given()}
+
+    def rules_given(self) -> dict[str, Any]:
+        """Return the regularizers and constraints that it was made with, for its configuration."""
+        given = {rule: getattr(self, rule) for rule in self._rules()}
+        return {rule: serialized(x) for rule, x in given.items() if x is not None}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -313,6 +409,14 @@ def _building(call: Any) -> Callable[..., Any]:
     def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         if inputs is None and first in kwargs:
             inputs = kwargs.pop(first)
+        if not passing.get():  # as forward_pass does, in less time
+            token = passing.set(True)
+            try:
+                if ADDED:
+                    forget(self)
+                return wrapper(self, inputs, *args, **kwargs)
+            finally:
+                passing.reset(token)
         if type(inputs) is not Tensor:
             inputs = as_inputs(inputs)
         if _BUILT not in self.__dict__:
@@ -324,8 +428,12 @@ def _building(call: Any) -> Callable[..., Any]:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)
         if traced:
-            return call.__get__(self)(inputs, *args, **kwargs)
-        return call(self, inputs, *args, **kwargs)
+            result = call.__get__(self)(inputs, *args, **kwargs)
+        else:
+            result = call(self, inputs, *args, **kwargs)
+        if self.activity_regularizer is not None:
+            add_activity(self, flatten(result))
+        return result
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
     return wrapper

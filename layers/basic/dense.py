@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable, known_size, ops, sizes_differ
 from .. import activations, initializers
 from ..base.layer import Elsewhere, Layer
+from ..base.losses import Rules
 
 __all__ = ["Dense"]
 
@@ -30,6 +31,11 @@ class Dense(Layer, saved_as="layers.Dense"):
         The weights' dtype; by default that of the first input if floating, else ``float32``.
     name
         A Python identifier.
+    rules
+        ``kernel_regularizer``, ``bias_regularizer``,
+        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
+        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
+        the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -64,6 +70,7 @@ class Dense(Layer, saved_as="layers.Dense"):
 
     kernel: Variable
     bias: Variable | None = None
+    ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
 
     def __init__(
         self,
@@ -74,8 +81,9 @@ class Dense(Layer, saved_as="layers.Dense"):
         bias_initializer: Any = "zeros",
         dtype: Any = None,
         name: str | None = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if not hasattr(units, "__index__") or operator.index(units) < 1:
             raise ValueError(f"Dense: units must be a positive integer, got {units!r}")
         self.units = operator.index(units)

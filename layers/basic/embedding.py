@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable, as_tensor, ops
 from ...nn import embedding_lookup
 from .. import initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 
 __all__ = ["Embedding"]
 
@@ -34,6 +35,11 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         A Python identifier.
     dtype
         The dtype of the weights, ``float32`` by default.
+    rules
+        ``embeddings_regularizer``,
+        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
+        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
+        the same weights, as ``embeddings_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -60,6 +66,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"embeddings": ("weight", None)}}
 
     embeddings: Variable
+    ruled: ClassVar[Mapping[str, str]] = {"embeddings": "embeddings"}
 
     def __init__(
         self,
@@ -69,8 +76,9 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         mask_zero: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.input_dim, self.output_dim = positive(self, input_dim=input_dim, output_dim=output_dim)
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.mask_zero = bool(mask_zero)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable
 from ...nn import conv
 from .. import initializers
 from ..base.configured import positive
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 from .windowed import Windowed
 
 __all__ = ["Conv1D", "Conv2D", "Conv3D"]
@@ -44,6 +46,11 @@ class _Conv(Windowed):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``bias_regularizer``,
+        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
+        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
+        the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -60,6 +67,7 @@ class _Conv(Windowed):
     """
 
     kernel: Variable
+    ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
 
     def __init__(
         self,
@@ -76,8 +84,9 @@ class _Conv(Windowed):
         bias_initializer: Any = "zeros",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.filters, self.groups = positive(self, filters=filters, groups=groups)
         if self.filters % self.groups:
             raise ValueError(

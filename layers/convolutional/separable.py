@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable
 from ...nn import conv, depthwise_conv
 from .. import initializers
 from ..base.configured import positive
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 from .windowed import Windowed
 
 __all__ = ["DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"]
@@ -40,6 +42,11 @@ class _Depthwise(Windowed):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``depthwise_regularizer``, ``bias_regularizer``,
+        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
+        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
+        the same weights, as ``depthwise_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -56,6 +63,7 @@ class _Depthwise(Windowed):
     """
 
     kernel: Variable
+    ruled: ClassVar[Mapping[str, str]] = {"depthwise": "kernel", "bias": "bias"}
 
     def __init__(
         self,
@@ -71,8 +79,9 @@ class _Depthwise(Windowed):
         bias_initializer: Any = "zeros",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         (self.depth_multiplier,) = positive(self, depth_multiplier=depth_multiplier)
         self.set_windows(
             kernel_size,
@@ -165,6 +174,12 @@ class _Separable(Windowed):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``depthwise_regularizer``, ``pointwise_regularizer``,
+        ``bias_regularizer``,
+        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
+        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
+        the same weights, as ``depthwise_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -185,6 +200,11 @@ class _Separable(Windowed):
     kernels = ("depthwise_kernel", "pointwise_kernel")
     depthwise_kernel: Variable
     pointwise_kernel: Variable
+    ruled: ClassVar[Mapping[str, str]] = {
+        "depthwise": "depthwise_kernel",
+        "pointwise": "pointwise_kernel",
+        "bias": "bias",
+    }
 
     def __init__(
         self,
@@ -202,8 +222,9 @@ class _Separable(Windowed):
         bias_initializer: Any = "zeros",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.filters, self.depth_multiplier = positive(
             self, filters=filters, depth_multiplier=depth_multiplier
         )

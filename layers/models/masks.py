@@ -14,8 +14,8 @@ __all__ = ["mask_after", "takes_mask"]
 
 def takes_mask(layer: Any) -> bool:
     """Return whether calls of a layer take a mask of steps as ``mask=``."""
-    # that of a softmax is one of elements
-    return isinstance(layer, Layer) and not layer.keeps_mask and _class_takes_mask(type(layer))
+    kind: Any = type(layer)  # that of a softmax is one of elements
+    return isinstance(layer, Layer) and not layer.keeps_mask and _class_takes_mask(kind)
 
 
 @functools.cache

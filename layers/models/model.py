@@ -15,7 +15,15 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.layer import Layer, takes_training
-from ..base.symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
+from ..base.symbolic import (
+    Node,
+    Placeholder,
+    bare,
+    is_placeholder,
+    placeholders_in,
+    replaced,
+    wrapped,
+)
 from .masks import mask_after, takes_mask
 
 __all__ = ["Input", "Model"]
@@ -131,13 +139,26 @@ class Model(Layer):
 
     @property
     def inputs(self) -> Any:
-        """The placeholders of the inputs, as they were given."""
-        return self._gradtape_plan.inputs
+        """The placeholders of the inputs, as they were given; None for a model of one's own."""
+        return self._gradtape_plan.inputs if "_gradtape_plan" in vars(self) else None
 
     @property
     def outputs(self) -> Any:
-        """The placeholders of the outputs, as they were given."""
-        return self._gradtape_plan.outputs
+        """The placeholders of the outputs, as they were given; None for a model of one's own."""
+        return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs: the keys of a dictionary, or the layers that they come from."""
+        outputs = self.outputs
+        if isinstance(outputs, dict):
+            return list(outputs)
+        names: list[str] = []
+        for i, x in enumerate(outputs if isinstance(outputs, (list, tuple)) else [outputs]):
+            node = getattr(getattr(x, "array", None), "node", None)
+            name = f"output_{i}" if node is None or node.layer is None else node.layer.name
+            names.append(name if name not in names else f"{name}_{i}")
+        return names
 
     @property
     def input_shape(self) -> Any:
@@ -225,6 +246,13 @@ class Plan:
         for x in given - used:
             raise ValueError(f"Model: its outputs do not need {x!r}, which is among its inputs")
         self.nodes = [needed[number] for number in sorted(needed)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "ends": bare((self.inputs, self.outputs))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.nodes = state["nodes"]
+        self.inputs, self.outputs = wrapped(state["ends"])
 
     def run(self, values: Any, training: Any, who: str) -> Any:
         """Run the nodes on inputs.

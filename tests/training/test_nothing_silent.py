@@ -166,14 +166,13 @@ def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) ->
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (((X, X), CLASSES), TypeError, "data: x is a tuple of 2 arrays; give one array"),
-        ((X, (CLASSES, CLASSES)), TypeError, "data: y is a tuple of 2 arrays"),
-        (({"a": X}, CLASSES), TypeError, "data: x is a dict of 1 arrays"),
-        ((X, CLASSES, CLASSES), ValueError, "tuple of 3, not a pair .* weights of examples"),
+        ((X, CLASSES, CLASSES, CLASSES), ValueError, r"a tuple of 4 arrays, not \(x, y\) or \(x"),
+        ((X, CLASSES, CLASSES[:3]), ValueError, "data: x, y and sample_weight have different len"),
         (((X, CLASSES), (X, CLASSES)), TypeError, r"x is a tuple of 2 .* batches \(x, y\) in a li"),
         ([[[1.0, 2.0], [3.0, 4.0]], [[0], [1]]], ValueError, "a list of 2 lists or numbers, not a"),
-        ([(X, CLASSES, CLASSES)], ValueError, r"batch 0 is not a pair \(x, y\) but tuple of 3"),
-        (X, ValueError, r"batch 0 is not a pair \(x, y\) but ndarray of shape \(3,\)"),
+        ([(X, CLASSES, CLASSES, 1)], ValueError, r"batch 0 is not a pair .*, but tuple of 4"),
+        ([(X, CLASSES, CLASSES[:3])], ValueError, r"and sample_weight of shape \(3,\); they need"),
+        (X, ValueError, r"batch 0 is not a pair .*, but ndarray of shape \(3,\)"),
         ((X, None), TypeError, "data: y: "),
         ((X, np.array(["a", "b"] * 24)), TypeError, "data: y: a tensor holds numbers"),
         ((X.astype(object), CLASSES), TypeError, "data: x: a tensor holds numbers"),
@@ -185,6 +184,20 @@ def test_data_that_could_be_misread_are_refused(data: Any, error: Any, message: 
             use(model(2), data)
     with pytest.raises(error, match=message.replace("data", "validation_data", 1)):
         run(model(2), (X, CLASSES), validation_data=data)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (((X, X), CLASSES), TypeError, "x is a tuple of 2 arrays, which this model does not take"),
+        (({"a": X}, CLASSES), TypeError, "x is a dict of 1 arrays, which this model does not take"),
+        ((X, (CLASSES, CLASSES)), ValueError, "output is one tensor, and the outputs are output_0"),
+    ],
+)
+def test_several_arrays_for_a_model_of_one_are_refused(data: Any, error: Any, message: str) -> None:
+    for use in (run, evaluate):
+        with pytest.raises(error, match=message):
+            use(model(2), data)
 
 
 def test_batches_come_in_tuples_or_lists_of_arrays() -> None:
@@ -311,7 +324,7 @@ def test_logits_that_are_all_zero_are_logits() -> None:
         ({"seed": -1}, ValueError, "seed must be a non-negative integer, got -1"),
         ({"seed": "a"}, ValueError, "seed must be a non-negative integer, got 'a'"),
         ({"shuffle": "no"}, TypeError, "shuffle is True or False, got 'no'"),
-        ({"verbose": "no"}, TypeError, "verbose is True or False, got 'no'"),
+        ({"verbose": "no"}, TypeError, "verbose is True or False, or 2, got 'no'"),
         ({"callbacks": print}, TypeError, "callbacks are a list"),
         ({"metrics": [None]}, TypeError, "a metric is a name, a function .* got None"),
         ({"metrics": [metrics.BinaryAccuracy]}, TypeError, "a metric is a name, a function"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from .callback import Callback, LambdaCallback
 from .rates import LearningRateScheduler, ReduceLROnPlateau
 from .stopping import EarlyStopping, TerminateOnNaN
-from .writing import CSVLogger, ModelCheckpoint
+from .tensorboard import TensorBoard
+from .writing import BackupAndRestore, CSVLogger, ModelCheckpoint
 
 __all__ = [
+    "BackupAndRestore",
     "CSVLogger",
     "Callback",
     "EarlyStopping",
@@ -15,5 +17,6 @@ __all__ = [
     "LearningRateScheduler",
     "ModelCheckpoint",
     "ReduceLROnPlateau",
+    "TensorBoard",
     "TerminateOnNaN",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.extend import public
 from .callback import Callback, Watching
 
-__all__ = ["CSVLogger", "ModelCheckpoint"]
+__all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
 
 
 class ModelCheckpoint(Watching):
@@ -94,6 +94,49 @@ def _save(model: Any, path: str) -> None:
     public("save")(model, path)  # saving stands above training
 
 
+class BackupAndRestore(Callback):
+    """Keep the run in a file, and go on from there if ``fit`` is called again after it was cut off.
+
+    It is ``fit(checkpoint=..., resume=True)`` under Keras' name; the file is removed when a run has
+    done its epochs.
+
+    Parameters
+    ----------
+    backup_dir
+        The folder of the file, made if it is not there.
+    save_freq
+        ``"epoch"``, the default, or a number of batches, after which to save too.
+    delete_checkpoint
+        Whether to remove the file in the end, as is the default.
+
+    Raises
+    ------
+    ValueError
+        If ``save_freq`` is unknown.
+
+    Examples
+    --------
+    >>> gt.training.BackupAndRestore("backup").path.name
+    'run.h5'
+    """
+
+    def __init__(
+        self, backup_dir: Any, save_freq: int | str = "epoch", delete_checkpoint: bool = True
+    ) -> None:
+        if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
+            raise ValueError(
+                f"BackupAndRestore: save_freq is 'epoch' or a number of batches, got {save_freq!r}"
+            )
+        self.path = Path(backup_dir) / "run.h5"
+        self.save_every = None if isinstance(save_freq, str) else save_freq
+        self.delete_checkpoint = bool(delete_checkpoint)
+
+    def ended(self) -> None:
+        """Remove the file: the run has done its epochs."""
+        if self.delete_checkpoint:
+            self.path.unlink(missing_ok=True)
+
+
 class CSVLogger(Callback):
     """Write the values of each epoch to a CSV file.
 
@@ -132,13 +175,23 @@ class CSVLogger(Callback):
             path.write_text("")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Write a line."""
+        """Write a line; values that come first in it are missing in those above."""
+        if self._columns is not None and not set(logs) <= set(self._columns):
+            self._widen([name for name in logs if name not in self._columns])
         with open(self.filename, "a", newline="") as stream:
             writer = csv.writer(stream, delimiter=self.separator)
             if self._columns is None:
                 self._columns = list(logs)
                 writer.writerow(["epoch", *self._columns])
             writer.writerow([epoch, *(_number(logs.get(name)) for name in self._columns)])
+
+    def _widen(self, names: list[str]) -> None:
+        with open(self.filename, newline="") as stream:
+            header, *rows = csv.reader(stream, delimiter=self.separator)
+        self._columns = [*header[1:], *names]
+        with open(self.filename, "w", newline="") as stream:
+            writer = csv.writer(stream, delimiter=self.separator)
+            writer.writerows([[*header, *names], *([*row, *("NA" for _ in names)] for row in rows)])
 
 
 def _number(value: Any) -> Any:

@@ -5,12 +5,13 @@ Functions have one value per example. Objects keep a running mean over batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from .. import losses
 from ..losses.kinds import Kind
+from ..shapes import in_columns
 from . import confusion, functions, objects, scores
 from .confusion import *
 from .functions import *
@@ -30,6 +31,14 @@ _BINARY = {
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(functions, name) for name in functions.__all__
 }
+#: Those that are made without arguments, as by ``metrics=["AUC"]``.
+_CLASSES: dict[str, type[objects.Metric]] = {
+    name: getattr(module, name)
+    for module in (confusion, objects, scores)
+    for name in module.__all__
+    if name not in ("Metric", "MeanMetricWrapper", "Mean", "Sum")
+}
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], Any]:
@@ -63,8 +72,8 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
         function = _FUNCTIONS.get(metric) or losses.function_named(metric)
         if function is None:
             raise ValueError(
-                f"unknown metric {metric!r}; known: {', '.join(_FUNCTIONS)}, and the functions of "
-                "training.losses"
+                f"unknown metric {metric!r}; known: {', '.join(_FUNCTIONS)}, the functions of "
+                f"training.losses, and the classes {', '.join(_CLASSES)}"
             )
         return called(function, metric)
     if not isinstance(metric, objects.Metric):
@@ -88,28 +97,47 @@ def called(function: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]
     return measured
 
 
-def get(metrics: Iterable[Any], kind: Kind | None = None) -> dict[str, Callable[[Any, Any], Any]]:
-    """Return functions by the names under which a history lists them.
+def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[str, Any]:
+    """Return functions, and objects with state, by the names under which a history lists them.
 
     Parameters
     ----------
     metrics
-        Names, functions or objects, as for :func:`per_example`; or one of them.
+        Names, functions or objects, as for :func:`gradtape.training.fit`; or one of them.
     kind
         What the loss beside them takes predictions for.
+    weighted
+        Whether they take the weights of examples: then all become objects.
 
     Raises
     ------
     ValueError
         If a name is unknown, or two metrics have one name.
     TypeError
-        If an object is no mean over examples, or something is no metric.
+        If something is no metric.
     """
-    found: dict[str, Callable[[Any, Any], Any]] = {}
-    for metric in (metrics,) if isinstance(metrics, str) or callable(metrics) else metrics:
-        function = per_example(metric, kind)
-        name = getattr(function, "__name__", repr(function))
+    found: dict[str, Any] = {}
+    for given in (metrics,) if isinstance(metrics, str) or callable(metrics) else metrics:
+        metric = _CLASSES[given]() if isinstance(given, str) and given in _CLASSES else given
+        if isinstance(metric, (objects.Mean, objects.Sum)):
+            raise TypeError(
+                f"{type(metric).__name__} is no metric of labels and predictions; update it in a "
+                "callback"
+            )
+        if isinstance(metric, objects.Metric):
+            name = metric.name
+        else:
+            metric = per_example(metric, kind)
+            name = getattr(metric, "__name__", repr(metric))
+            if weighted:
+                own = isinstance(given, str) or str(given.__module__).startswith(_PACKAGE)
+                metric = objects.MeanMetricWrapper(_in_columns(metric) if own else metric, name)
         if name in found or name == "loss":
             raise ValueError(f"two metrics are called {name!r}")
-        found[name] = function
+        found[name] = metric
     return found
+
+
+def _in_columns(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function of ours that has a value for each of labels in a vector too."""
+    return lambda y_true, y_pred: function(*in_columns(y_true, y_pred))

@@ -1,0 +1,231 @@
+"""fit runs its steps as graphs where that pays: with the same results, and never without a word."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.layers import BatchNorm, Dense, Dropout, Layer, Sequential
+from gradtape.training import SGD, Adam, fit, losses, metrics
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(120, 6)).astype("float32")
+LABELS = (X @ RNG.normal(size=(6, 3))).argmax(1)
+
+
+class Counting(Layer):
+    """Counts how often Python calls it while training."""
+
+    calls: list[int]
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if training:
+            COUNT.append(1)
+        return x
+
+
+COUNT: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _from_zero() -> None:
+    COUNT.clear()
+
+
+def net(*extra: Any) -> Sequential:
+    gt.random.set_seed(0)
+    return Sequential([Dense(16, activation="relu"), BatchNorm(), Dropout(0.3), *extra, Dense(3)])
+
+
+def run(model: Any, data: Any = (X, LABELS), **options: Any) -> dict[str, list[float]]:
+    return fit(model, data, **{"verbose": False, "seed": 0, **options}).history
+
+
+def state(model: Any) -> list[Any]:
+    return [v.numpy().copy() for v in model.variables]
+
+
+@pytest.mark.parametrize("optimizer", [lambda: SGD(0.1, 0.9), lambda: Adam(0.01, clipnorm=1.0)])
+def test_compiled_steps_train_as_python_does(optimizer: Any) -> None:
+    found = {}
+    for compile in (True, False):
+        model = net(Counting())
+        history = run(
+            model,
+            optimizer=optimizer(),
+            epochs=3,
+            compile=compile,
+            validation_split=0.2,
+            metrics=["accuracy", metrics.SparseCategoricalCrossentropy()],
+        )
+        found[compile] = history, state(model), len(COUNT)
+        COUNT.clear()
+    for name, values in found[False][0].items():
+        np.testing.assert_allclose(found[True][0][name], values, rtol=1e-4, err_msg=name)
+    for a, b in zip(found[True][1], found[False][1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+    assert found[False][2] == 9
+    # 96 examples are batches of one size: a trace, and once beside it in Python
+    assert found[True][2] == 2
+
+
+@pytest.mark.parametrize(
+    ("epochs", "calls"),
+    [(10, 40), (40, 2 + 40)],
+    ids=["too few to be worth a trace", "whole batches, and not the last ones"],
+)
+def test_by_default_shapes_that_come_often_are_compiled(epochs: int, calls: int) -> None:
+    run(net(Counting()), epochs=epochs)
+    assert len(COUNT) == calls
+
+
+def test_batches_of_an_iterable_are_compiled_when_they_came_often() -> None:
+    batches = [(X[i : i + 40], LABELS[i : i + 40]) for i in (0, 40, 80)]
+    run(net(Counting()), batches, epochs=20)
+    assert len(COUNT) == 32 + 2
+
+
+class Noisy(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.random = np.random.default_rng(0)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return x + self.random.normal(size=6).astype("float32")
+
+
+class Numbered(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        self.step += 1
+        return x / self.step
+
+
+class Reading(Layer):
+    def call(self, x: Any, training: bool = False) -> Any:
+        return x if float(gt.mean(x)) < 1e9 else -x
+
+
+REFUSED = [
+    (Noisy, "random numbers of NumPy"),
+    (Numbered, "it changes 'step' of 'numbered'"),
+    (Reading, "its value is not known while"),
+]
+
+
+@pytest.mark.parametrize(("layer", "reason"), REFUSED)
+def test_what_a_trace_would_do_otherwise_stays_in_python_and_is_told_once(
+    layer: Any, reason: str
+) -> None:
+    def history(compile: Any) -> Any:
+        return run(Sequential([layer(), Dense(3)]), epochs=40, compile=compile)
+
+    gt.random.set_seed(0)
+    with pytest.warns(UserWarning, match=f"training step cannot be compiled: .*{reason}") as told:
+        found = history("auto")
+    assert len(told) == 1
+    assert "compile=False asks for that" in str(told[0].message)
+    gt.random.set_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alike = history(False)
+    if layer is Reading:
+        assert found == alike
+    with pytest.raises(gt.errors.TraceError, match=f"{reason}.*compile='auto' runs it in Python"):
+        history(True)
+
+
+def test_a_schedule_of_python_numbers_stays_in_python() -> None:
+    with pytest.warns(UserWarning, match="training step cannot be compiled"):
+        run(net(), epochs=40, optimizer=SGD(lambda step: 0.1 if step < 50 else 0.01))
+
+
+class Scaled(Layer):
+    factor = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = 1.0
+
+    def call(self, x: Any) -> Any:
+        return x * self.factor
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_what_a_callback_changes_in_a_model_is_seen(within: bool) -> None:
+    def trained(compile: bool) -> Any:
+        model = Sequential([Scaled(), Dense(3, kernel_initializer="ones")])
+
+        def change(*_: Any) -> None:
+            model.layers[0].factor *= 0.5
+
+        event = "on_train_batch_end" if within else "on_epoch_end"
+        callback = gt.training.LambdaCallback(**{event: change})
+        run(model, epochs=3, optimizer=SGD(0.1), compile=compile, callbacks=[callback])
+        return state(model)
+
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_what_changes_in_each_epoch_is_not_traced_each_time() -> None:
+    model = Sequential([Scaled(), Dense(3)])
+
+    def change(epoch: int, logs: Any) -> None:
+        model.layers[0].factor *= 0.99
+
+    with pytest.warns(UserWarning, match="'factor' of 'scaled' changes too often"):
+        run(model, epochs=80, callbacks=[change])
+
+
+def test_freezing_in_a_run_and_a_new_learning_rate_are_seen() -> None:
+    def trained(compile: bool) -> Any:
+        model, optimizer = net(), SGD(0.1)
+
+        def change(epoch: int, logs: Any) -> None:
+            model.layers[0].trainable = False
+            optimizer.learning_rate = 0.01
+
+        run(model, epochs=3, optimizer=optimizer, compile=compile, callbacks=[change])
+        return state(model)
+
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_errors_in_compiled_epochs_restore_the_model() -> None:
+    x = X.copy()
+    x[100] = np.nan
+    model = net()
+    run(model, epochs=1)
+    before = state(model)
+    with pytest.raises(FloatingPointError, match="In this batch x holds NaN or infinity"):
+        run(model, (x, LABELS), shuffle=False, compile=True)
+    for a, b in zip(before, state(model), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_labels_are_looked_at_in_compiled_steps_too() -> None:
+    wrong = LABELS.astype("float32")
+    wrong[110] = 0.5
+    with pytest.raises(ValueError, match="whole numbers"):
+        run(net(), (X, wrong), shuffle=False, compile=True)
+
+
+def test_a_loss_object_of_ones_own_is_compiled() -> None:
+    class Fourth(losses.Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return gt.mean((y_true - y_pred) ** 4, axis=-1)
+
+    found = [
+        run(net(), (X, X[:, :3]), loss=Fourth(), compile=compile, epochs=2)["loss"]
+        for compile in (True, False)
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-5)

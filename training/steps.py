@@ -1,0 +1,160 @@
+"""``Step``: a step of training or of measuring, compiled where that pays and gives the same."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import TraceError
+from ..core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
+from .session import is_plain
+
+__all__ = ["MODES", "Step", "attributes_of"]
+
+MODES = ("auto", True, False)
+#: How many steps of one shape make up for a trace, and after how many it is made where their
+#: number is not known before.
+_WORTH, _PATIENCE = 64, 32
+
+
+class Step:
+    """A function of a batch, run as Python or as a graph for each shape.
+
+    Parameters
+    ----------
+    step
+        A function of the parts of a batch and of ``look=``; it returns a tuple whose first is the
+        loss.
+    mode
+        ``"auto"``: a graph where a shape comes often enough; ``True``: always, or an error;
+        ``False``: never.
+    what
+        What it is called in messages.
+    variables
+        A function that returns the variables that a step may change.
+    attributes
+        A function that returns what a trace takes from Python objects, by name.
+    """
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        mode: Any,
+        what: str,
+        variables: Callable[[], Iterable[Any]],
+        attributes: Callable[[], dict[str, Any]],
+    ) -> None:
+        self.step, self.mode, self.what = step, mode, what
+        self._variables, self._attributes = variables, attributes
+        self._ready: dict[Any, ConcreteFunction] = {}
+        self._traced_with: dict[str, Any] = {}
+        self._served = 0
+        #: How often a batch of a size will come, if that is known.
+        self.expected: Mapping[int, int] | None = None
+        #: How often a shape came, where that is not known.
+        self.met: dict[Any, int] = {}
+        self.refused = mode is False
+
+    def __call__(self, batch: tuple[Any, ...], look: Any = None) -> Any:
+        """Return what the step returns for a batch; ``look`` is handed on to a step in Python."""
+        if self.refused:
+            return self.step(*batch, look=look)
+        leaves = flatten(batch)
+        key = (structure(batch), *[(x.array.shape, x.array.dtype) for x in leaves])
+        known = self._ready.get(key)
+        if known is not None and look is None:
+            self._served += 1
+            return known.call_flat(leaves)
+        if known is None and not self._is_worth(key, leaves):
+            return self.step(*batch, look=look)
+        return self._first(key, batch, leaves, look)
+
+    def _is_worth(self, key: Any, leaves: list[Any]) -> bool:
+        if self.mode is True:
+            return True
+        if self.expected is not None:
+            return self.expected.get(len(leaves[0]), 0) >= _WORTH
+        told = repr(key)
+        self.met[told] = self.met.get(told, 0) + 1
+        return self.met[told] > _PATIENCE
+
+    def _first(self, key: Any, batch: tuple[Any, ...], leaves: list[Any], look: Any) -> Any:
+        """Trace the step for a shape; take the graph if it gives the loss that Python gives."""
+        before = self._attributes()
+        try:
+            traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
+            concrete = traced.get_concrete_function(*leaves)
+        except Exception as error:
+            self._refuse(str(error).partition("\n")[0], error)
+            return self.step(*batch, look=look)
+        held = {v: v.array for v in (*concrete.graph.variables, *self._variables())}
+
+        def back() -> None:
+            for variable, array in held.items():
+                variable.set_array(array)
+
+        expected = self.step(*batch, look=look)
+        back()
+        changed = _differing(before, self._attributes())
+        if changed:
+            self._refuse(f"it changes {changed}, which a trace would not do in each step")
+            return self.step(*batch)
+        found = concrete.call_flat(leaves)
+        if not _close(found[0], expected[0]):
+            self._refuse(
+                f"the loss of its trace is {float(found[0]):.6g}, and {float(expected[0]):.6g} in "
+                "Python: something in it is another each time, as random numbers of NumPy are; "
+                "draw them with gt.random"
+            )
+            back()
+            return self.step(*batch)
+        self._ready[key] = concrete
+        self._traced_with = before
+        return found
+
+    def revise(self) -> None:
+        """Forget the graphs if what they took from Python objects has changed."""
+        if not self._ready:
+            return
+        changed = _differing(self._traced_with, self._attributes())
+        if not changed:
+            return
+        if self.mode == "auto" and self._served < _WORTH:
+            self._refuse(f"{changed} changes too often in the run")
+        self._ready, self._served = {}, 0
+
+    def _refuse(self, reason: str, error: Exception | None = None) -> None:
+        message = f"the {self.what} step cannot be compiled: {reason}"
+        if self.mode is True:
+            raise TraceError(f"{message}; compile='auto' runs it in Python") from error
+        self.refused = True
+        warnings.warn(
+            f"{message}. It runs in Python, which is slower; compile=False asks for that",
+            stacklevel=2,
+        )
+
+
+def attributes_of(modules: Iterable[Any]) -> dict[str, Any]:
+    """Return the attributes of modules that a trace takes as they are, in a form to compare."""
+    found: dict[str, Any] = {}
+    for i, module in enumerate(modules):
+        for name, value in vars(module).items():
+            if not name.startswith("_gradtape"):
+                known = repr(value) if is_plain(value) else id(value)
+                found[f"{name!r} of {getattr(module, 'name', 'the loss')!r} ({i})"] = known
+    return found
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> str:
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return "" if not names else names[0].rpartition(" (")[0]
+
+
+def _close(a: Any, b: Any) -> bool:
+    """Return whether two losses are one but for rounding."""
+    x, y = (float(to_numpy(v.array)) for v in (a, b))
+    coarse = b.dtype.itemsize < 4
+    return bool(np.isclose(x, y, rtol=5e-2 if coarse else 1e-3, atol=1e-6, equal_nan=True))
