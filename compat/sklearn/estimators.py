@@ -18,8 +18,9 @@ from ...training.losses.kinds import kind_of
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
+    from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise
@@ -82,8 +83,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, x: Any, y: Any, outputs: int, loss: Any) -> Self:
+    def _train(self, x: Any, y: Any, outputs: int, loss: Any, weight: Any) -> Self:
         """Train a new model on checked arrays, on random numbers of its own."""
+        data = (x, y) if weight is None else (x, y, _check_sample_weight(weight, x, dtype=x.dtype))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with _seeded(seed):
             self.model_ = self._new_model(outputs)
@@ -96,7 +98,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
                 )
             run = training.fit(
                 self.model_,
-                (x, y),
+                data,
                 epochs=self.epochs,
                 batch_size=self.batch_size,
                 optimizer=self._new_optimizer(),
@@ -167,6 +169,9 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     random_state
         A seed, a NumPy ``RandomState`` or ``None``, as in all of scikit-learn: it decides the first
         weights, the order of the examples and what layers draw.
+    class_weight
+        What examples count by their label, in a dictionary, or ``"balanced"`` for as much together
+        in each class; 1 by default.
 
     Attributes
     ----------
@@ -204,7 +209,42 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     array(['right'], dtype='<U5')
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def __init__(
+        self,
+        model: Module | Callable[[int], Module] | None = None,
+        *,
+        units: int | Sequence[int] = (64,),
+        epochs: int = 100,
+        batch_size: int = 32,
+        optimizer: training.Optimizer | str = "adam",
+        learning_rate: float | None = None,
+        loss: Any = None,
+        metrics: Sequence[Any] | None = None,
+        validation_split: float = 0.0,
+        shuffle: bool = True,
+        callbacks: Iterable[Any] = (),
+        random_state: Any = None,
+        verbose: bool = False,
+        class_weight: Any = None,
+    ) -> None:
+        super().__init__(
+            model,
+            units=units,
+            epochs=epochs,
+            batch_size=batch_size,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            loss=loss,
+            metrics=metrics,
+            validation_split=validation_split,
+            shuffle=shuffle,
+            callbacks=callbacks,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train a new model.
 
         Parameters
@@ -213,6 +253,8 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
             Inputs, whose first axis counts examples.
         y
             A label for each, of any kind that NumPy sorts.
+        sample_weight
+            What each example counts; 1 by default.
 
         Returns
         -------
@@ -227,7 +269,11 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
                 f"{type(self).__name__}: y has 1 class, {self.classes_[0]!r}: there is nothing to "
                 "tell apart"
             )
-        return self._train(x, codes.astype("int64"), len(self.classes_), self._loss())
+        if self.class_weight is not None:
+            by_class = compute_sample_weight(self.class_weight, y)
+            sample_weight = by_class if sample_weight is None else by_class * sample_weight
+        count = len(self.classes_)
+        return self._train(x, codes.astype("int64"), count, self._loss(), sample_weight)
 
     def _loss(self) -> Any:
         return "sparse_categorical_crossentropy" if self.loss is None else self.loss
@@ -304,7 +350,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
     True
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train a new model.
 
         Parameters
@@ -313,6 +359,8 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
             Inputs, whose first axis counts examples.
         y
             A number for each, or a row of numbers.
+        sample_weight
+            What each example counts; 1 by default.
 
         Returns
         -------
@@ -322,7 +370,8 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         x, y = self._checked(X, y, multi_output=True, y_numeric=True)
         self._single = y.ndim == 1
         y = y.reshape(len(y), -1).astype(x.dtype)
-        return self._train(x, y, y.shape[1], "mse" if self.loss is None else self.loss)
+        loss = "mse" if self.loss is None else self.loss
+        return self._train(x, y, y.shape[1], loss, sample_weight)
 
     def predict(self, X: Any) -> Any:
         """Return a number for each example, or a row of them if there were several targets.
