@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import ops
+from ...core.extend import as_tensor, ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from .rnn import RNN
@@ -191,7 +191,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def call(
         self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
     ) -> Any:
-        """Run both layers along the steps of ``x``."""
+        """Run both layers along the steps of ``x``; where ``mask`` is false, sequences are 0."""
         start: tuple[Any, Any] = (None, None)
         if initial_state is not None:
             half = len(initial_state) // 2
@@ -203,6 +203,9 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             one, two, states = one[0], two[0], (*one[1:], *two[1:])
         if self.forward_layer.return_sequences:
             two = ops["flip"](two, axis=1)
+            if mask is not None:  # padding is zero in both directions, as in Keras
+                seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=-1)
+                one, two = (ops["where"](seen, y, 0.0) for y in (one, two))
         merged = self._merged(one, two)
         return (
             (*(merged if isinstance(merged, tuple) else (merged,)), *states) if states else merged

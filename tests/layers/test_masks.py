@@ -59,6 +59,27 @@ def test_a_layer_that_takes_no_mask_says_so(model: Any) -> None:
         net(IDS)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_mean_over_steps_leaves_padding_out(first: bool, keepdims: bool) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 5, 3)).astype("float32")
+    mask = np.array([[1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
+    layer = L.GlobalAveragePooling1D("channels_first" if first else None, keepdims)
+    y = layer(x.swapaxes(1, 2) if first else x, mask=mask).numpy()
+    assert y.shape == ((2, 3) if not keepdims else (2, 3, 1) if first else (2, 1, 3))
+    np.testing.assert_allclose(y.reshape(2, 3)[0], x[0, :2].mean(0), rtol=1e-6)
+    assert not y[1].any()
+
+
+def test_padding_is_zero_in_sequences_of_both_directions() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 5, 3)).astype("float32")
+    mask = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], bool)
+    layer = L.Bidirectional(L.LSTM(4, return_sequences=True))
+    y = layer(x, mask=mask).numpy()
+    assert not y[~mask].any()
+    np.testing.assert_allclose(y[:1, :3], layer(x[:1, :3]).numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_attention_takes_the_masks_of_its_inputs() -> None:
     ids = gt.Input((None,), dtype="int32")
     x = L.Embedding(5, 4, mask_zero=True)(ids)
