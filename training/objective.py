@@ -57,7 +57,7 @@ class Head:
         self, name: str, key: Any, loss: Any, share: float, metrics: Any, weighted: Any
     ) -> None:
         self.name, self.key, self.share = name, key, share
-        self.loss = None if loss is None else losses.get(loss)
+        self.loss: Any = None if loss is None else losses.get(loss)
         self.kind = None if loss is None else kind_of(self.loss)
         if metrics is None:
             several = self.kind is not None and self.kind.classes != "binary"

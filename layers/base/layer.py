@@ -266,6 +266,7 @@ class Layer(Module):
         name: str = "weight",
         trainable: bool = True,
         dtype: Any = None,
+        *,
         regularizer: Any = None,
         constraint: Any = None,
     ) -> Variable:
