@@ -82,7 +82,8 @@ class Head:
             return ops["mean"](self.loss(y, predicted))
         if isinstance(self.loss, losses.Loss):
             return ops["mean"](self.loss(y, predicted, sample_weight=weight))
-        if losses.function_named(getattr(self.loss, "__name__", None)) is self.loss:
+        own: Any = losses.function_named(getattr(self.loss, "__name__", None))
+        if own is self.loss:
             y, predicted = in_columns(y, predicted)
         values = as_tensor(self.loss(y, predicted))
         if not values.ndim:

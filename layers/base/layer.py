@@ -71,6 +71,8 @@ class Layer(Module):
     dtype
         The dtype of the weights; by default that of the first input if it is floating, else the
         default dtype (``float32``).
+    rules
+        Regularizers and constraints of the weights that :attr:`ruled` names.
 
     Raises
     ------
