@@ -72,6 +72,8 @@ class Layer(Module):
     dtype
         The dtype of the weights; by default that of the first input if it is floating, else the
         default dtype (``float32``).
+    rules
+        Regularizers and constraints of the weights that :attr:`ruled` names.
 
     Raises
     ------
@@ -267,6 +269,7 @@ class Layer(Module):
         name: str = "weight",
         trainable: bool = True,
         dtype: Any = None,
+        *,
         regularizer: Any = None,
         constraint: Any = None,
     ) -> Variable:

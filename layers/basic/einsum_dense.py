@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable, known_size, ops, public
 from .. import activations, initializers
 from ..base.configured import Configured
+from ..base.losses import Rules
 
 __all__ = ["EinsumDense"]
 
@@ -36,6 +37,9 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`.
 
     Attributes
     ----------
@@ -59,6 +63,7 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
 
     kernel: Variable
     bias: Variable | None = None
+    ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
 
     def __init__(
         self,
@@ -70,8 +75,9 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         bias_initializer: Any = "zeros",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.equation = str(equation).replace(" ", "")
         parsed = _EQUATION.match(self.equation)
         if parsed is None or bool(parsed[1]) != bool(parsed[4]):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
 from ..base.layer import Elsewhere, Layer
+from ..base.losses import Rules
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 
@@ -32,6 +33,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     dtype
         The dtype of the variables; by default that of the first input if floating, else
         ``float32``.
+    rules
+        ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`.
 
     Attributes
     ----------
@@ -90,6 +94,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     beta: Variable | None = None
     moving_mean: Variable
     moving_variance: Variable
+    ruled: ClassVar[Mapping[str, str]] = {"gamma": "gamma", "beta": "beta"}
 
     def __init__(
         self,
@@ -100,8 +105,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         scale: bool = True,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if not 0.0 <= momentum <= 1.0:
             raise ValueError(f"BatchNorm: momentum must be in [0, 1], got {momentum!r}")
         if not epsilon >= 0.0:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ...core.extend import Variable, ops, sizes_differ
 from .. import activations, initializers
 from ..base.configured import Configured, positive
+from ..base.losses import Rules
 from ..dropout import Dropout
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell"]
@@ -30,6 +31,11 @@ class Cell(Configured):
     """
 
     gates: ClassVar[int]
+    ruled: ClassVar[Mapping[str, str]] = {
+        "kernel": "kernel",
+        "recurrent": "recurrent_kernel",
+        "bias": "bias",
+    }
 
     kernel: Variable
     recurrent_kernel: Variable
@@ -77,6 +83,11 @@ class Cell(Configured):
         again = None if seed is None else seed + 1
         self.input_dropout = Dropout(dropout, seed) if dropout else None
         self.state_dropout = Dropout(recurrent_dropout, again) if recurrent_dropout else None
+
+    @classmethod
+    def _rules(cls) -> tuple[str, ...]:
+        # outputs are the layer's: a layer runs steps of a cell, and does not call it
+        return tuple(rule for rule in super()._rules() if rule != "activity_regularizer")
 
     @property
     def dropout(self) -> float:
@@ -217,6 +228,11 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
+        what they add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
+        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Raises
     ------
@@ -246,8 +262,9 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         initial = (kernel_initializer, recurrent_initializer, bias_initializer)
         self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
 
@@ -284,6 +301,11 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
+        what they add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
+        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Raises
     ------
@@ -315,8 +337,9 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         initial = (kernel_initializer, recurrent_initializer, bias_initializer)
         self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
         self.recurrent_activation = activations.get(recurrent_activation)
@@ -373,6 +396,11 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
+        what they add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
+        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Raises
     ------
@@ -404,8 +432,9 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
         reset_after: bool = True,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         initial = (kernel_initializer, recurrent_initializer, bias_initializer)
         self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
         self.recurrent_activation = activations.get(recurrent_activation)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
+from .. import regularizers
+from ..base.losses import Rules
+from ..named import serialized
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
 from .rnn import RNN
 
@@ -27,6 +30,12 @@ class _Recurrent(RNN):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``,
+        ``activity_regularizer`` (of the output):
+        what they add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
+        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -42,10 +51,18 @@ class _Recurrent(RNN):
         features.
     """
 
-    def set_up(self, cell: Cell, name: str | None, **settings: bool) -> None:
+    def set_up(self, cell: Cell, name: str | None, activity: Any, **settings: bool) -> None:
         """Make the layer with a cell of its own."""
         RNN.__init__(self, cell, **settings, name=name)
         self.dtype = cell.dtype
+        if activity is not None:
+            self.activity_regularizer = regularizers.get(activity)
+
+    def rules_given(self) -> dict[str, Any]:
+        """Return the regularizers and constraints of the cell's weights, and of the output."""
+        activity = serialized(self.activity_regularizer)
+        own = {} if activity is None else {"activity_regularizer": activity}
+        return {**self.cell.rules_given(), **own}
 
     def __getattr__(self, name: str) -> Any:
         # settings and weights of the cell, as in Keras
@@ -98,7 +115,9 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
         unroll: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
+        activity = rules.pop("activity_regularizer", None)
         cell = SimpleRNNCell(
             units,
             activation=activation,
@@ -110,10 +129,12 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
             recurrent_dropout=recurrent_dropout,
             seed=seed,
             dtype=dtype,
+            **rules,
         )
         self.set_up(
             cell,
             name,
+            activity,
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
@@ -171,7 +192,9 @@ class LSTM(_Recurrent, saved_as="layers.LSTM"):
         unroll: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
+        activity = rules.pop("activity_regularizer", None)
         cell = LSTMCell(
             units,
             activation=activation,
@@ -185,10 +208,12 @@ class LSTM(_Recurrent, saved_as="layers.LSTM"):
             recurrent_dropout=recurrent_dropout,
             seed=seed,
             dtype=dtype,
+            **rules,
         )
         self.set_up(
             cell,
             name,
+            activity,
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
@@ -247,7 +272,9 @@ class GRU(_Recurrent, saved_as="layers.GRU"):
         unroll: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
+        activity = rules.pop("activity_regularizer", None)
         cell = GRUCell(
             units,
             activation=activation,
@@ -261,10 +288,12 @@ class GRU(_Recurrent, saved_as="layers.GRU"):
             seed=seed,
             reset_after=reset_after,
             dtype=dtype,
+            **rules,
         )
         self.set_up(
             cell,
             name,
+            activity,
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,

@@ -18,6 +18,8 @@ C = R.randint(0, 3, 12)
 R.randn(12, 2), R.uniform(0.2, 2, 12)
 K = (R.randn(3, 3) * 0.5).astype("float32")
 
+SERIES = np.ones((2, 4, 3), "float32")
+
 compiled = pytest.mark.parametrize("compile", [True, False])
 
 
@@ -130,6 +132,21 @@ def test_regularizers_are_those_of_keras(regularizer: Any, expected: float) -> N
     gt.testing.check_gradients(regularizer, K.astype("float64"), order=2)
 
 
+@compiled
+@pytest.mark.parametrize("kind", [gt.layers.LSTM, gt.layers.GRU, gt.layers.SimpleRNN])
+def test_recurrent_layers_have_rules(kind: Any, compile: bool) -> None:
+    rules = {"recurrent_regularizer": "l2", "activity_regularizer": "l1"}
+    model = Sequential([kind(3, kernel_constraint="unit_norm", **rules)])
+    fit(model, (SERIES, C[:2]), verbose=False, metrics=[], compile=compile)
+    kernel, recurrent, _ = (v.numpy() for v in model.variables)
+    np.testing.assert_allclose(np.linalg.norm(kernel, axis=0), 1.0, rtol=1e-5)
+    y = model(SERIES).numpy()
+    expected = [0.01 * (recurrent**2).sum(), 0.01 * abs(y).sum() / 2]
+    assert [x.item() for x in model.losses] == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(TypeError, match="LSTMCell takes no 'activity_regularizer'"):
+        gt.layers.LSTMCell(3, activity_regularizer="l2")
+
+
 def test_losses_of_a_loop_of_ones_own() -> None:
     shared = dense(activity_regularizer="l2", kernel_regularizer="l1")
 
@@ -202,6 +219,11 @@ def test_weights_of_ones_own_have_rules() -> None:
             np.ones((1, 4, 2)),
         ),
         (lambda: Dense(2, activity_regularizer="l2"), X),
+        (lambda: gt.layers.EinsumDense("ab,bc->ac", 2, kernel_regularizer="l2"), X),
+        (lambda: gt.layers.BatchNorm(gamma_regularizer="l2", beta_constraint="non_neg"), X),
+        (lambda: gt.layers.LSTM(2, recurrent_regularizer="l1"), SERIES),
+        (lambda: gt.layers.GRU(2, kernel_constraint="max_norm", activity_regularizer="l2"), SERIES),
+        (lambda: gt.layers.SimpleRNN(2, bias_regularizer="l2", kernel_regularizer="l1"), SERIES),
     ],
 )
 def test_rules_are_saved_with_the_layer(layer: Any, x: Any, tmp_path: Any) -> None:
