@@ -258,7 +258,11 @@ def _public_names() -> Iterator[tuple[str, str]]:
     """Yield the modules of public names, each with every name that it has."""
     for name, home in HOMES.items():
         yield _ROOT, name
-        if home == "." and name not in ("compat", "plot"):  # other libraries' names, or needs
+        if home == "." and name not in (
+            "compat",
+            "plot",
+            "sklearn",
+        ):  # other libraries' names, or needs
             module = import_module(f".{name}", _ROOT)
             yield from ((module.__name__, part) for part in module.__all__)
 

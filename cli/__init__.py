@@ -101,7 +101,9 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--out", metavar="DIR", default="demo-out", help="where to write (%(default)s)"
     )
-    demo.add_argument("--epochs", metavar="N", type=_count, default=30, help="(%(default)s)")
+    demo.add_argument(
+        "--epochs", metavar="N", type=_count, default=100, help="at most (%(default)s)"
+    )
     demo.add_argument("--seed", metavar="N", type=_seed, default=0, help="(%(default)s)")
     demo.set_defaults(run=_demo)
 

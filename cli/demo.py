@@ -8,18 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
-from .. import nn, random, saving, training
+from .. import nn, plot, random, saving, training
 from ..core.extend import Module, Tensor, constant, custom_gradient
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
-from .curves import draw
 
 __all__ = ["Digits", "run"]
 
 CLIP = 0.05
 BATCH = 32
+PATIENCE = 5
 
 
 @custom_gradient
@@ -43,21 +41,25 @@ class Digits(Module):
         return self.output(clip_gradient(h))
 
 
-def run(out: str, epochs: int = 30, seed: int = 0) -> int:
+def run(out: str, epochs: int = 100, seed: int = 0) -> int:
     """Run the demo and return its exit code.
 
     Parameters
     ----------
     out
-        The folder to write ``digits.h5`` and ``training.png`` to; made if it is not there.
+        The folder to write ``digits.h5``, ``best.weights.h5`` and ``training.png`` to; made if it
+        is not there.
     epochs
-        How often to go through the training images.
+        How often to go through the training images at most: it stops when the validation loss has
+        not fallen for some epochs, and goes back to the best.
     seed
         Decides the first weights and the order of the images.
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     model_file, picture = folder / "digits.h5", folder / "training.png"
+    best_file = folder / "best.weights.h5"
+    best_file.unlink(missing_ok=True)
 
     random.set_seed(seed)
     (x, y), (x_test, y_test) = load_digits()
@@ -65,10 +67,12 @@ def run(out: str, epochs: int = 30, seed: int = 0) -> int:
     last = len(x) // 10
     train, validation = (x[:-last], y[:-last]), (x[-last:], y[-last:])
     print(
-        f"Handwritten digits (UCI, CC BY 4.0): {len(train[0]):,} images to train on, "
-        f"{last} to validate, {len(x_test)} to test"
+        f"Handwritten digits (UCI, CC BY 4.0)\n{len(train[0]):,} images to train on, {last} to "
+        f"validate, {len(x_test)} to test"
     )
     model = Digits()
+    stop = training.EarlyStopping(patience=PATIENCE)
+    keep = training.ModelCheckpoint(best_file, save_best_only=True, save_weights_only=True)
     start = time.perf_counter()
     history = training.fit(
         model,
@@ -77,12 +81,20 @@ def run(out: str, epochs: int = 30, seed: int = 0) -> int:
         batch_size=BATCH,
         optimizer=training.Adam(1e-3),
         validation_data=validation,
+        callbacks=[stop, keep],
         seed=seed,
     )
     seconds = time.perf_counter() - start
     if history.interrupted:
         print("interrupted: going on with the weights trained so far", file=sys.stderr)
     model(constant(x_test[:1]))  # an interrupted first epoch may not have run it at inference
+    if stop.best_epoch is not None:
+        model.load_weights(best_file)
+        why = "stopped early" if stop.stopped_epoch is not None else "ended"
+        print(
+            f"{why} after epoch {len(history.epoch)}: no lower validation loss since epoch "
+            f"{stop.best_epoch + 1} ({stop.best:.4f})\nback to its weights, from {best_file.name}"
+        )
     accuracy = training.evaluate(model, (x_test, y_test))["accuracy"]
     print(f"\n{model.summary()}\n")
     print(f"trained in {seconds:.1f} s; accuracy on the test images: {accuracy:.2%}")
@@ -104,10 +116,16 @@ def run(out: str, epochs: int = 30, seed: int = 0) -> int:
 def draw_curves(history: dict[str, list[float]], accuracy: float, picture: Path) -> None:
     """Draw the training curves, or say what is missing to do so."""
     try:
-        draw({name: np.array(values) for name, values in history.items()}, accuracy, picture)
+        # optional; without pyplot there is no window system to choose, and no global state to leave
+        from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
         print('for a picture of the training curves: pip install "gradtape[plot]"')
-    else:
-        print(f"training curves: {picture}")
+        return
+    figure = Figure(figsize=(9, 3.6), dpi=150, layout="constrained")
+    axes = plot.history(history, ["loss", "accuracy"], list(figure.subplots(1, 2)))
+    axes[1].axhline(accuracy, color="#333333", lw=1, ls="--", label=f"test images: {accuracy:.1%}")
+    axes[1].legend(frameon=False, fontsize=9, loc="lower right")
+    figure.savefig(picture)
+    print(f"training curves: {picture}")

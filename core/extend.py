@@ -86,6 +86,7 @@ from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
+from .module.summary import parameters
 from .ops.backend import (
     Backend,
     backend,
@@ -235,6 +236,7 @@ __all__ = [
     "ops",
     "own_array",
     "pack_like",
+    "parameters",
     "paths",
     "plain",
     "public",

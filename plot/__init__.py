@@ -1,8 +1,19 @@
-"""Pictures of derivatives. Needs Matplotlib: ``pip install "gradtape[plot]"``."""
+"""Pictures of models, training and derivatives. Most need ``pip install "gradtape[plot]"``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ..public import publish
+from .confusions import confusion
+from .histories import history
 from .jacobians import jacobian
+from .parameters import weights
 
-__all__ = ["jacobian"]
+if TYPE_CHECKING:
+    from ..saving.reports.drawing.models import model
 
-publish(__name__)
+__all__ = ["confusion", "history", "jacobian", "model", "weights"]
+
+# it draws as reports on files do
+publish(__name__, above={".saving.reports.drawing.models": "model"})

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import Tensor, Variable
+from .axes import current_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
     if values.ndim > 2 and "extent" in imshow_kwargs:
         raise ValueError("plot.jacobian: the axes of patches count elements; leave out extent")
     if ax is None:
-        ax = _current_axes()
+        ax = current_axes("plot.jacobian")
     if "norm" not in imshow_kwargs:
         imshow_kwargs |= _limits(values, imshow_kwargs.get("vmin"), imshow_kwargs.get("vmax"))
     shown = ax.imshow(image, **{"cmap": "RdBu_r", **imshow_kwargs})
@@ -138,19 +139,6 @@ def _arranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
     grid[:batch] = values
     image = grid.reshape(rows, columns, height, width).swapaxes(1, 2)
     return image.reshape(rows * height, columns * width), height, width
-
-
-def _current_axes() -> Axes:
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ImportError(
-            'plot.jacobian: Matplotlib is not installed: pip install "gradtape[plot]"'
-        ) from error
-    axes: Axes = pyplot.gca()
-    return axes
 
 
 def _count_elements(ax: Axes) -> None:

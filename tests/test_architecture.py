@@ -28,12 +28,12 @@ IMPORTS_IN_FUNCTIONS = {
         testing.backends: testing.tables
     """,
     "it need not be installed": """
-        cli.curves: matplotlib.figure
-        cli.curves: matplotlib.ticker
+        cli.demo: matplotlib.figure
         export.errors: (by name)
         export.to_onnx: export.onnx_build
         export.to_stablehlo: plugins.jax.compiling
-        plot.jacobians: matplotlib
+        plot.axes: matplotlib
+        plot.histories: matplotlib.ticker
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special
@@ -45,6 +45,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.planned.compiled.compiler: (by name)
+        saving.reports.drawing.models: matplotlib.figure
+        saving.reports.drawing.models: matplotlib.patches
         training.callbacks.tensorboard: tensorboardX
         training.progress: IPython.display
     """,

@@ -29,6 +29,7 @@ MODULES = (
     "plot",
     "random",
     "saving",
+    "sklearn",
     "testing",
     "training",
 )

@@ -255,7 +255,8 @@ def as_dataset(
         parts = as_parts(what, data)
         if check is not None and all(leaf.size for leaf in flatten(parts[1])):
             check(parts[1], what)
-        return Examples(*parts[:2], batch_size, what, *parts[2:])
+        x, y, *weight = parts
+        return Examples(x, y, batch_size, what, weight[0] if weight else None)
     if any(hasattr(part, "shape") for part in data):
         raise ValueError(
             f"{what} is a tuple of {len(data)} arrays, not (x, y) or (x, y, sample_weight); "

@@ -57,7 +57,7 @@ class Head:
         self, name: str, key: Any, loss: Any, share: float, metrics: Any, weighted: Any
     ) -> None:
         self.name, self.key, self.share = name, key, share
-        self.loss = None if loss is None else losses.get(loss)
+        self.loss: Any = None if loss is None else losses.get(loss)
         self.kind = None if loss is None else kind_of(self.loss)
         if metrics is None:
             several = self.kind is not None and self.kind.classes != "binary"
@@ -82,7 +82,8 @@ class Head:
             return ops["mean"](self.loss(y, predicted))
         if isinstance(self.loss, losses.Loss):
             return ops["mean"](self.loss(y, predicted, sample_weight=weight))
-        if losses.function_named(getattr(self.loss, "__name__", None)) is self.loss:
+        own: Any = losses.function_named(getattr(self.loss, "__name__", None))
+        if own is self.loss:
             y, predicted = in_columns(y, predicted)
         values = as_tensor(self.loss(y, predicted))
         if not values.ndim:

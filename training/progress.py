@@ -121,9 +121,14 @@ def line_of(head: str, logs: dict[str, float], room: int | None) -> str:
     Where they do not fit, they get fewer digits; then all but the losses are left out, from the
     last that was trained on.
     """
-    for digits in (4, 3, 2):
-        text = head + "".join(f"  {name} {_number(x, digits)}" for name, x in logs.items())
-        if room is None or len(text) <= room:
+    texts = [
+        head + "".join(f"  {name} {_number(x, digits)}" for name, x in logs.items())
+        for digits in (4, 3, 2)
+    ]
+    if room is None:
+        return texts[0]
+    for text in texts:
+        if len(text) <= room:
             return text
     kept = dict(logs)
     ranked = sorted(logs, key=lambda name: name.removeprefix("val_") != "loss")

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.context import Mode, training_mode
 from ..base.sizes import blunt, unsure
 from ..base.spec import TensorSpec
-from ..base.tree import map_structure
+from ..base.tree import flatten, map_structure
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -73,8 +73,7 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
         result = call(self, *args, **kwargs)
         state = self.__dict__
-        shape = result.array.shape if type(result) is Tensor else getattr(result, "shape", None)
-        state[OUTPUT] = _lasting(shape)
+        state[OUTPUT] = _lasting(result.array.shape) if type(result) is Tensor else _shapes(result)
         calls = state.get(CALLS)
         if calls is None:
             calls = state[CALLS] = {}
@@ -87,6 +86,15 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return wrapper
+
+
+def _shapes(result: Any) -> Any:
+    """Return the shape of a result; the shapes in a list, if it is several tensors."""
+    if isinstance(result, (list, tuple, dict)):
+        shapes = [getattr(x, "shape", None) for x in flatten(result)]
+        return [_lasting(shape) for shape in shapes if shape is not None]
+    shape = getattr(result, "shape", None)
+    return None if shape is None else _lasting(shape)
 
 
 def _lasting(shape: Any) -> Any:

@@ -20,7 +20,7 @@ from ..tensors.variable import Variable, exclusive
 from .calls import CALLS, PLAIN, handing_on, noting
 from .freezing import freeze, is_frozen, thaw
 from .pickled import check_named
-from .summary import summary
+from .summary import html_table, text_table
 
 __all__ = ["Module", "saved_classes", "snake_case"]
 
@@ -327,16 +327,36 @@ class Module:
             module.trainable = value
         return tuple(matched)
 
-    def summary(self) -> str:
+    def summary(self, form: str = "text") -> str:
         """Return a table of the layers: name, output shape, number of parameters.
+
+        Parameters
+        ----------
+        form
+            ``"text"``, the default, or ``"html"``.
 
         Returns
         -------
         str
-            The table. Output shapes are those of the last call; ``?`` stands for the batch size.
-            A module that does not train is marked as frozen, and the last line counts what trains.
+            The table. Output shapes are those of the last call; ``?`` stands for the batch size,
+            and for the parameters of a layer that is not built. What is inside a layer follows it,
+            set in, and its parameters are counted in that layer's; a layer in several places counts
+            once. The states of random numbers are no parameters. A module that does not train is
+            marked as frozen, and the last line counts what trains.
+
+        Raises
+        ------
+        ValueError
+            If ``form`` is neither.
         """
-        return summary(self)
+        forms = {"text": text_table, "html": html_table}
+        if form not in forms:
+            raise ValueError(f"summary: form is 'text' or 'html', got {form!r}")
+        return forms[form](self)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return html_table(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Return what pickle and copy make it of: its attributes, without the traces it made."""

@@ -1,9 +1,13 @@
-"""The table of a module's layers."""
+"""The table of a module's layers, as text and as HTML."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from ..tensors.stream import Stream
 from ..tensors.variable import Variable
 from .calls import OUTPUT
 from .freezing import is_frozen
@@ -11,37 +15,146 @@ from .freezing import is_frozen
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["summary"]
+__all__ = ["html_table", "parameters", "text_table"]
+
+_HEAD = ("Layer", "Output shape", "Parameters")
 
 
-def summary(root: Module) -> str:
-    """Return a table of the modules in a module, and of itself if it has variables of its own."""
-    rows = [("Layer", "Output shape", "Parameters")]
-    shown = [(path, x) for path, x in root.named_leaves() if not isinstance(x, Variable)]
-    if _own(root) or not shown:
-        shown.insert(0, (root.name, root))
-    for path, module in shown:
-        shape = vars(module).get(OUTPUT)
-        output = "-" if shape is None else _open_batch(shape)
-        label = f"{path} ({type(module).__name__}{_frozen(module)})"
-        rows.append((label, output, f"{sum(v.size for v in _own(module)):,}"))
-    total = sum(v.size for v in root.variables)
-    trainable = sum(v.size for v in root.trainable_variables)
+@dataclass
+class _Row:
+    """A module in a module.
+
+    Attributes
+    ----------
+    parent
+        The number of the row that it is inside, if there is one.
+    count
+        Its parameters, those inside it included; ``None`` where it stood in a row before.
+    """
+
+    path: str
+    module: Module
+    depth: int
+    parent: int | None
+    count: int | None
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return what the table says of it."""
+        shape = vars(self.module).get(OUTPUT)
+        if self.count is None:
+            count = "shared"
+        else:
+            count = f"{self.count:,}" if _is_built(self.module) else "?"
+        label = f"{self.path} ({type(self.module).__name__}{_frozen(self.module)})"
+        return label, "-" if shape is None else _open_batch(shape), count
+
+
+def parameters(module: Module) -> Iterator[Variable]:
+    """Yield the variables in a module but for the states of random numbers; each once."""
+    seen: set[int] = set()
+    for part in (module, *module.submodules):
+        yield from _own(part, seen)
+
+
+def text_table(root: Module) -> str:
+    """Return the table as text."""
+    found = list(_rows(root))
+    rows = [_HEAD]
+    for row in found:
+        label, shape, count = row.cells()
+        rows.append(("  " * row.depth + label, shape, count))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     lines.insert(1, rule)
-    lines += [rule, f"Parameters: {total:,} ({trainable:,} trainable)"]
-    return "\n".join([f"{type(root).__name__} {root.name!r}{_frozen(root)}", *lines])
+    return "\n".join([_title(root), *lines, rule, _total(root, found)])
 
 
-def _own(module: Module) -> list[Variable]:
-    return [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
+def html_table(root: Module) -> str:
+    """Return the table as HTML, in the colours of what it is shown in."""
+    found = list(_rows(root))
+    line = "border-top:1px solid rgba(128,128,128,.4)"
+    head = "".join(f'<th style="text-align:left">{name}</th>' for name in _HEAD)
+    rows = []
+    for row in found:
+        label, shape, count = (html.escape(cell) for cell in row.cells())
+        indent = 0.5 + 1.5 * row.depth
+        rows.append(
+            f'<tr><td style="text-align:left;padding-left:{indent}em">{label}</td><td '
+            f'style="text-align:left">{shape}</td><td style="text-align:right">{count}</td></tr>'
+        )
+    return (
+        f'<table><caption style="text-align:left;font-weight:bold">{html.escape(_title(root))}'
+        f"</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody><tfoot><tr>"
+        f'<td colspan="3" style="text-align:left;{line}">{html.escape(_total(root, found))}</td>'
+        "</tr></tfoot></table>"
+    )
+
+
+def _rows(root: Module) -> Iterator[_Row]:
+    """Yield the modules in a module, each before what is in it; itself if it has parameters."""
+    seen: set[int] = {id(root)}
+    found: list[_Row] = []
+    own = sum(v.size for v in _own(root, seen))
+    waiting = [_Row(path, x, 0, None, 0) for path, x in _inside(root)][::-1]
+    if own or not waiting:
+        found.append(_Row(root.name, root, 0, None, own))
+    while waiting:
+        row = waiting.pop()
+        here = len(found)
+        found.append(row)
+        if id(row.module) in seen:
+            row.count = None
+            continue
+        seen.add(id(row.module))
+        row.count = sum(v.size for v in _own(row.module, seen))
+        waiting += [
+            _Row(f"{row.path}/{path}", x, row.depth + 1, here, 0) for path, x in _inside(row.module)
+        ][::-1]
+    for row in reversed(found):
+        if row.parent is not None and row.count:
+            above = found[row.parent]
+            above.count = (above.count or 0) + row.count
+    yield from found
+
+
+def _inside(module: Module) -> Iterator[tuple[str, Module]]:
+    for path, leaf in module.own_leaves():
+        if not isinstance(leaf, Variable):
+            yield path, leaf
+
+
+def _own(module: Module, seen: set[int]) -> Iterator[Variable]:
+    states = getattr(module, "state_names", ())
+    for path, leaf in module.own_leaves():
+        if not isinstance(leaf, Variable) or id(leaf) in seen:
+            continue
+        seen.add(id(leaf))
+        if not isinstance(leaf, Stream) and path not in states:
+            yield leaf
+
+
+def _is_built(module: Any) -> bool:
+    return bool(getattr(module, "built", True))
+
+
+def _title(root: Module) -> str:
+    return f"{type(root).__name__} {root.name!r}{_frozen(root)}"
+
+
+def _total(root: Module, rows: list[_Row]) -> str:
+    held = list(parameters(root))
+    trainable = set(map(id, root.trainable_variables))
+    training = sum(v.size for v in held if id(v) in trainable)
+    later = "" if all(_is_built(row.module) for row in rows) else ", before the first call"
+    return f"Parameters: {sum(v.size for v in held):,} ({training:,} trainable){later}"
 
 
 def _frozen(module: Module) -> str:
     return ", frozen" if is_frozen(module) else ""
 
 
-def _open_batch(shape: tuple[int, ...]) -> str:
+def _open_batch(shape: Any) -> str:
+    if isinstance(shape, list):  # of several outputs
+        return ", ".join(map(_open_batch, shape))
     return str((None, *shape[1:]) if shape else ()).replace("None", "?")

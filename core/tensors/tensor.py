@@ -17,6 +17,7 @@ from ..base.table import late, ops
 from ..base.unknown import is_users_call, not_known
 from ..ops.backend import backend_of, to_numpy
 from .methods import Methods, named_for_users
+from .notebooks import table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -387,6 +388,12 @@ class Tensor(Handle, Operators):
         shape, dtype = tuple(self.array.shape), self.dtype
         value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
         return f"<Tensor shape={shape} dtype={dtype} value={_indent(value)}>"
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
+            return table(repr(self))
+        shape = tuple(self.array.shape)
+        return table(f"Tensor shape={shape} dtype={self.dtype}", np.asarray(self.numpy()))
 
     def __str__(self) -> str:
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):

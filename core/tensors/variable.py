@@ -23,6 +23,7 @@ from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
 from .convert import as_held, check_cast, constant, own_array
+from .notebooks import table
 from .tensor import Operators, Tensor
 
 __all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back", "set_arrays"]
@@ -537,6 +538,11 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
+
+    def _repr_html_(self) -> str:
+        trainable = "" if self.trainable else " trainable=False"
+        title = f"Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable}"
+        return table(title, np.asarray(self.numpy()))
 
 
 # the slot itself, which is set without a step of Python

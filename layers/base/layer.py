@@ -30,6 +30,7 @@ from ...core.extend import (
     init_scope,
     map_structure,
     ops,
+    parameters,
 )
 from .. import constraints, initializers, regularizers
 from ..named import serialized
@@ -72,6 +73,8 @@ class Layer(Module):
     dtype
         The dtype of the weights; by default that of the first input if it is floating, else the
         default dtype (``float32``).
+    rules
+        Regularizers and constraints of the weights that :attr:`ruled` names.
 
     Raises
     ------
@@ -259,8 +262,8 @@ class Layer(Module):
             variable.assign(value)
 
     def count_params(self) -> int:
-        """Return the number of elements of all variables."""
-        return sum(v.size for v in self.variables)
+        """Return the number of elements of all variables but the states of random numbers."""
+        return sum(v.size for v in parameters(self))
 
     def add_weight(
         self,
@@ -269,6 +272,7 @@ class Layer(Module):
         name: str = "weight",
         trainable: bool = True,
         dtype: Any = None,
+        *,
         regularizer: Any = None,
         constraint: Any = None,
     ) -> Variable:

@@ -86,15 +86,16 @@ class Report:
         Returns
         -------
         str
-            A table with a line per golden case, then what was not checked.
+            A table with a line per golden case, then what was not checked. Results are ``exact``,
+            ``close`` (within tolerance) or ``MISMATCH``.
         """
         columns = ("output", "gradient", "second gradient")
         rows: list[tuple[str, ...]] = [
-            ("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")
+            ("Function", "Sample", "Output", "Gradients", "2nd order", "Result")
         ]
         for check in self.checks:
             cells = [_number(check.errors.get(column)) for column in columns]
-            result = "equal bit for bit" if check.exact else "equal within tolerance"
+            result = "exact" if check.exact else "close"
             rows.append((check.function, check.case, *cells, result if check.ok else "MISMATCH"))
         widths = [max(len(row[i]) for row in rows) for i in range(6)]
         lines = [
@@ -107,7 +108,11 @@ class Report:
         if not self.checks:
             lines.append("The file holds no golden vectors, so it proves nothing.")
         passed = sum(check.ok for check in self.checks)
-        lines.append(f"{passed} of {len(self.checks)} samples verified on {self.backend}.")
+        exact = sum(check.ok and check.exact for check in self.checks)
+        lines.append(
+            f"{passed} of {len(self.checks)} samples verified on {self.backend}, {exact} of them "
+            "bit for bit."
+        )
         return "\n".join(lines)
 
 

@@ -30,6 +30,13 @@ def test_it_trains_saves_verifies_and_draws(tmp_path: Path) -> None:
     assert accuracy is not None
     assert float(accuracy[1]) >= 97.0
     assert "6 of 6 samples verified" in run.stdout
+    stopped = re.search(r"stopped early after epoch (\d+): .* since epoch (\d+) ", run.stdout)
+    assert stopped is not None
+    assert int(stopped[1]) == int(stopped[2]) + 5
+    assert (tmp_path / "out" / "best.weights.h5").exists()
+    # a path of any length apart, it fits a terminal of 80 columns
+    lines = run.stdout.replace(str(tmp_path), "").splitlines()
+    assert [line for line in lines if len(line) > 80] == []
     assert (tmp_path / "out" / "training.png").read_bytes().startswith(b"\x89PNG")
     assert "custom gradient clip_gradient" in gt.saving.inspect_text(tmp_path / "out" / "digits.h5")
 

@@ -19,3 +19,15 @@ def test_the_script_draws_the_pictures_that_the_guides_show(tmp_path: Path) -> N
     for name in drawn:
         assert f"](../pictures/{name})" in guides
         assert (PICTURES / name).stat().st_size < 60_000
+
+
+def test_pages_that_draw_show_what_they_draw() -> None:
+    drawing = []
+    for page in sorted((PICTURES.parent / "guides").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        name = f"{page.stem}.png"
+        if f'savefig("{name}"' in text:
+            drawing.append(page.stem)
+            assert f"](../pictures/{name})" in text
+            assert (PICTURES / name).stat().st_size < 60_000
+    assert drawing == ["gan", "images", "physics", "sequences", "tabular", "vae"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...errors import printable
@@ -11,12 +11,13 @@ from ..views import Step, View, count_steps
 from ..words import counted, markup, width
 from .layout import Box, Placed, place
 
-__all__ = ["STYLE", "figure", "svg"]
+__all__ = ["LINE", "MARGIN", "PADDING", "STYLE", "Drawing", "Item", "Part", "arranged", "document"]
+__all__ += ["figure", "svg"]
 
 #: How many boxes and edges of one picture are drawn; a graph beyond is told in words.
 MOST_BOXES, MOST_EDGES = 160, 480
-_CHARACTER, _LINE, _PADDING = 7.3, 16.0, 10.0
-_MARGIN, _CAPTION = 16.0, 30.0
+_CHARACTER, LINE, PADDING = 7.3, 16.0, 10.0
+MARGIN, _CAPTION = 16.0, 30.0
 _LONGEST = 34
 #: How many graphs one picture has, those inside others counted.
 _MOST_GRAPHS = 24
@@ -45,7 +46,7 @@ fill:var(--ink);text-anchor:middle}
 
 
 @dataclass
-class _Item:
+class Item:
     """One box: its class, its lines with the class of each, and what a pointer over it shows."""
 
     kind: str
@@ -54,13 +55,16 @@ class _Item:
     sinks: bool = False
 
     def box(self) -> Box:
+        """Return its size."""
         wide = max((width(text) for _, text in self.lines), default=0) * _CHARACTER
-        return Box(wide + 2 * _PADDING, len(self.lines) * _LINE + _PADDING, self.sinks)
+        return Box(wide + 2 * PADDING, len(self.lines) * LINE + PADDING, self.sinks)
 
 
 @dataclass
-class _Drawing:
-    items: list[_Item] = field(default_factory=list)
+class Drawing:
+    """Boxes, and edges between two of them by their numbers, each to one that comes later."""
+
+    items: list[Item] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -71,28 +75,59 @@ def svg(graph: View, title: str) -> str:
 
 def figure(graph: View, title: str, style: str = "") -> str:
     """Return a picture of a graph; where it is part of a page, the page has its :data:`STYLE`."""
-    parts: list[str] = []
-    wide, y = 0.0, _MARGIN
+    drawings: list[tuple[str, Drawing]] = []
     for number, (caption, inner) in enumerate(_graphs(graph, title)):
         if number == _MOST_GRAPHS:
-            parts.append(
-                _text(_MARGIN, y + 16, "graphs further inside are not drawn", "caption dim")
-            )
-            y += _CAPTION
+            drawings.append(("graphs further inside are not drawn", Drawing()))
             break
-        drawing = _drawing(inner)
+        drawings.append((caption, _drawing(inner)))
+    return document(drawings, f"graph of {title}", style)
+
+
+@dataclass
+class Part:
+    """A drawing in its place: its caption, its boxes and edges, and how far down it begins.
+
+    Attributes
+    ----------
+    first
+        How far below its caption's top its boxes begin.
+    """
+
+    caption: str
+    drawing: Drawing
+    placed: Placed
+    top: float
+    first: float = _CAPTION
+
+
+def arranged(drawings: Iterable[tuple[str, Drawing]]) -> tuple[list[Part], float, float]:
+    """Return drawings one below the other, and the width and height of the whole."""
+    parts: list[Part] = []
+    wide, y = 0.0, MARGIN
+    for caption, drawing in drawings:
         placed = place([item.box() for item in drawing.items], drawing.edges)
-        parts.append(_text(_MARGIN, y + 12, caption, "caption"))
-        y += _CAPTION
-        parts += _drawn(drawing, placed, y)
-        y += placed.height + 2 * _MARGIN
+        parts.append(Part(caption, drawing, placed, y))
+        y += _CAPTION + placed.height + (2 * MARGIN if drawing.items else 0.0)
         wide = max(wide, placed.width, width(caption) * _CHARACTER)
-    wide += 2 * _MARGIN
+    return parts, wide + 2 * MARGIN, y
+
+
+def document(drawings: Iterable[tuple[str, Drawing]], title: str, style: str = "") -> str:
+    """Return captions and drawings as SVG."""
+    parts, wide, high = arranged(drawings)
+    drawn = []
+    for part in parts:
+        kind = "caption" if part.drawing.items else "caption dim"
+        drawn.append(
+            _text(MARGIN, part.top + (12 if part.drawing.items else 16), part.caption, kind)
+        )
+        drawn += _drawn(part.drawing, part.placed, part.top + part.first)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gt-graph" role="img" '
-        f'aria-label="graph of {markup(title)}" width="{wide:.0f}" height="{y:.0f}" '
-        f'viewBox="0 0 {wide:.0f} {y:.0f}">{style}'
-        f'<rect class="paper" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
+        f'aria-label="{markup(title)}" width="{wide:.0f}" height="{high:.0f}" '
+        f'viewBox="0 0 {wide:.0f} {high:.0f}">{style}'
+        f'<rect class="paper" width="100%" height="100%"/>{"".join(drawn)}</svg>\n'
     )
 
 
@@ -116,13 +151,13 @@ def _is_drawn(graph: View) -> bool:
     return boxes + len(graph.updates) <= MOST_BOXES and edges <= MOST_EDGES
 
 
-def _drawing(graph: View) -> _Drawing:
+def _drawing(graph: View) -> Drawing:
     if not _is_drawn(graph):
         return _in_words(graph)
-    drawing = _Drawing()
+    drawing = Drawing()
     maker: list[int] = []
 
-    def add(item: _Item, inputs: list[int], outputs: int) -> None:
+    def add(item: Item, inputs: list[int], outputs: int) -> None:
         here = len(drawing.items)
         drawing.items.append(item)
         drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in inputs)]
@@ -130,21 +165,21 @@ def _drawing(graph: View) -> _Drawing:
 
     for name, spec in graph.inputs:
         below = _short(f"%{len(maker)} {spec}")
-        add(_Item("input", [("name", _short(name or "input")), ("dim", below)]), [], 1)
+        add(Item("input", [("name", _short(name or "input")), ("dim", below)]), [], 1)
     for text, spec in graph.constants:
         below = _short(f"%{len(maker)} {spec}")
         lines = [("name", _short(text if text != "..." else "constant")), ("dim", below)]
-        add(_Item("held", lines, text, sinks=True), [], 1)
+        add(Item("held", lines, text, sinks=True), [], 1)
     for step in graph.steps:
         add(_step_item(step), [x for x in step.inputs if type(x) is int], len(step.outputs))
     for i, number in enumerate(graph.outputs):
-        add(_Item("output", [("name", f"output {i}")]), [number], 0)
+        add(Item("output", [("name", f"output {i}")]), [number], 0)
     for name, number in graph.updates:
-        add(_Item("output", [("name", _short(f"update {name}"))]), [number], 0)
+        add(Item("output", [("name", _short(f"update {name}"))]), [number], 0)
     return drawing
 
 
-def _step_item(step: Step) -> _Item:
+def _step_item(step: Step) -> Item:
     label = {"read": f"read {step.label}", "written": f"assign {step.label}"}.get(
         step.kind, step.label
     )
@@ -161,10 +196,10 @@ def _step_item(step: Step) -> _Item:
     lines.append(("dim", _short(f"%{step.first} {', '.join(step.outputs)}")))
     kind = {"read": "held", "written": "held", "custom gradient": "custom"}.get(step.kind, "op")
     tip = f"%{step.first} {label}({', '.join(settings)})"
-    return _Item(kind, lines, tip, sinks=step.kind == "read")
+    return Item(kind, lines, tip, sinks=step.kind == "read")
 
 
-def _in_words(graph: View) -> _Drawing:
+def _in_words(graph: View) -> Drawing:
     """Return a drawing in which all steps are one box that counts them."""
     steps = count_steps(graph)
     uses = Counter(step.label if step.kind == "op" else step.kind for step in graph.steps)
@@ -176,10 +211,10 @@ def _in_words(graph: View) -> _Drawing:
     if len(graph.inputs) > 6:
         ends.append(f"and {len(graph.inputs) - 6:,} more")
     here = len(ends)
-    items = [_Item("input", [("name", _short(text))]) for text in ends]
-    items.append(_Item("op", lines))
-    items.append(_Item("output", [("name", counted(len(graph.outputs), "output"))]))
-    return _Drawing(items, [*((i, here) for i in range(here)), (here, here + 1)])
+    items = [Item("input", [("name", _short(text))]) for text in ends]
+    items.append(Item("op", lines))
+    items.append(Item("output", [("name", counted(len(graph.outputs), "output"))]))
+    return Drawing(items, [*((i, here) for i in range(here)), (here, here + 1)])
 
 
 def _short(text: str) -> str:
@@ -193,12 +228,12 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{markup(text)}</text>'
 
 
-def _drawn(drawing: _Drawing, placed: Placed, top: float) -> Iterator[str]:
+def _drawn(drawing: Drawing, placed: Placed, top: float) -> Iterator[str]:
     for points in placed.edges:
-        yield _edge([(x + _MARGIN, y + top) for x, y in points])
+        yield _edge([(x + MARGIN, y + top) for x, y in points])
     for item, (x, y) in zip(drawing.items, placed.centres, strict=True):
         box = item.box()
-        left, up = x + _MARGIN - box.width / 2, y + top - box.height / 2
+        left, up = x + MARGIN - box.width / 2, y + top - box.height / 2
         rounded = box.height / 2 if item.kind in ("input", "output") else 5
         tip = f"<title>{markup(item.tip, 400)}</title>" if item.tip else ""
         yield (
@@ -206,7 +241,7 @@ def _drawn(drawing: _Drawing, placed: Placed, top: float) -> Iterator[str]:
             f'width="{box.width:.1f}" height="{box.height:.1f}" rx="{min(rounded, 14):.0f}"/>'
         )
         for i, (kind, text) in enumerate(item.lines):
-            yield _text(x + _MARGIN, up + _PADDING / 2 + _LINE * i + 12, text, kind)
+            yield _text(x + MARGIN, up + PADDING / 2 + LINE * i + 12, text, kind)
         yield "</g>"
 
 

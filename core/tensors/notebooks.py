@@ -1,0 +1,55 @@
+"""What notebooks show of a tensor."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+
+__all__ = ["table"]
+
+#: At most so many rows and columns; of more, the first and the last.
+_MOST = 10
+
+
+def table(title: str, values: Any = None) -> str:
+    """Return values as an HTML table under a title, of more than two axes as text.
+
+    Parameters
+    ----------
+    title
+        What stands above.
+    values
+        A NumPy array; ``None`` if there is nothing to show.
+    """
+    head = f"<div><code>{html.escape(title)}</code></div>"
+    if values is None:
+        return head
+    if not 1 <= values.ndim <= 2 or not values.size:
+        text = np.array2string(values, separator=", ", threshold=100)
+        return f"{head}<pre>{html.escape(text)}</pre>"
+    rows = np.atleast_2d(values)
+    cells = [f"<td></td>{''.join(f'<th>{name}</th>' for name, _ in _shown(rows.shape[1]))}"]
+    for name, i in _shown(rows.shape[0]):
+        label = name if values.ndim == 2 else ""
+        line = "".join(f"<td>{_text(rows, i, j)}</td>" for _, j in _shown(rows.shape[1]))
+        cells.append(f"<th>{label}</th>{line}")
+    return f"{head}<table>{''.join(f'<tr>{line}</tr>' for line in cells)}</table>"
+
+
+def _shown(length: int) -> list[tuple[str, int | None]]:
+    """Return the numbers of the rows to show with their names; ``None`` stands for a gap."""
+    if length <= _MOST:
+        return [(str(i), i) for i in range(length)]
+    half = _MOST // 2
+    ends = [*range(half), *range(length - half, length)]
+    found: list[tuple[str, int | None]] = [(str(i), i) for i in ends]
+    return [*found[:half], ("…", None), *found[half:]]
+
+
+def _text(rows: Any, i: int | None, j: int | None) -> str:
+    if i is None or j is None:
+        return "…"
+    value = rows[i, j]
+    return html.escape(f"{value:.4g}" if rows.dtype.kind in "fc" else str(value))

@@ -1,0 +1,108 @@
+"""What a classifier takes for what, as an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..training import metrics
+from .axes import INK, current_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["confusion"]
+
+#: Up to so many classes, numbers stand in the cells.
+_MOST_NUMBERS = 20
+
+
+def confusion(
+    labels: Any,
+    predictions: Any,
+    names: Sequence[str] | None = None,
+    normalize: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a confusion matrix: a row for each true class, a column for each predicted one.
+
+    Parameters
+    ----------
+    labels
+        The true classes, of shape ``(n,)``: integers from 0 on, or words.
+    predictions
+        The predicted classes, likewise; or scores of shape ``(n, classes)``, of which the largest
+        decides.
+    names
+        The classes' names; by default their numbers or words.
+    normalize
+        Whether cells say shares of the true class in place of counts.
+    ax
+        The Matplotlib axes to draw in; by default the current ones of ``pyplot``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, there are no examples, or there are fewer names than classes.
+    ImportError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = gt.plot.confusion([0, 1, 1], [0, 0, 1], ax=Figure().add_subplot())
+    >>> [text.get_text() for text in axes.texts]
+    ['1', '0', '1', '1']
+    """
+    true, found = np.asarray(labels), np.asarray(predictions)
+    if true.dtype.kind in "fb" and true.ndim == 1:
+        true = true.astype("int64")
+    if found.ndim == 2 and true.ndim == 1:
+        classes, found = found.shape[1], found.argmax(axis=1)
+    else:
+        classes = 0
+    if true.ndim != 1 or true.shape != found.shape or not true.size:
+        raise ValueError(
+            "plot.confusion: labels have shape (n,), and predictions (n,) or (n, classes); got "
+            f"{np.shape(labels)} and {np.shape(predictions)}"
+        )
+    if true.dtype.kind not in "iu":
+        words, codes = np.unique(np.concatenate([true, found]), return_inverse=True)
+        true, found = codes[: len(true)], codes[len(true) :]
+        names = [str(word) for word in words] if names is None else names
+    classes = max(classes, int(max(true.max(), found.max())) + 1, len(names or ()))
+    if names is not None and len(names) < classes:
+        raise ValueError(f"plot.confusion: {classes} classes have {len(names)} names")
+    counts = metrics.confusion_matrix(true, found, classes).numpy()
+    if ax is None:
+        ax = current_axes("plot.confusion")
+    _draw(ax, counts, names, normalize)
+    return ax
+
+
+def _draw(ax: Axes, counts: Any, names: Sequence[str] | None, normalize: bool) -> None:
+    totals = counts.sum(axis=1, keepdims=True)
+    shares = counts / np.maximum(totals, 1)
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    classes = len(counts)
+    if classes <= _MOST_NUMBERS:
+        for (i, j), share in np.ndenumerate(shares):
+            text = f"{share:.2f}" if normalize else f"{counts[i, j]:.0f}"
+            colour = "white" if share > 0.55 else INK if counts[i, j] else "0.75"
+            ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=9)
+        ticks = names or range(classes)
+        long = names is not None and max(map(len, names)) > 3
+        ax.set_xticks(range(classes), [str(x) for x in ticks][:classes], rotation=45 * long)
+        ax.set_yticks(range(classes), [str(x) for x in ticks][:classes])
+    ax.tick_params(colors=INK, labelsize=9, length=0)
+    ax.spines[:].set_visible(False)
+    ax.set(xlabel="predicted", ylabel="true")
+    right = float(np.trace(counts) / counts.sum())
+    ax.set_title(f"accuracy {right:.1%}", loc="left", color=INK, fontsize=11, fontweight="bold")

@@ -1,0 +1,122 @@
+"""Training runs as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..training import EarlyStopping, History
+from .axes import BLUE, INK, ORANGE, bare, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["history"]
+
+#: From this ratio of the largest to the smallest on, a loss is drawn on a logarithmic scale.
+_WIDE = 20.0
+
+
+def history(
+    run: Any, names: Sequence[str] | None = None, axes: Sequence[Axes] | None = None
+) -> list[Axes]:
+    """Draw what a training run measured, by epoch: a chart for the loss and each metric.
+
+    Parameters
+    ----------
+    run
+        What :func:`gradtape.training.fit` returned, or a dictionary of lists, one number per epoch,
+        as its ``history`` and those of :mod:`gradtape.sklearn` are.
+    names
+        What to draw, ``"loss"`` for instance; by default all. Values of validation stand in the
+        chart of the same name.
+    axes
+        The Matplotlib axes to draw in, one for each name; by default those of a new figure.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes. The best value of validation is marked, or else of training.
+
+    Raises
+    ------
+    ValueError
+        If a name was not measured, no epoch was finished, or there are not as many axes as names.
+    ImportError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> losses = {"loss": [3.0, 2.0, 1.0], "val_loss": [3.0, 2.0, 2.5]}
+    >>> axes = gt.plot.history(losses, axes=[Figure().add_subplot()])
+    >>> [line.get_label() for line in axes[0].lines[:2]]
+    ['training', 'validation']
+    """
+    values: Mapping[str, Sequence[float]] = getattr(run, "history", run)
+    if not values or not any(len(column) for column in values.values()):
+        raise ValueError("plot.history: the run has no finished epoch")
+    if names is None:
+        names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
+    for name in names:
+        if name not in values and f"val_{name}" not in values:
+            raise ValueError(f"plot.history: there is no {name!r}; there are {', '.join(values)}")
+    if axes is None:
+        size = (4.5 * len(names), 3.4)
+        _, made = pyplot("plot.history").subplots(
+            1, len(names), figsize=size, layout="constrained", squeeze=False
+        )
+        axes = list(made[0])
+    if len(axes) != len(names):
+        raise ValueError(f"plot.history: {len(names)} names need as many axes, got {len(axes)}")
+    for name, ax in zip(names, axes):
+        _chart(ax, name, values, run.epoch if isinstance(run, History) else None)
+    return list(axes)
+
+
+def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Sequence[int] | None) -> None:
+    """Draw one value, of training and of validation."""
+    from matplotlib.ticker import MaxNLocator
+
+    last: tuple[Any, Any, str] | None = None
+    for key, colour, label in (
+        (name, BLUE, "training"),
+        (f"val_{name}", ORANGE, "validation"),
+    ):
+        if key not in values:
+            continue
+        column = np.asarray(values[key], dtype="float64")
+        # a value that began later than the run ends with it
+        at = np.arange(len(column)) if epochs is None else np.asarray(epochs)[-len(column) :]
+        ax.plot(at + 1, column, color=colour, label=label, lw=2, marker="o", ms=3)
+        last = at + 1, column, colour
+    if last is not None and np.isfinite(last[1]).any():
+        _mark_best(ax, name, *last)
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype="float64") for line in ax.lines])
+    if name.endswith("loss") and drawn.min() > 0 and drawn.max() > _WIDE * drawn.min():
+        ax.set_yscale("log")
+    ax.set_title(name, loc="left", color=INK, fontsize=11, fontweight="bold")
+    ax.set_xlabel("epoch", color=INK)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(axis="y", color="#dddddd", lw=0.8)
+    bare(ax)
+    ax.legend(frameon=False, labelcolor=INK, fontsize=9)
+
+
+def _mark_best(ax: Axes, name: str, epochs: Any, column: Any, colour: str) -> None:
+    """Put a ring around the best value."""
+    larger = EarlyStopping(monitor=name).larger_is_better
+    place = int(np.nanargmax(column) if larger else np.nanargmin(column))
+    ax.plot(
+        epochs[place],
+        column[place],
+        marker="o",
+        ms=10,
+        mfc="none",
+        mec=colour,
+        mew=1.5,
+        ls="none",
+        label=f"best: {column[place]:.4g}, epoch {epochs[place]}",
+    )

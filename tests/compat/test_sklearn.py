@@ -1,0 +1,169 @@
+"""``gt.sklearn``: scikit-learn's own checks, and what users do with estimators."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+pytest.importorskip("sklearn", reason='pip install "gradtape[sklearn]"')
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((96, 4))
+LABELS = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+NUMBERS = X @ [1.0, -2.0, 0.5, 0.0] + 0.25
+
+
+#: What estimators that learn batch by batch cannot pass, whoever makes them.
+EXCEPTIONS = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "examples of weight 0, or several times there, make other batches, and so another path"
+    ),
+}
+
+
+@parametrize_with_checks(
+    [gt.sklearn.Classifier(), gt.sklearn.Regressor()],
+    expected_failed_checks=lambda estimator: EXCEPTIONS,
+)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_a_pipeline_searches_over_settings_in_processes() -> None:
+    pipe = make_pipeline(StandardScaler(), gt.sklearn.Classifier(epochs=15, random_state=0))
+    grid = {"classifier__units": [(), (8,)], "classifier__learning_rate": [1e-4, 0.05]}
+    search = GridSearchCV(pipe, grid, cv=2, n_jobs=2).fit(X, LABELS)
+    assert search.best_params_["classifier__learning_rate"] == 0.05
+    assert search.score(X, LABELS) > 0.9
+    alone = GridSearchCV(pipe, grid, cv=2).fit(X, LABELS)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+
+
+def test_cross_validation_scores_a_regressor() -> None:
+    regressor = gt.sklearn.Regressor(units=(), learning_rate=0.05, random_state=0)
+    assert cross_val_score(regressor, X, NUMBERS, cv=3).min() > 0.99
+
+
+@pytest.mark.parametrize("through", ["pickle", "joblib"])
+def test_a_trained_estimator_is_kept(through: str) -> None:
+    joblib = pytest.importorskip("joblib")
+    module = {"pickle": pickle, "joblib": joblib}[through]
+    trained = gt.sklearn.Classifier(epochs=2, random_state=0).fit(X, LABELS)
+    stream = io.BytesIO()
+    module.dump(trained, stream)
+    stream.seek(0)
+    again = module.load(stream)
+    np.testing.assert_array_equal(again.predict_proba(X), trained.predict_proba(X))
+    assert again.history_ == trained.history_
+
+
+def test_random_state_decides_everything_and_disturbs_nothing() -> None:
+    def probabilities(state: Any) -> Any:
+        made = gt.sklearn.Classifier(with_dropout, epochs=2, random_state=state)
+        return made.fit(X, LABELS).predict_proba(X)
+
+    gt.random.set_seed(3)
+    following = gt.random.normal(2).tolist()
+    gt.random.set_seed(3)
+    first = probabilities(7)
+    assert gt.random.normal(2).tolist() == following
+    np.testing.assert_array_equal(probabilities(7), first)
+    assert not np.array_equal(probabilities(8), first)
+
+
+def with_dropout(outputs: int) -> Any:
+    layers = gt.layers
+    return layers.Sequential([layers.Dense(8), layers.Dropout(0.2), layers.Dense(outputs)])
+
+
+def test_a_model_given_is_copied_and_not_trained() -> None:
+    model = with_dropout(2)
+    model(X[:1])
+    optimizer = gt.training.Adam(0.01)
+    before = [v.numpy() for v in model.variables]
+    trained = gt.sklearn.Classifier(model, optimizer=optimizer, epochs=1).fit(X, LABELS)
+    assert all(np.array_equal(v.numpy(), old) for v, old in zip(model.variables, before))
+    assert not optimizer.variables or optimizer.iterations.item() == 0
+    assert not np.array_equal(trained.model_.variables[0].numpy(), before[0])
+    clone(trained)
+
+
+def test_a_model_with_other_outputs_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"outputs of shape \(1, 3\).* the data ask for 2"):
+        gt.sklearn.Classifier(with_dropout(3)).fit(X, LABELS)
+
+
+def test_probabilities_of_a_model_stay_what_they_are() -> None:
+    def softmaxed(outputs: int) -> Any:
+        return gt.layers.Sequential([gt.layers.Dense(outputs, activation="softmax")])
+
+    loss = gt.training.losses.SparseCategoricalCrossentropy(from_logits=False)
+    trained = gt.sklearn.Classifier(softmaxed, loss=loss, epochs=1).fit(X, LABELS)
+    np.testing.assert_array_equal(trained.predict_proba(X), trained.model_(X).numpy())
+
+
+def test_images_of_any_rank_and_several_targets() -> None:
+    def network(outputs: int) -> Any:
+        return gt.layers.Sequential([gt.layers.Flatten(), gt.layers.Dense(outputs)])
+
+    images = X.reshape(-1, 2, 2, 1)
+    targets = np.stack([NUMBERS, -NUMBERS], axis=1)
+    regressor = gt.sklearn.Regressor(network, learning_rate=0.05, epochs=60, random_state=0)
+    assert regressor.fit(images, targets).predict(images).shape == (96, 2)
+    assert regressor.score(images, targets) > 0.99
+
+
+def test_callbacks_are_copied_for_each_training() -> None:
+    stop = gt.training.EarlyStopping("loss", patience=1, min_delta=10.0)
+    classifier = gt.sklearn.Classifier(callbacks=[stop], epochs=9)
+    assert [classifier.fit(X, LABELS).n_epochs_ for _ in range(2)] == [2, 2]
+    assert stop.stopped_epoch is None
+
+
+def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path) -> None:
+    blocked = tmp_path / "sklearn"
+    blocked.mkdir()
+    (blocked / "__init__.py").write_text("raise ModuleNotFoundError('none', name='sklearn')")
+    program = "import gradtape as gt; gt.sklearn.Classifier(epochs=1)"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert "ImportError: sklearn.Classifier: scikit-learn is not installed" in run.stderr
+    assert 'pip install "gradtape[sklearn]"' in run.stderr
+
+
+def test_weights_of_examples_and_of_classes_say_what_counts() -> None:
+    rare = np.where(X[:, 0] > 1.0, "rare", "common")
+    settings = {"units": (), "epochs": 10, "random_state": 0}
+    plain = gt.sklearn.Classifier(**settings).fit(X, rare)
+    balanced = gt.sklearn.Classifier(class_weight="balanced", **settings).fit(X, rare)
+    assert np.sum(balanced.predict(X) == "rare") > np.sum(plain.predict(X) == "rare")
+    weights = np.where(rare == "rare", 1.0, 0.0)
+    told = gt.sklearn.Classifier(**{**settings, "learning_rate": 0.1}).fit(X, rare, weights)
+    assert np.mean(told.predict(X) == "rare") > 0.8
+    constant = np.repeat([1.0, 5.0], 48)
+    first = gt.sklearn.Regressor(learning_rate=0.05, **{**settings, "epochs": 60})
+    first.fit(np.zeros((96, 1)), constant, sample_weight=np.repeat([1.0, 0.0], 48))
+    np.testing.assert_allclose(first.predict([[0.0]]), 1.0, atol=0.1)

@@ -1,0 +1,166 @@
+"""Pictures of models and training: what is drawn, and what is refused."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+L = gt.layers
+
+
+def figure() -> Any:
+    return pytest.importorskip("matplotlib.figure", reason='pip install "gradtape[plot]"').Figure()
+
+
+def texts(picture: Any) -> list[str]:
+    """Return the texts of a picture; reading it as XML proves that it is well formed."""
+    kind = "{http://www.w3.org/2000/svg}text"
+    return ["".join(x.itertext()) for x in ET.fromstring(picture.svg).iter(kind)]
+
+
+def two_heads() -> Any:
+    x, z = gt.Input((8,), name="image"), gt.Input((3,), name="facts")
+    shared = L.Dense(8, activation="relu", name="shared")
+    inside = gt.Input((8,))
+    head = gt.Model(inside, L.Dense(3)(inside), name="head")
+    return gt.Model([x, z], [L.Concatenate()([head(shared(shared(x))), z]), x * 2.0])
+
+
+def test_a_model_is_drawn_with_its_inputs_shared_layers_and_models_inside() -> None:
+    found = texts(gt.plot.model(two_heads()))
+    assert found.count("Dense 'shared'") == 2
+    assert found.count("72 parameters") == 2
+    for text in ("image", "facts", "multiply", "Concatenate", "output 0", "head in model", "relu"):
+        assert text in found
+    assert found.count("(?, 3)") == 3  # the facts, the head, and what is in it
+    assert found.count("27 parameters") == 2
+
+
+def test_a_sequence_and_other_modules_are_drawn_too() -> None:
+    model = L.Sequential([L.Dense(4), L.Dropout(0.5)])
+    assert "Dropout" in texts(gt.plot.model(model))
+    model(gt.ones((2, 3)))
+    assert "(?, 3)" in texts(gt.plot.model(model))
+
+    class Mine(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = [L.Dense(2), model]
+
+    assert {"Mine", "Dense", "Sequential", "sequential in mine"} <= set(
+        texts(gt.plot.model(Mine()))
+    )
+
+
+def test_a_loaded_model_is_drawn(tmp_path: Path) -> None:
+    model = two_heads()
+    model({"image": gt.ones((2, 8)), "facts": gt.ones((2, 3))})
+    gt.save(model, tmp_path / "m.h5")
+    texts(gt.plot.model(gt.load(tmp_path / "m.h5")))
+
+
+def test_names_cannot_write_into_a_picture() -> None:
+    x = gt.Input((2,), name="<script>&")
+    picture = gt.plot.model(gt.Model(x, L.Dense(1)(x)))
+    assert "<script>" not in picture.svg
+    assert "<script>&" in texts(picture)
+
+
+def test_a_picture_is_written_by_the_end_of_its_name(tmp_path: Path) -> None:
+    figure()
+    picture = gt.plot.model(two_heads(), tmp_path / "m.svg")
+    assert (tmp_path / "m.svg").read_text(encoding="utf-8") == picture.svg == picture._repr_svg_()
+    picture.save(tmp_path / "m.png")
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"is \.svg, \.png or \.pdf"):
+        picture.save(tmp_path / "m.gif")
+    with pytest.raises(TypeError, match="expected a model"):
+        gt.plot.model("model")
+
+
+def test_a_run_is_drawn_a_chart_for_each_value() -> None:
+    pytest.importorskip("matplotlib.pyplot")
+    x = np.linspace(0, 1, 32, dtype="float32")[:, None]
+    run = gt.training.fit(
+        L.Sequential([L.Dense(1)]),
+        (x, x),
+        loss="mse",
+        metrics=["mae"],
+        epochs=3,
+        validation_data=(x, x),
+        verbose=False,
+    )
+    axes = gt.plot.history(run)
+    assert len(axes) == 2
+    for ax, name in zip(axes, ["loss", "mae"]):
+        training, validation, best = ax.lines
+        np.testing.assert_array_equal(training.get_ydata(), run.history[name])
+        np.testing.assert_array_equal(validation.get_ydata(), run.history[f"val_{name}"])
+        assert validation.get_xdata().tolist() == [1, 2, 3]
+        assert best.get_ydata() == [min(run.history[f"val_{name}"])]
+        ax.figure.canvas.draw()
+
+
+def test_the_best_of_an_accuracy_is_the_largest_and_wide_losses_are_logarithmic() -> None:
+    values = {"loss": [100.0, 1.0], "accuracy": [0.5, 0.9]}
+    loss, accuracy = gt.plot.history(values, axes=list(figure().subplots(1, 2)))
+    assert (loss.get_yscale(), accuracy.get_yscale()) == ("log", "linear")
+    assert accuracy.lines[-1].get_ydata() == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "message"),
+    [
+        ({}, {}, "no finished epoch"),
+        ({"loss": [1.0]}, {"names": ["mae"]}, "no 'mae'; there are loss"),
+        ({"loss": [1.0]}, {"axes": []}, "1 names need as many axes, got 0"),
+    ],
+)
+def test_what_a_run_lacks_is_not_drawn(run: Any, settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gt.plot.history(run, **settings)
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "settings", "shown", "ticks"),
+    [
+        ([0, 1, 1], [0, 0, 1], {}, "1 0 1 1", "0 1"),
+        ([0, 1, 1], [0, 0, 1], {"normalize": True}, "1.00 0.00 0.50 0.50", "0 1"),
+        (["b", "a"], ["b", "b"], {}, "0 1 0 1", "a b"),
+        ([0, 1], [[0.1, 0.9, 0.0], [0, 1, 0]], {}, "0 1 0 0 1 0 0 0 0", "0 1 2"),
+        ([1], [1], {"names": ["no", "yes"]}, "0 0 0 1", "no yes"),
+    ],
+)
+def test_confusions_are_counted_by_true_class(
+    labels: Any, predictions: Any, settings: Any, shown: str, ticks: str
+) -> None:
+    ax = gt.plot.confusion(labels, predictions, ax=figure().add_subplot(), **settings)
+    assert [text.get_text() for text in ax.texts] == shown.split()
+    assert [text.get_text() for text in ax.get_yticklabels()] == ticks.split()
+    ax.figure.canvas.draw()
+
+
+def test_labels_that_are_no_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"labels have shape \(n,\)"):
+        gt.plot.confusion([[0, 1]], [0, 1])
+    with pytest.raises(ValueError, match="3 classes have 2 names"):
+        gt.plot.confusion([0, 2], [0, 1], names=["a", "b"])
+
+
+def test_weights_have_a_row_for_each_variable() -> None:
+    model = L.Sequential([L.Dense(4), L.Dropout(0.5), L.BatchNorm()])
+    with pytest.raises(ValueError, match="call it first"):
+        gt.plot.weights(model)
+    model(gt.ones((2, 3)), training=True)
+    model.layers[0].bias.assign([np.nan, 1.0, 2.0, 3.0])
+    ax = gt.plot.weights(model, figure().add_subplot())
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert labels[:2] == ["layers/0/kernel (3, 4)", "layers/0/bias (4,), 1 not finite"]
+    assert len(labels) == 6
+    ax.figure.canvas.draw()
