@@ -7,9 +7,9 @@ from typing import Any
 
 from ..optimizer import Optimizer
 from .adaptive import Adadelta, Adamax, Lion, Nadam
-from .classic import SGD, Adagrad, Adam, RMSprop
+from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "Nadam", "RMSprop"]
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Nadam", "RMSprop"]
 
 _BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
 
