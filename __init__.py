@@ -51,7 +51,7 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
-    ".layers.model": "Input Model",
+    ".layers.models.model": "Input Model",
     ".plugins.numpy.threads": "limit_threads",
     ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",

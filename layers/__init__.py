@@ -5,57 +5,35 @@ from __future__ import annotations
 from ..public import publish
 from . import (
     activations,
-    advanced_activations,
     attention,
-    batch_norm,
+    basic,
     convolutional,
-    dense,
     dropout,
-    einsum_dense,
-    embedding,
     initializers,
-    layer,
-    merging,
-    model,
+    models,
     normalization,
     recurrent,
-    reshaping,
-    sequential,
-    simple,
+    shaping,
 )
-from .advanced_activations import *
 from .attention import *
-from .batch_norm import *
+from .base import Layer
+from .base import takes_training as takes_training  # for training, which imports the room whole
+from .basic import *
 from .convolutional import *
-from .dense import *
 from .dropout import *
-from .einsum_dense import *
-from .embedding import *
-from .layer import *
-from .merging import *
-from .model import *
+from .models import *
 from .normalization import *
 from .recurrent import *
-from .reshaping import *
-from .sequential import *
-from .simple import *
+from .shaping import *
 
-__all__ = ["activations", "initializers"]
-__all__ += advanced_activations.__all__
+__all__ = ["Layer", "activations", "initializers"]
 __all__ += attention.__all__
-__all__ += batch_norm.__all__
+__all__ += basic.__all__
 __all__ += convolutional.__all__
-__all__ += dense.__all__
 __all__ += dropout.__all__
-__all__ += einsum_dense.__all__
-__all__ += embedding.__all__
-__all__ += layer.__all__
-__all__ += merging.__all__
-__all__ += model.__all__
+__all__ += models.__all__
 __all__ += normalization.__all__
 __all__ += recurrent.__all__
-__all__ += reshaping.__all__
-__all__ += sequential.__all__
-__all__ += simple.__all__
+__all__ += shaping.__all__
 
 publish(__name__)

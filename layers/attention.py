@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.extend import Variable, ops, public
 from . import initializers
-from .configured import Configured, positive
+from .base.configured import Configured, positive
+from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
-from .einsum_dense import EinsumDense
 
 __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.extend import Stream, key_for_examples, ops
-from .configured import Configured
+from .base.configured import Configured
 from .convolutional.spatial import Spatial
 from .initializers import draw_seed
 

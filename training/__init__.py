@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ..public import publish
 from . import callbacks, losses, metrics, optimizers, schedules
 from .callbacks import *
-from .clipping import clip_by_global_norm, global_norm
 from .fitting import fit
 from .loop import evaluate, predict
 from .losses import (
@@ -16,8 +15,9 @@ from .losses import (
     sparse_categorical_crossentropy_from_logits,
 )
 from .metrics import accuracy
-from .optimizer import Optimizer
 from .optimizers import *
+from .optimizers.clipping import clip_by_global_norm, global_norm
+from .optimizers.optimizer import Optimizer
 from .session import History
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..core.extend import (
     recording_to,
     to_numpy,
 )
-from ..layers import Sequential, sequential
+from ..layers import Sequential, takes_training
 from .losses.kinds import Kind
 
 __all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
@@ -67,14 +67,10 @@ def check_restored(model: Module) -> None:
     """
     for module in (model, *model.submodules):
         call = vars(module).get("__call__")
-        if (
-            not isinstance(call, RestoredFunction)
-            or sequential.takes_training(module)
-            or is_frozen(module)
-        ):
+        if not isinstance(call, RestoredFunction) or takes_training(module) or is_frozen(module):
             continue
         for layer in module.submodules:
-            if sequential.takes_training(layer) and not isinstance(layer, Sequential):
+            if takes_training(layer) and not isinstance(layer, Sequential):
                 raise ValueError(
                     f"fit: module {module.name!r} was loaded, and its file holds its call at "
                     f"inference only, but {type(layer).__name__} {layer.name!r} in it does another "

@@ -11,7 +11,7 @@ from ..core.extend import Module
 from .data import Batches, Examples, as_dataset
 from .epochs import run_epochs
 from .loop import Trainer
-from .optimizer import Optimizer
+from .optimizers.optimizer import Optimizer
 from .resuming import Run, as_epochs
 from .session import History
 

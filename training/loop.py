@@ -25,7 +25,7 @@ from ..core.extend import (
     to_numpy,
 )
 from ..data import Dataset
-from ..layers import sequential
+from ..layers import takes_training
 from . import losses, optimizers
 from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
@@ -68,7 +68,7 @@ class Trainer(Session):
             metrics = ("accuracy",) if several else ()
         self.metrics = known_metrics.get(metrics, self.kind)
         self.names = ("loss", *self.metrics)
-        self.with_training = sequential.takes_training(model)
+        self.with_training = takes_training(model)
         if method == "fit":
             check_restored(model)
         self.variables: list[Variable] = []

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from ...core.extend import Variable
 from ...nn import conv
 from .. import initializers
-from ..configured import positive
-from ..layer import Elsewhere
+from ..base.configured import positive
+from ..base.layer import Elsewhere
 from .windowed import Windowed
 
 __all__ = ["Conv1D", "Conv2D", "Conv3D"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.extend import ops
 from ...nn import avg_pool, max_pool
-from ..configured import sizes_of
+from ..base.configured import sizes_of
 from .spatial import Spatial
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.extend import ops
-from ..configured import sizes_of
+from ..base.configured import sizes_of
 from .spatial import Spatial
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ...core.extend import ops
-from ..configured import Configured
+from ..base.configured import Configured
 
 __all__ = ["Spatial"]
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from ...core.extend import Variable, ops
 from ...nn import conv_transpose
 from .. import initializers
-from ..configured import positive, sizes_of
-from ..layer import Elsewhere
+from ..base.configured import positive, sizes_of
+from ..base.layer import Elsewhere
 from .windowed import Windowed
 
 __all__ = ["Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Variable, sizes_differ
 from .. import activations, initializers
-from ..configured import sizes_of
+from ..base.configured import sizes_of
 from .spatial import Spatial
 
 __all__ = ["Windowed"]

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from . import cells, rnn, wrappers
-from .cells import *
-from .rnn import *
-from .wrappers import *
+from .cells import GRUCell, LSTMCell, SimpleRNNCell
+from .gated import GRU, LSTM, SimpleRNN
+from .rnn import RNN
+from .stacked import StackedRNNCells
+from .wrappers import Bidirectional, TimeDistributed
 
-__all__: list[str] = []
-__all__ += cells.__all__
-__all__ += rnn.__all__
-__all__ += wrappers.__all__
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "Bidirectional",
+    "GRUCell",
+    "LSTMCell",
+    "SimpleRNN",
+    "SimpleRNNCell",
+    "StackedRNNCells",
+    "TimeDistributed",
+]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import ops
-from ..configured import Configured
-from ..layer import Layer
-from ..sequential import takes_training
+from ..base.configured import Configured
+from ..base.layer import Layer, takes_training
 from .rnn import RNN
 
 __all__ = ["Bidirectional", "TimeDistributed"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from families import FAMILIES, Case
 from gradcheck import check_gradients
+from layer_cases import FAMILIES, Case
 
 import gradtape as gt
 from gradtape import layers

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import crossentropies, errors, focal, margins, objects, overlaps
+from . import crossentropies, errors, focal, loss, margins, objects, overlaps
 from .crossentropies import *
 from .errors import *
 from .focal import *
+from .loss import *
 from .margins import *
 from .objects import *
 from .overlaps import *
@@ -20,6 +21,7 @@ __all__ = ["get"]
 __all__ += crossentropies.__all__
 __all__ += errors.__all__
 __all__ += focal.__all__
+__all__ += loss.__all__
 __all__ += margins.__all__
 __all__ += objects.__all__
 __all__ += overlaps.__all__
@@ -71,7 +73,7 @@ def get(loss: Any) -> Any:
     function = function_named(loss)
     if function is not None:
         return function
-    if loss in objects.__all__ and loss != "Loss":
+    if loss in objects.__all__:
         return getattr(objects, loss)()
     raise ValueError(
         f"unknown loss {loss!r}; known: {', '.join([*_FUNCTIONS, *SHORT_NAMES])}, or "

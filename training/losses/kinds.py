@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import Any, NamedTuple
 
-from .objects import Loss
+from .loss import Loss
 
 __all__ = ["Kind", "kind_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..optimizer import Optimizer
 from .adaptive import Adadelta, Adamax, Lion, Nadam
 from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
+from .optimizer import Optimizer
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Nadam", "RMSprop"]
 

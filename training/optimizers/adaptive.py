@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import F, Variable, as_tensor, ops
-from ..optimizer import Optimizer
-from ..rules import by_blocks
 from .classic import not_negative, shares, square
+from .optimizer import Optimizer
+from .rules import by_blocks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ..options import Options
+    from .options import Options
 
 __all__ = ["Adadelta", "Adamax", "Lion", "Nadam"]
 

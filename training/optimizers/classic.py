@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.extend import F, Variable, kind_of
-from ..optimizer import Optimizer
-from ..rules import by_blocks
+from .optimizer import Optimizer
+from .rules import by_blocks
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ..options import Options
+    from .options import Options
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .... import training
-from ....training.clipping import CLIPPING
+from ....training.optimizers.clipping import CLIPPING
 from ..names import adapts, lookup
 from .adapting import adapted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.extend import (
+from ...core.extend import (
     Tensor,
     as_tensor,
     default_dtype,
@@ -14,9 +14,8 @@ from ..core.extend import (
     numpy_dtype,
     sizes_differ,
 )
-from .layer import Layer
-from .sequential import takes_training
-from .symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
+from ..base.layer import Layer, takes_training
+from ..base.symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
 
 __all__ = ["Input", "Model"]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
+from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
 
 __all__ = ["Rule", "by_blocks"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ..core.extend import exact_quotient, ops
-from .configured import Configured, positive
+from ...core.extend import exact_quotient, ops
+from ..base.configured import Configured, positive
 
 __all__ = ["Permute", "RepeatVector", "Reshape"]
 

@@ -1,4 +1,4 @@
-"""Normalisation of each example by itself, and of features by a whole data set."""
+"""Normalisation of each example by itself."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from ..core.extend import Variable, init_scope, known_size, ops
-from ..nn import group_normalization, layer_normalization
-from . import initializers
-from .configured import Configured, positive
-from .layer import Elsewhere
+from ...core.extend import Variable, ops
+from ...nn import group_normalization, layer_normalization
+from .. import initializers
+from ..base.configured import Configured, positive
+from ..base.layer import Elsewhere
 
 __all__ = [
     "GroupNormalization",
     "LayerNormalization",
-    "Normalization",
     "RMSNormalization",
     "UnitNormalization",
 ]
@@ -345,154 +342,7 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
         return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
 
 
-class Normalization(Configured, saved_as="layers.Normalization"):
-    """Shift and scale features to mean 0 and variance 1, by statistics of the data.
-
-    Parameters
-    ----------
-    axis
-        The axis of the features, each with statistics of its own; the last by default. ``None``
-        takes one mean and variance for all.
-    mean, variance
-        The statistics, if they are known; else :meth:`adapt` computes them.
-    invert
-        Whether to undo the normalisation instead.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the statistics; by default that of the first input if floating, else
-        ``float32``.
-
-    Attributes
-    ----------
-    mean, variance : Variable
-        Of the features' shape; not trained.
-
-    Raises
-    ------
-    ValueError
-        If one of ``mean`` and ``variance`` is given without the other; at the call, if there are no
-        statistics yet, or the features are others.
-
-    Examples
-    --------
-    >>> layer = gt.layers.Normalization()
-    >>> layer.adapt([[1.0, 10.0], [3.0, 30.0]])
-    >>> layer([[1.0, 20.0]]).tolist()
-    [[-1.0, 0.0]]
-    """
-
-    mean: Variable
-    variance: Variable
-
-    def __init__(
-        self,
-        axis: int | None = -1,
-        mean: Any = None,
-        variance: Any = None,
-        invert: bool = False,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(name, dtype)
-        if (mean is None) != (variance is None):
-            raise ValueError("Normalization: give both mean and variance, or neither")
-        self.axis = None if axis is None else operator.index(axis)
-        self.invert = bool(invert)
-        if mean is not None:
-            self._keep(np.asarray(mean), np.asarray(variance))
-
-    @property
-    def built(self) -> bool:
-        """Whether the statistics are there."""
-        return "variance" in vars(self)
-
-    @property
-    def weight_names(self) -> tuple[str, ...]:
-        """The statistics."""
-        return ("mean", "variance")
-
-    def build(self, input_shape: Any) -> None:
-        """Raise: statistics do not come from a shape."""
-        raise ValueError(
-            f"layer {self.name!r} (Normalization): it has no statistics yet; call its adapt(data) "
-            "first, or give mean= and variance="
-        )
-
-    def adapt(self, data: Any) -> None:
-        """Take mean and variance from data, instead of those there may be.
-
-        Parameters
-        ----------
-        data
-            An array, or an iterable of batches of one.
-
-        Raises
-        ------
-        ValueError
-            If there are no examples.
-        """
-        batches = [data] if hasattr(data, "shape") or _is_nested(data) else data
-        count, mean, squares = 0, np.zeros(()), np.zeros(())
-        for batch in batches:
-            x = np.asarray(getattr(batch, "numpy", lambda b=batch: b)(), "float64")
-            over = tuple(i for i in range(x.ndim) if self.axis is None or i != self.axis % x.ndim)
-            n = int(np.prod([x.shape[i] for i in over]))
-            if not n:
-                continue
-            # merged as by Chan, Golub and LeVeque, 1983: sums of squares would lose digits
-            own = x.mean(over)
-            apart = own - mean
-            squares = squares + x.var(over) * n + apart**2 * (count * n / (count + n))
-            mean = mean + apart * (n / (count + n))
-            count += n
-        if not count:
-            raise ValueError(f"layer {self.name!r} (Normalization): adapt got no examples")
-        self._keep(mean, squares / count)
-
-    def _keep(self, mean: Any, variance: Any) -> None:
-        if self.built:
-            self.mean.assign(mean)
-            self.variance.assign(variance)
-            return
-        with init_scope():
-            for name, value in (("mean", mean), ("variance", variance)):
-                start = lambda shape, dtype, value=value: np.asarray(value, dtype)  # noqa: E731
-                setattr(self, name, self.add_weight(np.shape(value), start, name, trainable=False))
-        self.mark_built()
-
-    def call(self, x: Any) -> Any:
-        """Normalise ``x``."""
-        mean, variance = self.mean.value, self.variance.value
-        if x.dtype.kind in "biu":
-            x = x.astype(mean.dtype)
-        if self.axis is not None and mean.ndim:
-            size = x.shape[self.axis]
-            if known_size(size) and size != mean.shape[0]:
-                raise ValueError(
-                    f"layer {self.name!r} (Normalization): expected {mean.shape[0]} features on "
-                    f"axis {self.axis}, got an input of shape {x.shape}"
-                )
-            shape = [1] * x.ndim
-            shape[self.axis] = -1
-            mean = ops["reshape"](mean, shape=tuple(shape))
-            variance = ops["reshape"](variance, shape=tuple(shape))
-        deviation = ops["maximum"](ops["sqrt"](variance), 1e-7)
-        return x * deviation + mean if self.invert else (x - mean) / deviation
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments; the statistics are variables."""
-        return {"axis": self.axis, "invert": self.invert, "name": self.name, "dtype": self.dtype}
-
-
 def _small(layer: Any, epsilon: float) -> float:
     if not epsilon >= 0.0:
         raise ValueError(f"{type(layer).__name__}: epsilon must not be negative, got {epsilon!r}")
     return float(epsilon)
-
-
-def _is_nested(data: Any) -> bool:
-    """Return whether this is one array in lists of numbers."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return isinstance(data, (int, float))

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.extend import Variable, known_size, ops, sizes_differ
-from . import activations, initializers
-from .layer import Elsewhere, Layer
+from ...core.extend import Variable, known_size, ops, sizes_differ
+from .. import activations, initializers
+from ..base.layer import Elsewhere, Layer
 
 __all__ = ["Dense"]
 

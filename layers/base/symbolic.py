@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core.errors import TraceError
-from ..core.extend import (
+from ...core.errors import TraceError
+from ...core.extend import (
     Output,
     Tensor,
     TensorSpec,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
-from ..core.extend import ops
-from .configured import Configured
+from ...core.extend import ops
+from ..base.configured import Configured
 
 __all__ = [
     "Add",

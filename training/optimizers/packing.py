@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import (
+from ...core.extend import (
     COUNTS,
     Pending,
     Variable,

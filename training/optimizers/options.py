@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.extend import Tensor, Variable, ops
+from ...core.extend import Tensor, Variable, ops
 from .clipping import CLIPPING, check_clipping
 from .rules import by_blocks
 

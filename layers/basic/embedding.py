@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.extend import Variable, ops
-from ..nn import embedding_lookup
-from . import initializers
-from .configured import Configured, positive
-from .layer import Elsewhere
+from ...core.extend import Variable, ops
+from ...nn import embedding_lookup
+from .. import initializers
+from ..base.configured import Configured, positive
+from ..base.layer import Elsewhere
 
 __all__ = ["Embedding"]
 

@@ -8,8 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ..core.extend import known_size
-from . import activations, initializers
+from ...core.extend import known_size
+from .. import activations, initializers
 from .layer import Layer
 
 __all__ = ["Configured", "positive", "sizes_of"]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.extend import Variable, known_size, ops, public
-from . import activations, initializers
-from .configured import Configured
+from ...core.extend import Variable, known_size, ops, public
+from .. import activations, initializers
+from ..base.configured import Configured
 
 __all__ = ["EinsumDense"]
 

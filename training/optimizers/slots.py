@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from threading import RLock
 from typing import Any
 
-from ..core.extend import Module, Variable, backend_of, init_scope, to_numpy
+from ...core.extend import Module, Variable, backend_of, init_scope, to_numpy
 
 __all__ = ["GROUPING", "Slots"]
 

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from ..core.extend import Module
-from .layer import Elsewhere, Layer
-from .simple import Activation
+from ...core.extend import Module
+from ..base.layer import Elsewhere, Layer, takes_training
+from ..basic.simple import Activation
 
 __all__ = ["Sequential"]
-
-
-def takes_training(module: Module) -> bool:
-    """Return whether calls of a module take ``training=``."""
-    own = vars(module).get("__call__")  # a restored module has its calls as an attribute
-    kind: Any = type(module)
-    return _class_takes_training(kind) if own is None else _names_training(own)
-
-
-@functools.cache
-def _class_takes_training(kind: Any) -> bool:
-    return _names_training(kind.__call__)
-
-
-def _names_training(call: Any) -> bool:
-    try:
-        return "training" in inspect.signature(call).parameters
-    except (TypeError, ValueError):  # not written in Python
-        return False
 
 
 class Sequential(Layer, saved_as="layers.Sequential"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import (
+from ...core.extend import (
     Function,
     Module,
     Tensor,
@@ -28,10 +28,10 @@ from ..core.extend import (
     init_scope,
     map_structure,
 )
-from . import initializers
+from .. import initializers
 from .symbolic import Placeholder, called, placeholders_in
 
-__all__ = ["Layer"]
+__all__ = ["Layer", "takes_training"]
 
 _BUILT = "_gradtape_built"
 #: Weights of a file that wait for the layer to be built; put there by ``load_weights``.
@@ -323,3 +323,22 @@ def _place(leaves: list[Any]) -> str:
         return f"{owner.name}:{owner.device(array)}"
     device = current_device()
     return current_backend().name + (f":{device}" if device else "")
+
+
+def takes_training(module: Module) -> bool:
+    """Return whether calls of a module take ``training=``."""
+    own = vars(module).get("__call__")  # a restored module has its calls as an attribute
+    kind: Any = type(module)
+    return _class_takes_training(kind) if own is None else _names_training(own)
+
+
+@functools.cache
+def _class_takes_training(kind: Any) -> bool:
+    return _names_training(kind.__call__)
+
+
+def _names_training(call: Any) -> bool:
+    try:
+        return "training" in inspect.signature(call).parameters
+    except (TypeError, ValueError):  # not written in Python
+        return False

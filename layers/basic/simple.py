@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import as_tensor, default_dtype, is_open, known_size, ops
-from . import activations
-from .configured import Configured
-from .layer import Layer
+from ...core.extend import as_tensor, default_dtype, is_open, known_size, ops
+from .. import activations
+from ..base.configured import Configured
+from ..base.layer import Layer
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
 

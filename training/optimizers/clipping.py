@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from ..core.extend import Tensor, as_tensor, constant, ops
+from ...core.extend import Tensor, as_tensor, constant, ops
 
 # by its public name: training does not know which plugin provides it
-from ..nn import clip_by_norm
+from ...nn import clip_by_norm
 
 __all__ = [
     "CLIPPING",

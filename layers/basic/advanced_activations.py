@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.extend import Variable, ops
-from . import initializers
-from .configured import Configured
+from ...core.extend import Variable, ops
+from .. import initializers
+from ..base.configured import Configured
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.extend import (
+from ...core.extend import (
     GradientTape,
     Tensor,
     Variable,

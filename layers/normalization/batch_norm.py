@@ -6,8 +6,8 @@ import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
-from .layer import Elsewhere, Layer
+from ...core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
+from ..base.layer import Elsewhere, Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 

@@ -1,0 +1,8 @@
+"""Models: layers in a row, and layers as a graph."""
+
+from __future__ import annotations
+
+from .model import Input, Model
+from .sequential import Sequential
+
+__all__ = ["Input", "Model", "Sequential"]

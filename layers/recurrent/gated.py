@@ -1,0 +1,273 @@
+"""Recurrent layers with cells of their own: ``SimpleRNN``, ``LSTM``, ``GRU``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
+from .rnn import RNN
+
+__all__ = ["GRU", "LSTM", "SimpleRNN"]
+
+
+class _Recurrent(RNN):
+    """A recurrent layer that makes its own cell: the cell's settings come before the layer's."""
+
+    family = """
+    kernel_initializer, recurrent_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dropout, recurrent_dropout
+        The shares of inputs and of states that are dropped while training, 0 by default; the same
+        elements at every step of a batch.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    return_sequences, return_state, go_backwards, stateful, unroll
+        As for :class:`RNN`, ``False`` by default.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the weights; by default that of the first input if floating, else ``float32``.
+
+    Attributes
+    ----------
+    cell : Layer
+        The cell, with ``kernel``, ``recurrent_kernel`` and ``bias``.
+    states : list of Variable
+        The states of a stateful layer.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has not three axes, or other
+        features.
+    """
+
+    def set_up(self, cell: Cell, name: str | None, **settings: bool) -> None:
+        """Make the layer with a cell of its own."""
+        RNN.__init__(self, cell, **settings, name=name)
+        self.dtype = cell.dtype
+
+    def __getattr__(self, name: str) -> Any:
+        # settings and weights of the cell, as in Keras
+        cell = vars(self).get("cell")
+        if cell is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(cell, name)
+
+
+class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
+    """Recurrent layer: ``h = tanh(x @ kernel + h @ recurrent_kernel + bias)`` at each step.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        A name or any callable, ``"tanh"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    {family}
+
+    References
+    ----------
+    J. L. Elman, "Finding Structure in Time", Cognitive Science 14, 1990.
+
+    Examples
+    --------
+    >>> gt.layers.SimpleRNN(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.SimpleRNN(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = SimpleRNNCell(
+            units,
+            activation=activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )
+
+
+class LSTM(_Recurrent, saved_as="layers.LSTM"):
+    """Recurrent layer with a memory that gates write, keep and read.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate and of the output, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    unit_forget_bias
+        Whether the forget gate's bias begins with 1, as is the default.
+    {family}
+
+    References
+    ----------
+    S. Hochreiter and J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9, 1997.
+
+    Examples
+    --------
+    >>> gt.layers.LSTM(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.LSTM(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        unit_forget_bias: bool = True,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = LSTMCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )
+
+
+class GRU(_Recurrent, saved_as="layers.GRU"):
+    """Recurrent layer whose gates mix the state with a candidate for the next.
+
+    Parameters
+    ----------
+    units
+        The length of the output.
+    activation
+        That of the candidate, ``"tanh"`` by default.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    reset_after
+        Whether the reset gate comes after the product with the recurrent kernel, as is the default.
+    {family}
+
+    References
+    ----------
+    K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
+    Machine Translation", EMNLP 2014.
+
+    Examples
+    --------
+    >>> gt.layers.GRU(4)(gt.ones((2, 5, 3))).shape
+    (2, 4)
+    >>> gt.layers.GRU(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        reset_after: bool = True,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        cell = GRUCell(
+            units,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            seed=seed,
+            reset_after=reset_after,
+            dtype=dtype,
+        )
+        self.set_up(
+            cell,
+            name,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+        )

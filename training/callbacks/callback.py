@@ -1,0 +1,137 @@
+"""``Callback``: what is told of the events of a training."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Callback", "LambdaCallback"]
+
+
+class Callback:
+    """Base class: define any of the methods; one that returns ``True`` at an epoch's end stops.
+
+    Attributes
+    ----------
+    model
+        The model that is trained, set before the training begins.
+    optimizer
+        Its optimizer.
+
+    Examples
+    --------
+    >>> class Counter(gt.training.Callback):
+    ...     epochs = 0
+    ...     def on_epoch_end(self, epoch, logs):
+    ...         self.epochs += 1
+    >>> Counter().epochs
+    0
+    """
+
+    model: Any = None
+    optimizer: Any = None
+
+    def on_train_begin(self) -> None:
+        """Be told that the training begins."""
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Be told that an epoch begins."""
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
+        """Be told that a batch was trained on, and the means over the epoch so far."""
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
+        """Be told what an epoch measured; return ``True`` to stop."""
+        return None
+
+    def on_train_end(self) -> None:
+        """Be told that the training has ended."""
+
+
+class Watching(Callback):
+    """What watches one value for getting better."""
+
+    def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
+        kind = type(self).__name__
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"{kind}: mode must be 'auto', 'min' or 'max', got {mode!r}")
+        self.monitor, self.mode = str(monitor), mode
+        self.min_delta = abs(float(min_delta))
+        self._said = False
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether the value is to grow."""
+        if self.mode != "auto":
+            return self.mode == "max"
+        growing = ("acc", "accuracy", "auc", "precision", "recall", "score", "io_u", "top_k")
+        name = self.monitor.removeprefix("val_")
+        return any(part in name for part in growing)
+
+    @property
+    def worst(self) -> float:
+        """What any value is better than."""
+        return -math.inf if self.larger_is_better else math.inf
+
+    def value(self, logs: dict[str, float]) -> float | None:
+        """Return the value; warn once if there is none."""
+        found = logs.get(self.monitor)
+        if found is None and not self._said:
+            self._said = True
+            warnings.warn(
+                f"{type(self).__name__}: there is no {self.monitor!r}, so it does nothing; there "
+                f"are {', '.join(logs)}",
+                stacklevel=3,
+            )
+        return found
+
+    def better(self, value: float, best: float) -> bool:
+        """Return whether a value is better than the best by more than ``min_delta``."""
+        if self.larger_is_better:
+            return value - self.min_delta > best
+        return value + self.min_delta < best
+
+
+class LambdaCallback(Callback):
+    """A callback of functions.
+
+    Parameters
+    ----------
+    on_epoch_begin, on_epoch_end, on_train_begin, on_train_end, on_train_batch_end
+        Functions for the events; those that are ``None``, the default, do nothing.
+
+    Raises
+    ------
+    TypeError
+        If one is no function.
+
+    Examples
+    --------
+    >>> callback = gt.training.LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch))
+    >>> callback.on_epoch_end(3, {})
+    3
+    """
+
+    def __init__(
+        self,
+        on_epoch_begin: Callable[..., Any] | None = None,
+        on_epoch_end: Callable[..., Any] | None = None,
+        on_train_begin: Callable[..., Any] | None = None,
+        on_train_end: Callable[..., Any] | None = None,
+        on_train_batch_end: Callable[..., Any] | None = None,
+    ) -> None:
+        given = {
+            "on_epoch_begin": on_epoch_begin,
+            "on_epoch_end": on_epoch_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_train_batch_end": on_train_batch_end,
+        }
+        for event, function in given.items():
+            if function is None:
+                continue
+            if not callable(function):
+                raise TypeError(f"LambdaCallback: {event} is a function, got {function!r}")
+            vars(self)[event] = function

@@ -1,0 +1,136 @@
+"""Callbacks that set the learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .callback import Callback, Watching
+
+__all__ = ["LearningRateScheduler", "ReduceLROnPlateau"]
+
+
+class ReduceLROnPlateau(Watching):
+    """Multiply the learning rate by a factor when a value does not get better any more.
+
+    Parameters
+    ----------
+    monitor
+        The value's name, ``"val_loss"`` by default.
+    factor
+        The factor, below 1; 0.1 by default.
+    patience
+        After how many epochs without a better value, 10 by default.
+    verbose
+        Whether to print each new learning rate.
+    mode
+        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
+    min_delta
+        By how much it has to get better, 0.0001 by default.
+    cooldown
+        For how many epochs after a change none are counted, 0 by default.
+    min_lr
+        The least learning rate, 0 by default.
+
+    Raises
+    ------
+    ValueError
+        If the factor is not below 1; when the training begins, if the learning rate is a schedule.
+
+    Examples
+    --------
+    >>> gt.training.ReduceLROnPlateau(factor=0.5).patience
+    10
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: bool = False,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        if not 0.0 < factor < 1.0:
+            raise ValueError(f"ReduceLROnPlateau: factor must be between 0 and 1, got {factor!r}")
+        self.factor, self.patience, self.verbose = float(factor), int(patience), bool(verbose)
+        self.cooldown, self.min_lr = int(cooldown), float(min_lr)
+        self.wait = self.cooling = 0
+        self.best = self.worst
+
+    def on_train_begin(self) -> None:
+        """Raise if the learning rate is not to be set."""
+        _check_rate(self)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Compare the epoch with the best, and set the learning rate."""
+        value = self.value(logs)
+        if value is None:
+            return
+        if self.cooling:
+            self.cooling -= 1
+            self.wait = 0
+        if self.better(value, self.best):
+            self.best, self.wait = float(value), 0
+        elif not self.cooling:
+            self.wait += 1
+            rate = float(self.optimizer.learning_rate)
+            if self.wait >= self.patience and rate > self.min_lr:
+                rate = max(rate * self.factor, self.min_lr)
+                self.optimizer.learning_rate = rate
+                self.cooling, self.wait = self.cooldown, 0
+                if self.verbose:
+                    print(f"epoch {epoch + 1}: learning rate {rate:.4g}")
+
+
+class LearningRateScheduler(Callback):
+    """Set the learning rate before each epoch.
+
+    Parameters
+    ----------
+    schedule
+        A function of the epoch, from 0, and the learning rate.
+    verbose
+        Whether to print it.
+
+    Raises
+    ------
+    TypeError
+        If ``schedule`` is no function.
+    ValueError
+        When the training begins, if the learning rate is a schedule of the optimizer's own.
+
+    Examples
+    --------
+    >>> halving = gt.training.LearningRateScheduler(lambda epoch, rate: rate * 0.5)
+    >>> halving.schedule(0, 1.0)
+    0.5
+    """
+
+    def __init__(self, schedule: Callable[[int, float], float], verbose: bool = False) -> None:
+        if not callable(schedule):
+            raise TypeError(f"LearningRateScheduler: schedule is a function, got {schedule!r}")
+        self.schedule, self.verbose = schedule, bool(verbose)
+
+    def on_train_begin(self) -> None:
+        """Raise if the learning rate is not to be set."""
+        _check_rate(self)
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Set the learning rate."""
+        rate = float(self.schedule(epoch, float(self.optimizer.learning_rate)))
+        self.optimizer.learning_rate = rate
+        if self.verbose:
+            print(f"epoch {epoch + 1}: learning rate {rate:.4g}")
+
+
+def _check_rate(callback: Callback) -> None:
+    rate = callback.optimizer.learning_rate
+    if not hasattr(rate, "assign"):
+        raise ValueError(
+            f"{type(callback).__name__}: the optimizer's learning rate is a schedule, which would "
+            "set it again; give the optimizer a number"
+        )

@@ -1,0 +1,145 @@
+"""Callbacks that end a training."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .callback import Callback, Watching
+
+__all__ = ["EarlyStopping", "TerminateOnNaN"]
+
+
+class EarlyStopping(Watching):
+    """Stop when a value does not get better any more.
+
+    Parameters
+    ----------
+    monitor
+        The value's name, ``"val_loss"`` by default.
+    min_delta
+        By how much it has to get better, 0 by default.
+    patience
+        After how many epochs without that to stop, 0 by default.
+    verbose
+        Whether to print why it stopped.
+    mode
+        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
+    baseline
+        A value that it has to be better than at all.
+    restore_best_weights
+        Whether the model has the weights of its best epoch in the end, stopped or not.
+    start_from_epoch
+        How many epochs are not watched, 0 by default.
+
+    Attributes
+    ----------
+    stopped_epoch : int or None
+        After which epoch it stopped.
+    best, best_epoch
+        The best value, and its epoch.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range.
+
+    Examples
+    --------
+    >>> stop = gt.training.EarlyStopping(patience=3, restore_best_weights=True)
+    >>> stop.monitor
+    'val_loss'
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        min_delta: float = 0.0,
+        patience: int = 0,
+        verbose: bool = False,
+        mode: str = "auto",
+        baseline: float | None = None,
+        restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        if not hasattr(patience, "__index__") or patience < 0:
+            raise ValueError(f"EarlyStopping: patience is a number of epochs, got {patience!r}")
+        self.patience, self.verbose = int(patience), bool(verbose)
+        self.baseline, self.start_from_epoch = baseline, int(start_from_epoch)
+        self.restore_best_weights = bool(restore_best_weights)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.wait = 0
+        self.stopped_epoch: int | None = None
+        self.best_epoch: int | None = None
+        self.best = self.worst if self.baseline is None else float(self.baseline)
+        self._weights: list[Any] | None = None
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
+        """Compare the epoch with the best; return ``True`` to stop."""
+        value = self.value(logs)
+        if value is None or epoch < self.start_from_epoch:
+            return None
+        if self._weights is None and self.restore_best_weights:
+            self._remember(epoch)  # of a run without a better epoch, the first
+        self.wait += 1
+        if self.better(value, self.best):
+            self.best, self.wait = float(value), 0
+            self._remember(epoch)
+        elif self.wait >= self.patience and epoch > 0:
+            self.stopped_epoch = epoch
+            if self.verbose:
+                print(f"epoch {epoch + 1}: no better {self.monitor} for {self.wait} epochs")
+            return True
+        return None
+
+    def _remember(self, epoch: int) -> None:
+        self.best_epoch = epoch
+        if self.restore_best_weights:
+            self._weights = [v.numpy().copy() for v in self.model.variables]
+
+    def on_train_end(self) -> None:
+        """Give the model the weights of its best epoch."""
+        if self._weights is not None:
+            for variable, value in zip(self.model.variables, self._weights, strict=True):
+                variable.assign(value)
+
+    def on_train_begin(self) -> None:
+        """Forget an earlier training, unless this one goes on with it."""
+        if self.stopped_epoch is not None:
+            self._begin()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a resumed training needs."""
+        return {
+            "wait": self.wait,
+            "best": self.best,
+            "best_epoch": self.best_epoch,
+            "stopped_epoch": self.stopped_epoch,
+            "weights": self._weights,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.wait, self.best = int(state["wait"]), float(state["best"])
+        self.best_epoch, self.stopped_epoch = state["best_epoch"], state["stopped_epoch"]
+        self._weights = state["weights"]
+
+
+class TerminateOnNaN(Callback):
+    """Stop as soon as the loss is not finite.
+
+    ``fit`` raises on its own when a batch's loss is not finite, and restores the model; this is for
+    programs that come from Keras.
+
+    Examples
+    --------
+    >>> gt.training.TerminateOnNaN().on_epoch_end(0, {"loss": float("nan")})
+    True
+    """
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
+        """Return whether the loss is not finite."""
+        return True if not math.isfinite(logs.get("loss", 0.0)) else None

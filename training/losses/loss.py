@@ -1,0 +1,71 @@
+"""``Loss``: the base class of losses as objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.extend import Tensor, as_tensor, ops, snake_case
+from ..shapes import weights_like
+
+__all__ = ["Loss"]
+
+_REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none", None)
+
+
+class Loss:
+    """Base class of losses: ``call(y_true, y_pred)`` gives a value per example.
+
+    Parameters
+    ----------
+    reduction
+        What becomes of these: ``"sum_over_batch_size"`` or ``"mean"`` (their mean), ``"sum"``, or
+        ``"none"``.
+    name
+        A name for histories; the class name in snake case by default.
+
+    Raises
+    ------
+    ValueError
+        If the reduction is another.
+
+    Examples
+    --------
+    >>> class Fourth(gt.training.losses.Loss):
+    ...     def call(self, y_true, y_pred):
+    ...         return gt.mean((y_true - y_pred) ** 4, axis=-1)
+    >>> Fourth("sum")(gt.ones((2, 3)), gt.zeros((2, 3))).item()
+    2.0
+    """
+
+    def __init__(
+        self, reduction: str | None = "sum_over_batch_size", name: str | None = None
+    ) -> None:
+        if reduction not in _REDUCTIONS:
+            raise ValueError(
+                f"{type(self).__name__}: reduction {reduction!r} is none of {_REDUCTIONS}"
+            )
+        self.name = name or snake_case(type(self).__name__)
+        self.__name__ = self.name
+        self.reduction = reduction
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return a value per example."""
+        raise NotImplementedError(f"{type(self).__name__}: define call(y_true, y_pred)")
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """Return the reduced loss.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            Labels and predictions.
+        sample_weight
+            Numbers by which the examples' values are multiplied; the mean still divides by how
+            many values there are.
+        """
+        values = as_tensor(self.call(y_true, y_pred))
+        if sample_weight is not None:
+            values = values * weights_like(sample_weight, values)
+        if self.reduction in ("none", None):
+            return values
+        return ops["sum"](values) if self.reduction == "sum" else ops["mean"](values)
