@@ -166,6 +166,10 @@ class Trainer(Session):
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
+    def finish(self) -> None:
+        """Put the averages of weights in their place, if the optimizer keeps them."""
+        self.optimizer.finalize_variable_values(self.variables)
+
     def step(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:

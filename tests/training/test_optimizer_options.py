@@ -351,3 +351,12 @@ def test_only_options_that_are_set_are_in_the_configuration() -> None:
 def test_options_out_of_range(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"SGD: .*{message}"):
         SGD(0.1, **options)
+
+
+def test_fit_ends_with_the_averages() -> None:
+    x = np.linspace(0, 1, 32, dtype="float32")[:, None]
+    model = gt.layers.Sequential([gt.layers.Dense(1, kernel_initializer="ones")])
+    optimizer = SGD(0.1, use_ema=True, ema_momentum=0.9)
+    gt.training.fit(model, (x, 3 * x), loss="mse", optimizer=optimizer, epochs=3, verbose=False)
+    for variable, mean in zip(model.trainable_variables, optimizer.weight_averages, strict=True):
+        assert variable.numpy().tobytes() == mean.numpy().tobytes()

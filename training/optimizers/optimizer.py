@@ -32,7 +32,7 @@ from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, firs
 from .packing import Group, do_step
 from .slots import GROUPING, Slots
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "checked"]
 
 
 class Optimizer(Slots):
@@ -172,7 +172,7 @@ class Optimizer(Slots):
         """
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        gradients = [_checked(g, variable) for g, variable in pairs]
+        gradients = [checked(g, variable) for g, variable in pairs]
         ids = tuple([variable.id for variable in variables])
         if active_graph.get() is not None:
             self._trace(gradients, variables)
@@ -478,7 +478,7 @@ class Optimizer(Slots):
         return made
 
 
-def _checked(gradient: Any, variable: Any) -> Any:
+def checked(gradient: Any, variable: Any) -> Any:
     """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
     if type(gradient) is Tensor and isinstance(variable, Variable):  # the commonest, in few words
         array, own = gradient.array, variable.array
