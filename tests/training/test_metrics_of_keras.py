@@ -140,7 +140,10 @@ def test_classes_out_of_range_are_refused() -> None:
     ("make", "said"),
     [
         (lambda: metrics.Precision(1.5), "Precision: thresholds must be between 0 and 1"),
-        (lambda: metrics.AUC(1), "AUC: num_thresholds must be at least 2"),
+        (lambda: metrics.AUC(1), "AUC: num_thresholds must be an integer from 2 to 65536"),
+        (lambda: metrics.AUC(2**40), "AUC: num_thresholds must be an integer from 2 to 65536"),
+        (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids go from 0 to 1"),
+        (lambda: metrics.IoU(2, [-1]), "IoU: target_class_ids go from 0 to 1"),
         (lambda: metrics.AUC(curve="PQ"), "AUC: curve must be 'ROC' or 'PR'"),
         (lambda: metrics.F1Score("mean"), "F1Score: average must be one of"),
         (lambda: metrics.R2Score("mean"), "R2Score: class_aggregation must be"),
@@ -151,3 +154,38 @@ def test_classes_out_of_range_are_refused() -> None:
 def test_settings_out_of_range_are_refused(make: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_a_trace_counts_nan_for_classes_out_of_range() -> None:
+    metric = metrics.MeanIoU(3)
+    update = gt.function(lambda a, b: metric.update_state(a, b))
+    update(gt.constant([0, 1, 2]), gt.constant([0, 1, 1]))
+    assert metric.result().item() == 0.5
+    update(gt.constant([0, 1, 3]), gt.constant([0, 1, 1]))
+    assert np.isnan(metric.result().item())
+
+
+@pytest.mark.parametrize(("predicted", "score"), [([2.0, 2.0, 2.0], 0.0), ([1.0, 1.0, 1.0], 1.0)])
+def test_labels_without_variance_are_met_or_not(predicted: list[float], score: float) -> None:
+    assert metrics.R2Score()([1.0, 1.0, 1.0], predicted).item() == score
+    assert np.isnan(metrics.R2Score()([1.0, np.nan, 1.0], predicted).item())
+
+
+def test_the_best_of_equal_predictions_are_as_many_as_asked_for() -> None:
+    assert metrics.Precision(top_k=1)([[0, 1, 0]], [[0.5, 0.5, 0.1]]).item() == 0.0
+    assert metrics.Recall(top_k=2)([[1, 0, 1]], [[0.5, 0.5, 0.5]]).item() == 0.5
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="confusion_matrix: y_true has shape"):
+        metrics.MeanIoU(2)([[0, 1, 1], [1, 1, 1]], [[0, 1], [1, 1], [0, 0]])
+    column = metrics.Precision()([0, 1, 1], [0.9, 0.8, 0.7], [[1.0], [1.0], [2.0]]).item()
+    assert column == 0.75
+    with pytest.raises(ValueError, match="sample_weight of shape"):
+        metrics.Precision()([0, 1], [0.9, 0.8], [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("name", ["ConfusionMatrix", "MeanIoU"])
+def test_a_metric_of_many_classes_takes_no_memory_before_its_first_batch(name: str) -> None:
+    metric = getattr(metrics, name)(2**24)
+    assert not metric.variables

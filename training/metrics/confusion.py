@@ -170,8 +170,9 @@ class _Share(_AtThresholds):
     def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
         """Return the best predictions alone, or one class."""
         if self.top_k is not None:
-            least = ops["sort"](y_pred, axis=-1)[..., -self.top_k :][..., :1]
-            y_pred = ops["where"](ops["greater_equal"](y_pred, least), y_pred, -np.inf)
+            # places from the largest on; of equal ones, the first come first
+            places = ops["argsort"](ops["argsort"](-y_pred, axis=-1), axis=-1)
+            y_pred = ops["where"](ops["less"](places, self.top_k), y_pred, -np.inf)
         if self.class_id is not None:
             y_true, y_pred = y_true[..., self.class_id], y_pred[..., self.class_id]
         return y_true, y_pred
@@ -241,6 +242,10 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
 # -- curves ----------------------------------------------------------------------------------------
 
 
+#: How many thresholds there may be: a file that names a metric must not ask for any memory it likes.
+_MOST = 2**16
+
+
 def _even(count: int) -> list[float]:
     """Return thresholds from just below 0 to just above 1."""
     inner = [i / (count - 1) for i in range(1, count - 1)]
@@ -251,9 +256,10 @@ class _Curve(_AtThresholds):
     """What is looked up on a curve of thresholds."""
 
     def __init__(self, num_thresholds: int, name: str) -> None:
-        if not hasattr(num_thresholds, "__index__") or num_thresholds < 2:
+        if not hasattr(num_thresholds, "__index__") or not 2 <= num_thresholds <= _MOST:
             raise ValueError(
-                f"{type(self).__name__}: num_thresholds must be at least 2, got {num_thresholds!r}"
+                f"{type(self).__name__}: num_thresholds must be an integer from 2 to {_MOST}, got "
+                f"{num_thresholds!r}"
             )
         super().__init__([0.5], name)
         self.num_thresholds = int(num_thresholds)

@@ -11,7 +11,7 @@ from ...core.extend import Tensor, Variable, as_tensor, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import one_hot
-from ..shapes import alike
+from ..shapes import alike, checked, column_dropped
 from .stateful import Stateful, quotient, weighted
 
 __all__ = [
@@ -49,7 +49,7 @@ def confusion_matrix(
     Raises
     ------
     ValueError
-        If the shapes differ, or a class is out of range.
+        If the shapes differ, or a class is out of range; a trace counts NaN for such a class.
 
     Examples
     --------
@@ -57,27 +57,29 @@ def confusion_matrix(
     [[1.0, 0.0], [1.0, 1.0]]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    if y_true.shape != y_pred.shape and y_true.size != y_pred.size:
-        raise ValueError(
-            f"confusion_matrix: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}"
-        )
+    y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
+    y_true = checked("confusion_matrix", y_true, y_pred)
     rows, columns = (ops["reshape"](y, shape=(-1,)).astype("int64") for y in (y_true, y_pred))
     weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1, 1))
-    labels = one_hot(_in_range(rows, num_classes), num_classes) * weight
-    found = one_hot(_in_range(columns, num_classes), num_classes)
+    for classes in (rows, columns):
+        weight = weight * _in_range(classes, num_classes)
+    labels, found = one_hot(rows, num_classes) * weight, one_hot(columns, num_classes)
     return ops["matmul"](ops["transpose"](labels, axes=(1, 0)), found)
 
 
-def _in_range(classes: Tensor, count: int) -> Tensor:
-    """Return classes; raise if one is known to be out of range."""
-    if not getattr(classes.array, "traced", False) and classes.size:
+def _in_range(classes: Tensor, count: int) -> Any:
+    """Raise if a class is out of range; where a trace cannot, return NaN for it, and else 1."""
+    if getattr(classes.array, "traced", False):
+        right = ops["equal"](ops["clip"](classes, 0, count - 1), classes)
+        return ops["expand_dims"](ops["where"](right, 1.0, np.nan), axis=-1).astype("float32")
+    if classes.size:
         low, high = int(ops["min"](classes)), int(ops["max"](classes))
         if low < 0 or high >= count:
             raise ValueError(
                 f"a class is {low if low < 0 else high}; with num_classes={count} they go from 0 "
                 f"to {count - 1}"
             )
-    return classes
+    return 1.0
 
 
 class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
@@ -128,10 +130,11 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         self.num_classes = int(num_classes)
         self.sparse_y_true, self.sparse_y_pred = bool(sparse_y_true), bool(sparse_y_pred)
         self.axis, self.ignore_class = axis, ignore_class
-        self.add_state("matrix", (self.num_classes, self.num_classes))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions, with weights of the examples."""
+        if "matrix" not in vars(self):  # not before: a file that names the class asks for no memory
+            self.add_state("matrix", (self.num_classes, self.num_classes))
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = ops["argmax"](y_true, axis=self.axis)
@@ -149,11 +152,13 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
 
     def result(self) -> Tensor:
         """Return the counts: labels by predictions."""
+        if "matrix" not in vars(self):
+            return as_tensor(np.zeros((self.num_classes, self.num_classes), "float32"))
         return self.matrix.value
 
     def shares(self) -> tuple[Tensor, Tensor]:
         """Return the intersection over the union of each class, and the union."""
-        matrix = self.matrix.value
+        matrix = ConfusionMatrix.result(self)
         right = ops["diagonal"](matrix)
         union = ops["sum"](matrix, axis=0) + ops["sum"](matrix, axis=1) - right
         return quotient(right, union), union
@@ -201,7 +206,7 @@ class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
     def result(self) -> Tensor:
         """Return the mean."""
         shares, union = self.shares()
-        there = ops["greater"](union, 0).astype("float32")
+        there = ops["not_equal"](union, 0).astype("float32")
         return quotient(ops["sum"](shares * there), ops["sum"](there))
 
 
@@ -238,13 +243,18 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
         name = name or "io_u"
         super().__init__(num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class, name)
         self.target_class_ids = [int(i) for i in target_class_ids]
+        if not all(0 <= i < self.num_classes for i in self.target_class_ids):
+            raise ValueError(
+                f"{type(self).__name__}: target_class_ids go from 0 to {self.num_classes - 1}, got "
+                f"{self.target_class_ids}"
+            )
 
     def result(self) -> Tensor:
         """Return the mean."""
         shares, union = self.shares()
         wanted = np.zeros(self.num_classes, "float32")
         wanted[self.target_class_ids] = 1
-        there = ops["greater"](union, 0).astype("float32") * as_tensor(wanted)
+        there = ops["not_equal"](union, 0).astype("float32") * as_tensor(wanted)
         return quotient(ops["sum"](shares * there), ops["sum"](there))
 
     def get_config(self) -> dict[str, Any]:
@@ -485,7 +495,10 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
         if "weight" not in vars(self):
             return as_tensor(0.0)
         total = self.squares.value - quotient(ops["square"](self.sums.value), self.weight.value)
+        # labels that are all the same are explained if they are met, and else not at all
+        met = ops["equal"](self.rests.value, 0.0).astype("float64")
         scores = 1.0 - quotient(self.rests.value, total)
+        scores = ops["where"](ops["less_equal"](total, 0.0), met, scores)
         if self.class_aggregation == "variance_weighted_average":
             scores = ops["sum"](scores * quotient(total, ops["sum"](total)))
         elif self.class_aggregation == "uniform_average":

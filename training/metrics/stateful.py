@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, init_scope, ops
+from ..shapes import column_dropped
 from .objects import Metric
 
 __all__: list[str] = []
@@ -46,8 +47,8 @@ def quotient(a: Any, b: Any) -> Tensor:
     return ops["where"](some, ops["divide"](a, ops["where"](some, b, 1.0)), 0.0)
 
 
-def weighted(values: Any, sample_weight: Any, columns: int | None = None) -> Any:
-    """Return weights for values, ones by default, as a vector; or as many columns of them.
+def weighted(values: Any, sample_weight: Any) -> Any:
+    """Return a weight for each value, 1 by default.
 
     Raises
     ------
@@ -56,7 +57,11 @@ def weighted(values: Any, sample_weight: Any, columns: int | None = None) -> Any
     """
     if sample_weight is None:
         return ops["ones_like"](values.astype("float32"))
-    weight = as_tensor(sample_weight).astype("float32")
+    weight = column_dropped(as_tensor(sample_weight).astype("float32"), values.shape)
+    if weight.ndim > values.ndim:
+        raise ValueError(
+            f"sample_weight of shape {weight.shape} does not fit values of shape {values.shape}"
+        )
     while weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
     return ops["ones_like"](values.astype("float32")) * weight

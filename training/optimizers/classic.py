@@ -225,13 +225,14 @@ class Adam(Optimizer, saved_as="training.Adam"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {
+        config = {
             **super().get_config(),
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
-            "amsgrad": self.amsgrad,
         }
+        # only if it is set: files without it are as those of versions that did not have it
+        return {**config, "amsgrad": True} if self.amsgrad else config
 
 
 class AdamW(Adam, saved_as="training.AdamW"):
