@@ -22,6 +22,9 @@ from .optimizer import Optimizer, checked
 
 __all__ = ["LBFGS"]
 
+#: Each step of the history has two slots, which a file must not ask for without end.
+_MOST = 1000
+
 
 class _Pair(NamedTuple):
     """A step, how the gradient changed by it, and one over their product."""
@@ -48,7 +51,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     tolerance_change
         A call ends where neither the loss nor an element changes by more.
     history_size
-        How many steps the curvature is told from.
+        How many steps the curvature is told from, at most 1000.
     line_search
         ``"strong_wolfe"``, or None for steps of a fixed length.
     name
@@ -109,6 +112,8 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             max_evaluations = self.max_iterations * 5 // 4
         self.max_evaluations = _positive("max_evaluations", max_evaluations)
         self.history_size = _positive("history_size", history_size)
+        if self.history_size > _MOST:
+            raise ValueError(f"LBFGS: history_size must be at most {_MOST}, got {history_size!r}")
         if line_search not in ("strong_wolfe", None):
             raise ValueError(f"LBFGS: line_search is 'strong_wolfe' or None, got {line_search!r}")
         self.tolerance_gradient = not_negative(self, "tolerance_gradient", tolerance_gradient)
@@ -218,7 +223,7 @@ class _Descent:
         self.length, self.scale = float(owner.length.array), float(owner.scale.array)
         self.gradient, self.direction = self.held("gradients"), self.held("directions")
         self.pairs: list[_Pair] = []
-        for i in range(int(owner.pairs.array)):
+        for i in range(min(int(owner.pairs.array), owner.history_size)):
             step, change = self.held(f"steps_{i}"), self.held(f"changes_{i}")
             self.pairs.append(_Pair(step, change, 1.0 / float(change @ step)))
 
