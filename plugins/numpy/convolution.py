@@ -141,7 +141,7 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
 
 
 def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: Any) -> Array:
-    if (groups != 1 and w.shape[-2] != 1) or not g.size:
+    if (groups != 1 and w.shape[-2] != 1) or not g.size or not w.size:
         return convolution.images_of(np, g, w, shape, settings, groups)
     where = Windows(shape[1:-1], w.shape[:-2], **settings)
     total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), np.result_type(g, w))
