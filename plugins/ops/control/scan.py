@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.extend import (
     Graph,
+    Node,
     Program,
     Size,
     Tensor,
@@ -24,7 +25,9 @@ from ....core.extend import (
     compiled,
     exclusive,
     flatten,
+    halved,
     holding,
+    is_differentiable,
     joined,
     known_size,
     ops,
@@ -36,6 +39,7 @@ from ....core.extend import (
     unsure,
 )
 from ..common.op_builders import OPS
+from .joint_scan import joint_scan
 from .loops import check_dtype, traced_step, with_wide_start
 from .subgraphs import (
     REQUIRED,
@@ -47,6 +51,42 @@ from .subgraphs import (
 )
 
 __all__ = ["map", "scan"]
+
+
+class _Rows:
+    """What the steps of a loop return, to be stacked.
+
+    NumPy's arrays are put where they belong at once: the memory of a step is in the cache, and the
+    next one uses it again.
+    """
+
+    __slots__ = ("_length", "_lists", "_wholes")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._wholes: list[Any] = []
+        self._lists: list[list[Any]] = []
+
+    def put(self, i: int, found: Sequence[Any]) -> None:
+        """Take what step ``i`` returned."""
+        if not self._lists:
+            self._lists = [[None] * self._length for _ in found]
+            self._wholes = [
+                np.empty((self._length, *x.shape), x.dtype) if type(x) is np.ndarray else None
+                for x in found
+            ]
+        for x, whole, rows in zip(found, self._wholes, self._lists):
+            if whole is None:
+                rows[i] = x
+            else:
+                whole[i] = x
+
+    def stacked(self, xp: Any) -> list[Any]:
+        """Return the stacks."""
+        return [
+            xp.stack(rows, axis=0) if whole is None else whole
+            for rows, whole in zip(self._lists, self._wholes, strict=True)
+        ]
 
 
 class _Scan(Program):
@@ -63,15 +103,13 @@ class _Scan(Program):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
         length = _common_length(xs, params["length"])
-        run, rows = compiled(params["body"]), []
+        run, rows = compiled(params["body"]), _Rows(length)
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[: len(carry)]
-            rows.append(found[len(carry) :])
-        if params["reverse"]:
-            rows.reverse()
-        if rows:
-            return [*carry, *(xp.stack(column, axis=0) for column in zip(*rows, strict=True))]
+            rows.put(i, found[len(carry) :])
+        if length:
+            return [*carry, *rows.stacked(xp)]
         outputs = params["body"].outputs[len(carry) :]
         names = [str(y.dtype).rpartition(".")[2] for y in outputs]
         return [
@@ -81,6 +119,36 @@ class _Scan(Program):
                 for shape, name in zip(self._row_shapes(xp, arrays, params), names, strict=True)
             ),
         ]
+
+    def quick_pull(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any] | None:
+        carry, xs, rest = self._parts(arrays, params)
+        body, carried = params["body"], len(carry)
+        count = len(body.inputs) - carried - len(xs)
+        around, upstream = rest[:count], rest[count:]
+        length = _common_length(xs, params["length"])
+        halves = halved(body, [*carry, *(x[0, ...] for x in xs), *around]) if length else None
+        if halves is None:
+            return None
+        run, back = compiled(halves.forward), compiled(halves.back)
+        kept = []
+        for i in self._steps(length, params):
+            found = run([*carry, *(x[i, ...] for x in xs), *around])
+            carry = found[:carried]
+            kept.append(found[len(body.outputs) :])
+        a = sum(is_differentiable(x.dtype) for x in carry)
+        b = a + sum(is_differentiable(x.dtype) for x in xs)
+        gradients, of_rows = upstream[:a], upstream[a:]
+        rows = _Rows(length)
+        totals: list[Any] = []
+        for i in reversed(self._steps(length, params)):
+            found = back([*kept.pop(), *gradients, *(g[i, ...] for g in of_rows)])
+            gradients = found[:a]
+            rows.put(i, found[a:b])
+            totals = [x + y for x, y in zip(totals, found[b:])] or found[b:]
+        return [*gradients, *rows.stacked(xp), *totals]
+
+    def joint(self, run: Node, pull: Node) -> list[Node] | None:
+        return joint_scan(run, pull)
 
     def _row_shapes(self, xp: Any, arrays: Sequence[Any], params: Any) -> list[Any]:
         """Return the shapes of what no step has made."""
