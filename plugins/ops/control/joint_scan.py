@@ -5,6 +5,8 @@ By itself, the gradient of a scan does all steps again, to know what it needs of
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....core.extend import (
@@ -62,17 +64,24 @@ def joint_scan(run: Node, pull: Node) -> list[Node] | None:
 
     a = sum(is_differentiable(x.dtype) for x in run.inputs[:carried])
     b = a + sum(is_differentiable(x.dtype) for x in run.inputs[carried:end])
+    like = [x for x in run.inputs[end:] if is_differentiable(x.dtype)]
     upstream, given = back.inputs[len(kept) :], pull.inputs[len(run.inputs) :]
     returning = _graph(back, [], [])
-    totals = [Symbol(returning, x.shape, x.dtype) for x in back.outputs[b:]]
-    sums = [Symbol(returning, x.shape, x.dtype) for x in totals]
+    stacked = {**{x: outside[x] for x in seen}, **dict(zip(made, stacks, strict=True))}
+    products = _products(back, back.outputs[b:], stacked)
+    returning.nodes = [node for node in returning.nodes if node not in products.values()]
+    summed = [x for x in back.outputs[b:] if x not in products]
+    totals = [Symbol(returning, x.shape, x.dtype) for x in summed]
+    sums = [Symbol(returning, x.shape, x.dtype) for x in summed]
     returning.inputs = [*upstream[:a], *totals, *made, *seen, *upstream[a:], *fixed]
     returning.nodes += [
-        _node("add", (total, x), y)
-        for total, x, y in zip(totals, back.outputs[b:], sums, strict=True)
+        _node("add", (total, x), y) for total, x, y in zip(totals, summed, sums, strict=True)
     ]
-    returning.outputs = [*back.outputs[:a], *sums, *back.outputs[a:b]]
-    zeros = [Symbol(x.graph, x.shape, x.dtype) for x in pull.outputs[b:]]
+    factors = list(dict.fromkeys(node.inputs[0] for node in products.values()))
+    returning.outputs = [*back.outputs[:a], *sums, *back.outputs[a:b], *factors]
+    graph = run.outputs[0].graph
+    zeros = [Symbol(graph, x.shape, x.dtype) for x in summed]
+    columns = {x: Symbol(graph, (length, *x.shape), x.dtype) for x in factors}
     settings = {
         "body": returning,
         "carried": a + len(zeros),
@@ -89,13 +98,41 @@ def joint_scan(run: Node, pull: Node) -> list[Node] | None:
         *given[a:],
         *(outside[x] for x in fixed),
     )
-    outputs = (*pull.outputs[:a], *pull.outputs[b:], *pull.outputs[a:b])
-    like = [x for x in run.inputs[end:] if is_differentiable(x.dtype)]
+    results = list(zip(back.outputs[b:], like, pull.outputs[b:], strict=True))
+    outputs = (
+        *pull.outputs[:a],
+        *(y for x, _, y in results if x not in products),
+        *pull.outputs[a:b],
+        *columns.values(),
+    )
+    begin = [w for x, w, _ in results if x not in products]
     return [
         first,
-        *(_node("zeros_like", (x,), zero) for x, zero in zip(like, zeros, strict=True)),
+        *(_node("zeros_like", (x,), zero) for x, zero in zip(begin, zeros, strict=True)),
         Node(run.op, inputs, settings, outputs, True),
+        *(
+            _node("matmul_adjoint_y", (columns[node.inputs[0]], stacked[node.inputs[1]], w), y)
+            for x, w, y in results
+            if (node := products.get(x)) is not None
+        ),
     ]
+
+
+def _products(
+    back: Graph, totals: Sequence[Symbol], stacked: Mapping[Symbol, Symbol]
+) -> dict[Symbol, Node]:
+    """Return the totals that are sums of products of matrices: one product does for all steps."""
+    uses = Counter(x for node in back.nodes for x in node.inputs if type(x) is Symbol)
+    uses.update(back.outputs)
+    found = {}
+    for node in back.nodes:
+        if getattr(node.op, "name", None) != "matmul_adjoint_y" or uses[node.outputs[0]] != 1:
+            continue
+        g, x, like = node.inputs
+        matrices = all(type(s) is Symbol and len(s.shape) == 2 for s in (g, x, like))
+        if matrices and node.outputs[0] in totals and x in stacked:
+            found[node.outputs[0]] = node
+    return found
 
 
 def _graph(like: Graph, inputs: list[Symbol], outputs: list[Symbol]) -> Graph:

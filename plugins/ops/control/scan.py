@@ -41,6 +41,7 @@ from ....core.extend import (
 from ..common.op_builders import OPS
 from .joint_scan import joint_scan
 from .loops import check_dtype, traced_step, with_wide_start
+from .rows import Rows
 from .subgraphs import (
     REQUIRED,
     assign_variables,
@@ -51,42 +52,6 @@ from .subgraphs import (
 )
 
 __all__ = ["map", "scan"]
-
-
-class _Rows:
-    """What the steps of a loop return, to be stacked.
-
-    NumPy's arrays are put where they belong at once: the memory of a step is in the cache, and the
-    next one uses it again.
-    """
-
-    __slots__ = ("_length", "_lists", "_wholes")
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-        self._wholes: list[Any] = []
-        self._lists: list[list[Any]] = []
-
-    def put(self, i: int, found: Sequence[Any]) -> None:
-        """Take what step ``i`` returned."""
-        if not self._lists:
-            self._lists = [[None] * self._length for _ in found]
-            self._wholes = [
-                np.empty((self._length, *x.shape), x.dtype) if type(x) is np.ndarray else None
-                for x in found
-            ]
-        for x, whole, rows in zip(found, self._wholes, self._lists):
-            if whole is None:
-                rows[i] = x
-            else:
-                whole[i] = x
-
-    def stacked(self, xp: Any) -> list[Any]:
-        """Return the stacks."""
-        return [
-            xp.stack(rows, axis=0) if whole is None else whole
-            for rows, whole in zip(self._lists, self._wholes, strict=True)
-        ]
 
 
 class _Scan(Program):
@@ -103,7 +68,7 @@ class _Scan(Program):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
         length = _common_length(xs, params["length"])
-        run, rows = compiled(params["body"]), _Rows(length)
+        run, rows = compiled(params["body"]), Rows(length, params["body"])
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[: len(carry)]
@@ -138,7 +103,7 @@ class _Scan(Program):
         a = sum(is_differentiable(x.dtype) for x in carry)
         b = a + sum(is_differentiable(x.dtype) for x in xs)
         gradients, of_rows = upstream[:a], upstream[a:]
-        rows = _Rows(length)
+        rows = Rows(length, params["body"])
         totals: list[Any] = []
         for i in reversed(self._steps(length, params)):
             found = back([*kept.pop(), *gradients, *(g[i, ...] for g in of_rows)])
