@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from ..tensors.op import Op
@@ -72,8 +73,9 @@ def joined_pulls(graph: Graph) -> Graph:
     """Let gradients use what the ops before them computed, where these ops know how; in place."""
     nodes: list[Node] = []
     for node in graph.nodes:
-        i = _forward_of(node, nodes) if node.params.get("order") == 1 else None
-        found = None if i is None else node.op.joint(nodes[i], node)  # type: ignore[union-attr]
+        op: Any = node.op
+        i = _forward_of(node, nodes) if node.params.get("order") == 1 else -1
+        found = op.joint(nodes[i], node) if i >= 0 else None
         if found is None:
             nodes.append(node)
         else:
@@ -83,16 +85,16 @@ def joined_pulls(graph: Graph) -> Graph:
     return graph
 
 
-def _forward_of(pull: Node, nodes: list[Node]) -> int | None:
-    """Return where the node is of which another one is the gradient."""
+def _forward_of(pull: Node, nodes: list[Node]) -> int:
+    """Return where the node is of which another one is the gradient; -1 if there is none."""
     if not hasattr(pull.op, "joint"):
-        return None
+        return -1
     wanted = {**pull.params, "order": 0}
     for i, node in enumerate(nodes):
         same = node.op is pull.op and node.params == wanted
-        if same and node.inputs == pull.inputs[: len(node.inputs)]:
+        if same and all(map(is_, node.inputs, pull.inputs)):
             return i
-    return None
+    return -1
 
 
 def _identity(value: Any) -> Any:
