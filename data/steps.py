@@ -7,7 +7,6 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import Any
 
@@ -61,6 +60,9 @@ class Map(Step):
         if self.threads < 2:
             yield from map(self._one, self.source.elements())
             return
+        # slow to import, and rarely wanted
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Any] = deque()
             try:

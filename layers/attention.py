@@ -208,6 +208,8 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
 
     def scores(self, query: Any, key: Any) -> Any:
         """Return how well each key fits each query."""
+        if self.scale is not None:
+            query = self.fitted(query, {-1: self.scale.shape[0]})
         both = ops["tanh"](ops["expand_dims"](query, axis=-2) + ops["expand_dims"](key, axis=-3))
         return ops["sum"](both if self.scale is None else both * self.scale.value, axis=-1)
 
@@ -345,6 +347,12 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         """Return the weighted means of the values, for queries of shape ``(batch, n, size)``."""
         value = query if value is None else public("as_tensor")(value)
         key = value if key is None else public("as_tensor")(key)
+        for what, x in (("query", query), ("value", value), ("key", key)):
+            if (shape := x.array.shape) is not None and len(shape) != 3:
+                raise ValueError(
+                    f"layer {self.name!r} (MultiHeadAttention): expected a {what} of shape "
+                    f"(batch, steps, size), got {shape}"
+                )
         q, k, v = (
             ops["swapaxes"](dense(x), axis1=1, axis2=2)  # (batch, heads, n, size)
             for dense, x in (

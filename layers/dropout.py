@@ -27,6 +27,8 @@ __all__ = [
 class _Noisy(Configured):
     """What draws random numbers at each call while training, and saves where it is."""
 
+    keeps_mask = True
+
     def __init__(self, seed: int | None, name: str | None) -> None:
         super().__init__(name)
         if seed is not None and not 0 <= operator.index(seed) < 2**62:

@@ -23,7 +23,7 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
         cli.doctor: numpy
-        data.dataset: h5py
+        data.making: h5py
         datasets.digits: h5py
         testing.backends: testing.tables
         training.epochs: tqdm.auto

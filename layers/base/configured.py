@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ...core.extend import known_size
+from ...core.extend import known_size, ops, sizes_differ
 from .. import activations, initializers
 from .layer import Layer
 
@@ -52,6 +52,37 @@ class Configured(Layer):
                 f"known when it is first called, got shape {shape}"
             )
         return int(shape[axis])
+
+    def fitted(self, x: Any, sizes: Mapping[int, int]) -> Any:
+        """Return inputs that have the sizes which the weights are made for: one would broadcast.
+
+        Parameters
+        ----------
+        x
+            The inputs.
+        sizes
+            By axis, the size.
+
+        Raises
+        ------
+        ValueError
+            If a size is another, or there is no such axis; of an open size, when the trace runs.
+        """
+        shape = x.array.shape
+        if shape is None:
+            return x
+        rank = len(shape)
+        outside = any(not -rank <= a < rank for a in sizes)
+        if outside or any(sizes_differ(shape[a], n) for a, n in sizes.items()):
+            said = ", ".join(f"{n} on axis {a}" for a, n in sizes.items())
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected inputs of size {said}, got "
+                f"an input of shape {shape}"
+            )
+        open_ = {a % rank: n for a, n in sizes.items() if not known_size(shape[a])}
+        if open_:
+            x = ops["reshape"](x, shape=tuple(open_.get(i, n) for i, n in enumerate(shape)))
+        return x
 
 
 @functools.cache

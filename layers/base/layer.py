@@ -82,6 +82,9 @@ class Layer(Module):
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
+    #: Whether the result has a step for each of the inputs', so that their mask is the result's.
+    keeps_mask: ClassVar[bool] = False
+
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 
@@ -159,6 +162,18 @@ class Layer(Module):
             return False
         self._build_with(shape, as_dtype(dtype).name, [])
         return True
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return where the steps of the result are no padding; ``None`` if all are.
+
+        Parameters
+        ----------
+        x
+            The inputs.
+        mask
+            The same of the inputs, of shape ``(batch, steps)``.
+        """
+        return mask if self.keeps_mask else None
 
     def build_part(self, layer: Any, input_shape: Any) -> None:
         """Build a layer inside this one, in :meth:`build`, unless that is done.

@@ -25,7 +25,16 @@ from ...core.extend import (
     register_array_type,
 )
 
-__all__ = ["Node", "Placeholder", "called", "is_placeholder", "placeholders_in"]
+__all__ = [
+    "Node",
+    "Placeholder",
+    "bare",
+    "called",
+    "is_placeholder",
+    "placeholders_in",
+    "replaced",
+    "wrapped",
+]
 
 _NUMBERS = itertools.count()
 
@@ -82,6 +91,17 @@ class Node:
         self.run, self.args, self.kwargs, self.layer = run, args, kwargs, layer
         self.outputs: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what runs is wrapped, and tensors pickle their values: the layer or op, and placeholders
+        run = self.run if self.layer is None else self.layer
+        held = (self.args, self.kwargs, self.outputs)
+        return {"number": self.number, "run": run, "layer": self.layer, "held": bare(held)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.number, self.run, self.layer = state["number"], state["run"], state["layer"]
+        args, kwargs, outputs = state["held"]
+        self.args, self.kwargs, self.outputs = args, kwargs, wrapped(outputs)
+
     def inputs(self) -> Iterator[Placeholder]:
         """Yield the placeholders that it needs."""
         yield from placeholders_in((self.args, self.kwargs))
@@ -118,6 +138,16 @@ def placeholders_in(values: Any) -> Iterator[Placeholder]:
         array = x.array if type(x) is Tensor else x
         if type(array) is Placeholder:
             yield array
+
+
+def bare(values: Any) -> Any:
+    """Return nested containers with placeholders in place of tensors that have no value."""
+    return map_structure(lambda x: x.array if is_placeholder(x) else x, values)
+
+
+def wrapped(values: Any) -> Any:
+    """Return nested containers with tensors of placeholders again."""
+    return map_structure(lambda x: Tensor(x) if type(x) is Placeholder else x, values)
 
 
 def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:

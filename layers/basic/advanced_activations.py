@@ -42,6 +42,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
     [0.0, 2.0, 6.0]
     """
 
+    keeps_mask = True
+
     def __init__(
         self,
         max_value: float | None = None,
@@ -66,7 +68,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         if not self.threshold and not self.negative_slope:
             y = ops["relu"](x)
         else:
-            low = (x - self.threshold) * self.negative_slope
+            slope = self.negative_slope  # 0 times infinity is not 0
+            low = (x - self.threshold) * slope if slope else ops["zeros_like"](x)
             y = ops["where"](ops["greater_equal"](x, self.threshold), x, low)
         return y if self.max_value is None else ops["minimum"](y, self.max_value)
 
@@ -91,6 +94,8 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
     >>> gt.layers.LeakyReLU(0.5)([-2.0, 4.0]).tolist()
     [-1.0, 4.0]
     """
+
+    keeps_mask = True
 
     def __init__(self, negative_slope: float = 0.3, name: str | None = None) -> None:
         super().__init__(name)
@@ -126,6 +131,8 @@ class ELU(Configured, saved_as="layers.ELU"):
     [0.0, 4.0]
     """
 
+    keeps_mask = True
+
     def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
         super().__init__(name)
         self.alpha = float(alpha)
@@ -156,6 +163,8 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     >>> gt.layers.Softmax()([[0.0, 0.0]]).tolist()
     [[0.5, 0.5]]
     """
+
+    keeps_mask = True
 
     def __init__(self, axis: Any = -1, name: str | None = None) -> None:
         super().__init__(name)
@@ -205,6 +214,8 @@ class PReLU(Configured, saved_as="layers.PReLU"):
     [[-2.0, 4.0]]
     """
 
+    keeps_mask = True
+
     alpha: Variable
 
     def __init__(
@@ -237,4 +248,12 @@ class PReLU(Configured, saved_as="layers.PReLU"):
 
     def call(self, x: Any) -> Any:
         """Apply it."""
+        shared, sizes = self.shared_axes or (), self.alpha.shape
+        shape = x.array.shape
+        if shape is None or len(shape) != len(sizes) + 1:
+            raise ValueError(
+                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes beside the batch, got an "
+                f"input of shape {shape}"
+            )
+        x = self.fitted(x, {i: n for i, n in enumerate(sizes, 1) if i not in shared})
         return ops["where"](ops["greater"](x, 0), x, x * self.alpha.value)

@@ -56,6 +56,8 @@ class Dense(Layer, saved_as="layers.Dense"):
     (2, 3)
     """
 
+    keeps_mask = True
+
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}
     }

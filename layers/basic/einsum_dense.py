@@ -138,6 +138,15 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
 
     def call(self, x: Any) -> Any:
         """Multiply ``x`` by the kernel."""
+        sizes = dict(zip(self._weights, self.kernel.shape))
+        places = range(-len(self._given), 0)
+        shape = x.array.shape
+        if shape is not None and ("..." not in self.equation and len(shape) != len(self._given)):
+            raise ValueError(
+                f"layer {self.name!r} (EinsumDense): expected {len(self._given)} axes for "
+                f"{self.equation!r}, got an input of shape {shape}"
+            )
+        x = self.fitted(x, {i: sizes[a] for i, a in zip(places, self._given) if a in sizes})
         x = x.astype(self.kernel.dtype) if x.dtype.kind in "biu" else x
         y = public("einsum")(self.equation, x, self.kernel.value)
         y = y if self.bias is None else ops["add"](y, self.bias.value)

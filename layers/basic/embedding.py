@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ...core.extend import Variable, ops
+from ...core.extend import Variable, as_tensor, ops
 from ...nn import embedding_lookup
 from .. import initializers
 from ..base.configured import Configured, positive
@@ -27,7 +27,9 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and dtype;
         ``"uniform"`` between -0.05 and 0.05 by default.
     mask_zero
-        Whether 0 is padding: :meth:`compute_mask` then says where it is.
+        Whether 0 is padding: in a model, recurrent and attention layers after this one leave it
+        out; elsewhere, give them ``mask=`` what :meth:`compute_mask` returns. Losses and metrics
+        count it, unless ``sample_weight`` says otherwise.
     name
         A Python identifier.
     dtype
@@ -53,6 +55,8 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     (1, 3, 4)
     """
 
+    #: :meth:`compute_mask` is asked in models.
+    makes_mask: ClassVar[bool] = True
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"embeddings": ("weight", None)}}
 
     embeddings: Variable
@@ -90,9 +94,9 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         shape = (self.input_dim, self.output_dim)
         self.embeddings = self.add_weight(shape, self.embeddings_initializer, "embeddings")
 
-    def compute_mask(self, ids: Any) -> Any:
+    def compute_mask(self, ids: Any, mask: Any = None) -> Any:
         """Return where integers are no padding; ``None`` without ``mask_zero``."""
-        return ops["not_equal"](ids, 0) if self.mask_zero else None
+        return ops["not_equal"](as_tensor(ids), 0) if self.mask_zero else None
 
     def call(self, ids: Any) -> Any:
         """Look up integers of any shape."""

@@ -36,6 +36,8 @@ class Activation(Layer, saved_as="layers.Activation"):
     [0.0, 2.0]
     """
 
+    keeps_mask = True
+
     def __init__(self, activation: Any, name: str | None = None) -> None:
         super().__init__(name)
         self.activation = activations.get(activation)
@@ -112,6 +114,8 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     [[0.0, 1.0]]
     """
 
+    keeps_mask = True
+
     def __init__(self, scale: Any, offset: Any = 0.0, name: str | None = None) -> None:
         super().__init__(name)
         self.scale, self.offset = _plain(scale), _plain(offset)
@@ -119,6 +123,9 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     def call(self, x: Any) -> Any:
         """Scale and shift ``x``, in the default dtype if it has integers."""
         x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
+        if lengths - {1}:
+            x = self.fitted(x, {-1: max(lengths)})
         scale, offset = (
             ops["cast"](as_tensor(part), dtype=x.dtype) for part in (self.scale, self.offset)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import ops
+from ...core.extend import as_tensor, default_dtype, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
 from .spatial import Spatial
@@ -70,8 +70,10 @@ class _Pooling(Spatial):
 
     def call(self, x: Any) -> Any:
         """Pool images."""
-        pool = type(self).pool
-        return self.as_given(pool(self.images(x), self.pool_size, self.strides, self.padding))
+        pool, x = type(self).pool, self.images(x)
+        if pool is avg_pool and x.dtype.kind in "biu":
+            x = x.astype(default_dtype())
+        return self.as_given(pool(x, self.pool_size, self.strides, self.padding))
 
 
 class MaxPooling1D(_Pooling, saved_as="layers.MaxPooling1D"):
@@ -196,6 +198,8 @@ class _Global(Spatial):
     def call(self, x: Any) -> Any:
         """Pool images."""
         self.images(x)
+        if self.reduction == "mean" and x.dtype.kind in "biu":
+            x = x.astype(default_dtype())
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + self.rank))
         return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)
@@ -259,6 +263,18 @@ class GlobalAveragePooling1D(_Global, saved_as="layers.GlobalAveragePooling1D"):
 
     rank = 1
     reduction = "mean"
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Pool images; ``mask`` of shape ``(batch, steps)`` is false for steps to leave out."""
+        if mask is None:
+            return super().call(x)
+        self.images(x)
+        axis = 1 if self.data_format == "channels_last" else 2
+        x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=3 - axis)
+        total = ops["sum"](ops["where"](seen, x, 0.0), axis=axis, keepdims=self.keepdims)
+        count = ops["sum"](seen.astype(x.dtype), axis=axis, keepdims=self.keepdims)
+        return total / ops["maximum"](count, 1.0)
 
 
 class GlobalAveragePooling2D(_Global, saved_as="layers.GlobalAveragePooling2D"):

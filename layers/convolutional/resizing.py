@@ -156,6 +156,7 @@ class _UpSampling(Spatial):
     def call(self, x: Any) -> Any:
         """Enlarge images."""
         x = self.images(x)
+        self.known_rank(x)
         for axis, factor in enumerate(self.size, 1):
             if factor > 1 and self.interpolation == "nearest":
                 x = ops["repeat"](x, repeats=factor, axis=axis)

@@ -39,6 +39,15 @@ class Spatial(Configured):
         """The axis of the channels."""
         return -1 if self.data_format == "channels_last" else 1
 
+    def known_rank(self, x: Any) -> Any:
+        """Return a shape; raise if a trace does not know how many axes there are."""
+        if x.array.shape is None:
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): the rank of its input must be "
+                "known; use a TensorSpec with a rank"
+            )
+        return x.array.shape
+
     def images(self, x: Any) -> Any:
         """Return inputs with their channels last.
 

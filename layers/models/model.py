@@ -15,7 +15,16 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.layer import Layer, takes_training
-from ..base.symbolic import Node, Placeholder, is_placeholder, placeholders_in, replaced
+from ..base.symbolic import (
+    Node,
+    Placeholder,
+    bare,
+    is_placeholder,
+    placeholders_in,
+    replaced,
+    wrapped,
+)
+from .masks import mask_after, takes_mask
 
 __all__ = ["Input", "Model"]
 
@@ -225,6 +234,13 @@ class Plan:
             raise ValueError(f"Model: its outputs do not need {x!r}, which is among its inputs")
         self.nodes = [needed[number] for number in sorted(needed)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"nodes": self.nodes, "ends": bare((self.inputs, self.outputs))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.nodes = state["nodes"]
+        self.inputs, self.outputs = wrapped(state["ends"])
+
     def run(self, values: Any, training: Any, who: str) -> Any:
         """Run the nodes on inputs.
 
@@ -238,12 +254,19 @@ class Plan:
             The model, for messages.
         """
         known = dict(zip(placeholders_in(self.inputs), self._matched(values, who), strict=True))
+        masks: dict[Placeholder, Any] = {}
         for node in self.nodes:
             args, kwargs = replaced((node.args, node.kwargs), known)
             if node.layer is not None and "training" not in kwargs and takes_training(node.layer):
                 kwargs = {**kwargs, "training": training}
+            mask = _mask_of(node, masks)
+            if mask is not None and "mask" not in kwargs and takes_mask(node.layer):
+                kwargs = {**kwargs, "mask": mask}
             found = node.run(*args, **kwargs)
             wanted = flatten(node.outputs)
+            if mask is not None or getattr(node.layer, "makes_mask", False):
+                own = mask_after(node.layer, args[0], kwargs.get("mask", mask))
+                masks.update({wanted[0].array: own} if own is not None else {})
             known.update(
                 (x.array, y)
                 for x, y in zip(wanted, flatten(found), strict=True)
@@ -268,6 +291,17 @@ class Plan:
         if len(found) != len(wanted):
             raise ValueError(f"{who} has {len(wanted)} inputs, got {len(found)}")
         return [_fitting(as_tensor(y), x, who) for x, y in zip(wanted, found)]
+
+
+def _mask_of(node: Node, masks: dict[Placeholder, Any]) -> Any:
+    """Return the mask of a layer's first argument, or a list of them, as far as there are any."""
+    if not masks or node.layer is None:
+        return None
+    first = node.args[0]
+    found = [masks.get(x) for x in placeholders_in(first)]
+    if all(mask is None for mask in found):
+        return None
+    return found if isinstance(first, (list, tuple)) else found[0]
 
 
 def _fitting(value: Tensor, wanted: Placeholder, who: str) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from ...core.extend import Module
 from ..base.layer import Elsewhere, Layer, takes_training
 from ..basic.simple import Activation
+from .masks import mask_after, takes_mask
 
 __all__ = ["Sequential"]
 
@@ -75,9 +76,16 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         """Do nothing: each layer is built when its input reaches it."""
 
     def call(self, x: Any, training: bool = False) -> Any:
-        """Apply the layers in order; ``training`` goes to those that take it."""
+        """Apply the layers in order; ``training`` and masks go to those that take them."""
+        mask = None
         for layer in self.layers:
-            x = layer(x, training=training) if takes_training(layer) else layer(x)
+            told = {"training": training} if takes_training(layer) else {}
+            if mask is not None and takes_mask(layer):
+                told["mask"] = mask
+            y = layer(x, **told)
+            if mask is not None or getattr(layer, "makes_mask", False):
+                mask = mask_after(layer, x, mask)
+            x = y
         return x
 
     def get_config(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Variable, init_scope, known_size, ops
+from ...core.extend import Variable, init_scope, ops
 from ..base.configured import Configured
 
 __all__ = ["Normalization"]
@@ -132,15 +132,15 @@ class Normalization(Configured, saved_as="layers.Normalization"):
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
         mean, variance = self.mean.value, self.variance.value
+        if x.array.shape is None and mean.ndim:
+            raise ValueError(
+                f"layer {self.name!r} (Normalization): the rank of its input must be known; use a "
+                "TensorSpec with a rank"
+            )
         if x.dtype.kind in "biu":
             x = x.astype(mean.dtype)
         if self.axis is not None and mean.ndim:
-            size = x.shape[self.axis]
-            if known_size(size) and size != mean.shape[0]:
-                raise ValueError(
-                    f"layer {self.name!r} (Normalization): expected {mean.shape[0]} features on "
-                    f"axis {self.axis}, got an input of shape {x.shape}"
-                )
+            x = self.fitted(x, {self.axis: mean.shape[0]})
             shape = [1] * x.ndim
             shape[self.axis] = -1
             mean = ops["reshape"](mean, shape=tuple(shape))

@@ -73,6 +73,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     0.02
     """
 
+    keeps_mask = True
+
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {
             "gamma": ("weight", None),

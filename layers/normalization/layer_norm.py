@@ -34,6 +34,8 @@ def _axes(layer: Any, axis: Any) -> Any:
 class _Scaled(Configured):
     """What has a factor, and perhaps an offset, for each element of the axes it normalises."""
 
+    keeps_mask = True
+
     gamma: Variable | None = None
     beta: Variable | None = None
 
@@ -68,6 +70,23 @@ class _Scaled(Configured):
             sizes[a] = n
         return tuple(sizes)
 
+    def fit(self, x: Any, axes: Any) -> Any:
+        """Return inputs that have the sizes of the weights."""
+        weight = self.beta if self.gamma is None else self.gamma
+        if weight is None:
+            return x
+        given = axes if isinstance(axes, list) else [axes]
+        if x.array.shape is None:
+            if given != [-1]:
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): with axis={axes}, the rank of "
+                    "its input must be known; use axis=-1 or a TensorSpec with a rank"
+                )
+            return x
+        rank = len(x.array.shape)
+        order = sorted(given, key=lambda a: a % rank)
+        return self.fitted(x, dict(zip(order, weight.shape)))
+
     def _applied(self, y: Any, axes: Any) -> Any:
         """Multiply by the factor and add the offset, along the axes that the weights have."""
         given = axes if isinstance(axes, list) else [axes]
@@ -76,6 +95,9 @@ class _Scaled(Configured):
             if weight is None:
                 continue
             value = weight.value
+            if given == [-1]:
+                y = ops[op](y, value)
+                continue
             along = sorted(a % y.ndim for a in given)
             if along != list(range(y.ndim - len(along), y.ndim)):
                 shape = [1] * y.ndim
@@ -165,6 +187,7 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
 
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
+        x = self.fit(x, self.axis)
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
         return self._applied(layer_normalization(x, axis=axis, epsilon=self.epsilon), self.axis)
 
@@ -229,6 +252,7 @@ class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
 
     def call(self, x: Any) -> Any:
         """Divide ``x``."""
+        x = self.fit(x, self.axis)
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
         squares = ops["mean"](x * x, axis=axis, keepdims=True)
         return self._applied(x / ops["sqrt"](squares + self.epsilon), self.axis)
@@ -306,6 +330,7 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
 
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
+        x = self.fit(x, -1)
         groups = x.shape[-1] if self.groups == -1 else self.groups
         return self._applied(group_normalization(x, groups, epsilon=self.epsilon), -1)
 
@@ -330,6 +355,8 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     >>> [round(v, 3) for v in gt.layers.UnitNormalization()([[3.0, 4.0]]).numpy()[0].tolist()]
     [0.6, 0.8]
     """
+
+    keeps_mask = True
 
     def __init__(self, axis: Any = -1, name: str | None = None) -> None:
         super().__init__(name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ...core.extend import Variable, ops, sizes_differ
 from .. import activations, initializers
 from ..base.configured import Configured, positive
@@ -185,9 +187,13 @@ class Cell(Configured):
 
     def call(self, x: Any, states: Any, training: bool = False) -> tuple[Any, list[Any]]:
         """Do a step with inputs ``x`` of shape ``(batch, features)``."""
-        dropped, kept = self.masks(x, training)
         given = states if isinstance(states, (list, tuple)) else [states]
-        return self.step(self.projected(x if dropped is None else x * dropped), given, kept)
+        return self.masked(x, given, self.masks(x, training))
+
+    def masked(self, x: Any, states: Any, masks: tuple[Any, Any]) -> tuple[Any, list[Any]]:
+        """Do a step with what :meth:`masks` returned."""
+        dropped, kept = masks
+        return self.step(self.projected(x if dropped is None else x * dropped), states, kept)
 
 
 class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
@@ -323,7 +329,7 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
 
     def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return the bias's first values: 1 for the forget gate, if asked for."""
-        value = self.bias_initializer(shape, dtype)
+        value = np.array(self.bias_initializer(shape, dtype))
         if self.unit_forget_bias:
             value[self.units : 2 * self.units] = 1
         return value

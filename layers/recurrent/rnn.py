@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import Variable, known_size, ops, public
+from ...core.extend import Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
-from .stacked import StackedRNNCells
+from .stacked import StackedRNNCells, called
 
 __all__ = ["RNN"]
 
@@ -74,8 +75,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        if isinstance(cell, Sequence):
-            cell = StackedRNNCells(cell)
+        cell = StackedRNNCells(cell) if isinstance(cell, Sequence) else cell
         if cell is not None:  # a file brings it
             if not callable(cell) or not hasattr(cell, "state_size"):
                 raise TypeError(f"RNN: a cell is a layer with state_size, got {cell!r}")
@@ -118,6 +118,10 @@ class RNN(Configured, saved_as="layers.RNN"):
                 for i, shape in enumerate(shapes)
             ]
 
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs, if there is a result for each step."""
+        return mask if self.return_sequences else None
+
     def reset_states(self) -> None:
         """Begin anew: set the states of a stateful layer to zero."""
         for state in self.states or ():
@@ -155,6 +159,8 @@ class RNN(Configured, saved_as="layers.RNN"):
             Whether dropout drops.
         """
         self._check(x.array.shape)
+        if self.states:
+            x = self.fitted(x, {0: self.states[0].shape[0]})
         states = self._before(x, initial_state)
         last, outputs, states = self._run(x, states, mask, training)
         if self.states is not None:
@@ -172,33 +178,45 @@ class RNN(Configured, saved_as="layers.RNN"):
                     f"layer {self.name!r} ({type(self).__name__}): its cell has {count} states, "
                     f"got {len(given)}"
                 )
+            given = [public("as_tensor")(state) for state in given]
+            for state, n in zip(given, self._state_sizes()):
+                self._check_state(state.array.shape, (x.array.shape or (None,))[0], n)
             return given
         if self.states is not None:
             return [state.value for state in self.states]
-        row = x[:, 0]
+        row = _row(x)
         if hasattr(self.cell, "initial_states"):
             return list(self.cell.initial_states(row))
         dtype = x.dtype if x.dtype.kind == "f" else self.cell.variables[0].dtype
         return [zeros_beside(row, n, dtype) for n in self._state_sizes()]
+
+    def _check_state(self, shape: Any, batch: Any, size: int) -> None:
+        if shape is None or (len(shape) == 2 and not any(map(sizes_differ, shape, (batch, size)))):
+            return
+        raise ValueError(
+            f"layer {self.name!r} ({type(self).__name__}): expected a state of shape "
+            f"({batch}, {size}), got {shape}"
+        )
 
     def _run(self, x: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, Any, Any]:
         """Return the last output, all outputs if they are wanted, and the last states."""
         cell = self.cell
         along: Any = ops["swapaxes"](x, axis1=0, axis2=1)
         if isinstance(cell, Cell):
-            dropped, kept = cell.masks(x[:, 0], training)
+            dropped, kept = cell.masks(_row(x), training)
             along = cell.projected(along if dropped is None else along * dropped)
 
             def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
                 return cell.step(row, before, kept)
         else:
+            if isinstance(cell, StackedRNNCells):
+                cell = partial(cell, masks=cell.masks(_row(x), training), training=training)
 
             def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
-                y, after = cell(row, before)
-                return y, list(after) if isinstance(after, (list, tuple)) else [after]
+                return called(cell, row, before, training)
 
-        # the first state of our cells is their output, so that nothing else need be carried
-        alone = type(cell) in _OURS
+        # the first state of our cells is their last output, unless steps are masked
+        alone = type(cell) in _OURS and mask is None
 
         def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
             before, last = carry
@@ -206,13 +224,13 @@ class RNN(Configured, saved_as="layers.RNN"):
             y, after = step(row, before)
             if seen is not None:
                 seen = ops["expand_dims"](seen, axis=-1)
-                y = ops["where"](seen, y, before[0] if alone else last[0])
+                y = ops["where"](seen, y, last[0])
                 after = [ops["where"](seen, a, b) for a, b in zip(after, before, strict=True)]
             return (after, [] if alone else [y]), (y if self.return_sequences else None)
 
         first = [] if alone else [zeros_beside(states[0], self._output_size(), states[0].dtype)]
         if mask is not None:
-            along = (along, ops["swapaxes"](public("as_tensor")(mask), axis1=0, axis2=1))
+            along = (along, ops["swapaxes"](self._fitting(mask, x), axis1=0, axis2=1))
         if self.unroll:
             carry, outputs = _unrolled(body, (states, first), along, self.go_backwards)
         else:
@@ -225,9 +243,24 @@ class RNN(Configured, saved_as="layers.RNN"):
                 outputs = ops["flip"](outputs, axis=1)
         return last, outputs, states
 
+    def _fitting(self, mask: Any, x: Any) -> Any:
+        mask = public("as_tensor")(mask)
+        given, wanted = mask.array.shape, (x.array.shape or (None, None))[:2]
+        if given is None or len(given) != 2 or any(map(sizes_differ, given, wanted)):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): expected a mask of shape "
+                f"(batch, steps), got {given} for inputs of shape {x.array.shape}"
+            )
+        return mask.astype("bool")
+
     def _output_size(self) -> int:
         size = getattr(self.cell, "output_size", None)
         return int(self._state_sizes()[0] if size is None else size)
+
+
+def _row(x: Any) -> Any:
+    """Return something of the shape of one step; there may be none."""
+    return ops["sum"](x[:, :1], axis=1)
 
 
 def _unrolled(body: Any, carry: Any, along: Any, backwards: bool) -> tuple[Any, Any]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.configured import Configured
-from .cells import zeros_beside
+from ..base.layer import takes_training
+from .cells import Cell, zeros_beside
 
 __all__ = ["StackedRNNCells"]
 
@@ -23,8 +24,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
 
     Raises
     ------
-    ValueError
-        If there are none.
+    TypeError
+        If one is no cell.
 
     Examples
     --------
@@ -38,6 +39,9 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     def __init__(self, cells: Sequence[Any] = (), name: str | None = None) -> None:
         super().__init__(name)
         self.cells = list(cells)
+        for cell in self.cells:
+            if not callable(cell) or not hasattr(cell, "state_size"):
+                raise TypeError(f"StackedRNNCells: a cell has state_size, got {cell!r}")
 
     @property
     def built(self) -> bool:
@@ -57,29 +61,54 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     @property
     def output_size(self) -> int:
         """The length of the last cell's output."""
-        return int(self.cells[-1].output_size)
+        return _width(self.cells[-1])
 
     def build(self, input_shape: Any) -> None:
-        """Do nothing: each cell is built when its input reaches it."""
+        """Build every cell, for the output of the one below."""
+        for cell in self.cells:
+            self.build_part(cell, input_shape)
+            input_shape = (input_shape[0], _width(cell))
 
     def initial_states(self, x: Any) -> list[Any]:
         """Return zeros, for inputs ``x`` of one step."""
         dtype = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
         return [zeros_beside(x, n, dtype) for n in self.state_size]
 
-    def call(self, x: Any, states: Any, training: bool = False) -> tuple[Any, list[Any]]:
-        """Do a step of every cell."""
-        after: list[Any] = []
+    def masks(self, x: Any, training: Any) -> list[Any]:
+        """Return those of every cell, for inputs ``x`` of one step: the same at each step."""
+        found = []
         for cell in self.cells:
+            found.append(cell.masks(x, training) if isinstance(cell, Cell) else None)
+            x = zeros_beside(x, _width(cell), x.dtype)
+        return found
+
+    def call(
+        self, x: Any, states: Any, training: bool = False, masks: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """Do a step of every cell, with what :meth:`masks` returned, or with masks of its own."""
+        after: list[Any] = []
+        for cell, own in zip(self.cells, masks or self.masks(x, training), strict=True):
             count = len(_sizes(cell))
-            given = states[len(after) : len(after) + count]
-            x, new = cell(x, list(given), training=training)
-            after += new if isinstance(new, (list, tuple)) else [new]
+            given = list(states[len(after) : len(after) + count])
+            x, new = cell.masked(x, given, own) if own else called(cell, x, given, training)
+            after += new
         return x, after
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the cells left out."""
         return {"name": self.name}
+
+
+def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:
+    """Return what a cell of any class gives: ``training`` goes to one that takes it."""
+    told = {"training": training} if takes_training(cell) else {}
+    y, after = cell(x, states, **told)
+    return y, list(after) if isinstance(after, (list, tuple)) else [after]
+
+
+def _width(cell: Any) -> int:
+    size = getattr(cell, "output_size", None)
+    return int(_sizes(cell)[0] if size is None else size)
 
 
 def _sizes(cell: Any) -> tuple[int, ...]:

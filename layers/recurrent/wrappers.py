@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import ops
+from ...core.extend import as_tensor, ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from .rnn import RNN
+from .stacked import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
 
@@ -37,6 +38,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    keeps_mask = True
     layer: Any
 
     def __init__(self, layer: Any = None, name: str | None = None) -> None:
@@ -75,6 +77,13 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
         y = self.layer(flat, training=training) if takes_training(self.layer) else self.layer(flat)
         return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
+
+
+def _another(cell: Any) -> Any:
+    """Return a cell like this one, with weights of its own."""
+    if isinstance(cell, StackedRNNCells):
+        return StackedRNNCells([_another(part) for part in cell.cells])
+    return type(cell).from_config(cell.get_config())
 
 
 class Bidirectional(Configured, saved_as="layers.Bidirectional"):
@@ -145,7 +154,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
             if type(layer) is RNN:
-                config["cell"] = type(layer.cell).from_config(layer.cell.get_config())
+                config["cell"] = _another(layer.cell)
             backward_layer = type(layer).from_config(config)
         if backward_layer.go_backwards == layer.go_backwards:
             raise ValueError("Bidirectional: one of the layers needs go_backwards=True")
@@ -170,6 +179,10 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         self.build_part(self.forward_layer, input_shape)
         self.build_part(self.backward_layer, input_shape)
 
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs, if there is a result for each step."""
+        return self.forward_layer.compute_mask(x, mask)
+
     def reset_states(self) -> None:
         """Begin anew: set the states of stateful layers to zero."""
         self.forward_layer.reset_states()
@@ -178,7 +191,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def call(
         self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
     ) -> Any:
-        """Run both layers along the steps of ``x``."""
+        """Run both layers along the steps of ``x``; where ``mask`` is false, sequences are 0."""
         start: tuple[Any, Any] = (None, None)
         if initial_state is not None:
             half = len(initial_state) // 2
@@ -190,6 +203,9 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             one, two, states = one[0], two[0], (*one[1:], *two[1:])
         if self.forward_layer.return_sequences:
             two = ops["flip"](two, axis=1)
+            if mask is not None:  # padding is zero in both directions, as in Keras
+                seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=-1)
+                one, two = (ops["where"](seen, y, 0.0) for y in (one, two))
         merged = self._merged(one, two)
         return (
             (*(merged if isinstance(merged, tuple) else (merged,)), *states) if states else merged

@@ -28,6 +28,11 @@ class _Merge(Configured):
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
 
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return where one of the inputs is no padding."""
+        there = [m for m in mask or () if m is not None]
+        return reduce(ops["logical_or"], there) if there else None
+
     def several(self, xs: Any) -> list[Any]:
         """Return the inputs.
 

@@ -40,7 +40,8 @@ def run(callback: Any, values: list[float], name: str = "val_loss") -> int | Non
         ({"patience": 2}, [3, 2, 2.5, 1, 1, 1, 0], 5, 3),
         ({"min_delta": 0.5}, [3, 2.8, 2.7], 1, 0),
         ({"patience": 1, "start_from_epoch": 2}, [1, 2, 3, 2.5, 2.6, 2.7], 4, 3),
-        ({"patience": 1, "baseline": 1.0}, [3, 2, 1.5], 1, None),
+        ({"patience": 1, "baseline": 1.0}, [3, 2, 1.5, 1.6], 3, 2),
+        ({"patience": 2, "baseline": 1.0}, [3, 0.5, 0.7, 0.6], 3, 1),
         ({"mode": "max"}, [1, 2, 1], 2, 1),
         ({"patience": 9}, [3, 2, 1], None, 2),
     ],
@@ -49,6 +50,25 @@ def test_early_stopping(settings: Any, values: Any, stopped: Any, best: Any) -> 
     callback = training.EarlyStopping(**settings)
     assert run(callback, values) == stopped == callback.stopped_epoch
     assert callback.best_epoch == best
+
+
+def test_another_training_begins_anew_and_a_resumed_one_goes_on() -> None:
+    stop = training.EarlyStopping(patience=3)
+    run(stop, [1.0, 0.5, 0.7])
+    state = stop.state_dict()
+    stop.on_train_end()
+    assert run(stop, [3.0, 2.0, 2.5]) is None
+    assert (stop.best, stop.best_epoch) == (2.0, 1)
+    resumed = training.EarlyStopping(patience=3)
+    resumed.load_state_dict(state)
+    assert run(resumed, [0.7, 0.8]) == 1
+    assert resumed.best == 0.5
+    plateau = training.ReduceLROnPlateau(patience=5)
+    plateau.optimizer = training.SGD(0.1)
+    run(plateau, [1.0, 2.0])
+    plateau.on_train_end()
+    run(plateau, [3.0])
+    assert (plateau.best, plateau.wait) == (3.0, 0)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "val_auc", "f1_score", "mean_io_u"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Callback", "LambdaCallback"]
 
@@ -53,13 +53,37 @@ class Callback:
 class Watching(Callback):
     """What watches one value for getting better."""
 
+    #: The attributes that a resumed training needs.
+    kept: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
         kind = type(self).__name__
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{kind}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         self.monitor, self.mode = str(monitor), mode
         self.min_delta = abs(float(min_delta))
-        self._said = False
+        self._said = self._resumed = False
+
+    def begin(self) -> None:
+        """Forget an earlier training."""
+
+    def on_train_begin(self) -> None:
+        """Forget an earlier training, unless this one goes on with it."""
+        if not self._resumed:
+            self.begin()
+
+    def on_train_end(self) -> None:
+        """Be told that the training has ended: another one begins anew."""
+        self._resumed = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a resumed training needs."""
+        return {name: getattr(self, name) for name in self.kept}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._resumed = True
+        vars(self).update({name: state[name] for name in self.kept})
 
     @property
     def larger_is_better(self) -> bool:

@@ -42,6 +42,8 @@ class ReduceLROnPlateau(Watching):
     10
     """
 
+    kept = ("wait", "cooling", "best")
+
     def __init__(
         self,
         monitor: str = "val_loss",
@@ -58,12 +60,17 @@ class ReduceLROnPlateau(Watching):
             raise ValueError(f"ReduceLROnPlateau: factor must be between 0 and 1, got {factor!r}")
         self.factor, self.patience, self.verbose = float(factor), int(patience), bool(verbose)
         self.cooldown, self.min_lr = int(cooldown), float(min_lr)
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget an earlier training."""
         self.wait = self.cooling = 0
         self.best = self.worst
 
     def on_train_begin(self) -> None:
         """Raise if the learning rate is not to be set."""
         _check_rate(self)
+        super().on_train_begin()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Compare the epoch with the best, and set the learning rate."""

@@ -26,7 +26,7 @@ class EarlyStopping(Watching):
     mode
         ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
     baseline
-        A value that it has to be better than at all.
+        A value that it has to be better than: epochs that are not count as without progress.
     restore_best_weights
         Whether the model has the weights of its best epoch in the end, stopped or not.
     start_from_epoch
@@ -38,6 +38,8 @@ class EarlyStopping(Watching):
         After which epoch it stopped.
     best, best_epoch
         The best value, and its epoch.
+    weights : list of numpy.ndarray or None
+        The model's of that epoch, with ``restore_best_weights``.
 
     Raises
     ------
@@ -50,6 +52,8 @@ class EarlyStopping(Watching):
     >>> stop.monitor
     'val_loss'
     """
+
+    kept = ("wait", "best", "best_epoch", "stopped_epoch", "weights")
 
     def __init__(
         self,
@@ -68,26 +72,29 @@ class EarlyStopping(Watching):
         self.patience, self.verbose = int(patience), bool(verbose)
         self.baseline, self.start_from_epoch = baseline, int(start_from_epoch)
         self.restore_best_weights = bool(restore_best_weights)
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Forget an earlier training."""
         self.wait = 0
         self.stopped_epoch: int | None = None
         self.best_epoch: int | None = None
-        self.best = self.worst if self.baseline is None else float(self.baseline)
-        self._weights: list[Any] | None = None
+        self.best = self.worst
+        self.weights: list[Any] | None = None
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Compare the epoch with the best; return ``True`` to stop."""
         value = self.value(logs)
         if value is None or epoch < self.start_from_epoch:
             return None
-        if self._weights is None and self.restore_best_weights:
+        if self.weights is None and self.restore_best_weights:
             self._remember(epoch)  # of a run without a better epoch, the first
         self.wait += 1
         if self.better(value, self.best):
-            self.best, self.wait = float(value), 0
+            self.best = float(value)
             self._remember(epoch)
+            if self.baseline is None or self.better(value, self.baseline):
+                self.wait = 0
         elif self.wait >= self.patience and epoch > 0:
             self.stopped_epoch = epoch
             if self.verbose:
@@ -98,34 +105,14 @@ class EarlyStopping(Watching):
     def _remember(self, epoch: int) -> None:
         self.best_epoch = epoch
         if self.restore_best_weights:
-            self._weights = [v.numpy().copy() for v in self.model.variables]
+            self.weights = [v.numpy().copy() for v in self.model.variables]
 
     def on_train_end(self) -> None:
         """Give the model the weights of its best epoch."""
-        if self._weights is not None:
-            for variable, value in zip(self.model.variables, self._weights, strict=True):
+        if self.weights is not None:
+            for variable, value in zip(self.model.variables, self.weights, strict=True):
                 variable.assign(value)
-
-    def on_train_begin(self) -> None:
-        """Forget an earlier training, unless this one goes on with it."""
-        if self.stopped_epoch is not None:
-            self._begin()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed training needs."""
-        return {
-            "wait": self.wait,
-            "best": self.best,
-            "best_epoch": self.best_epoch,
-            "stopped_epoch": self.stopped_epoch,
-            "weights": self._weights,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.wait, self.best = int(state["wait"]), float(state["best"])
-        self.best_epoch, self.stopped_epoch = state["best_epoch"], state["stopped_epoch"]
-        self._weights = state["weights"]
+        super().on_train_end()
 
 
 class TerminateOnNaN(Callback):

@@ -50,6 +50,8 @@ class ModelCheckpoint(Watching):
     'val_loss'
     """
 
+    kept = ("best",)
+
     def __init__(
         self,
         filepath: Any,

@@ -242,7 +242,7 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
 # -- curves ----------------------------------------------------------------------------------------
 
 
-#: How many thresholds there may be: a file that names a metric must not ask for any memory it likes.
+#: How many thresholds there may be: a file that names a metric must not ask for all the memory.
 _MOST = 2**16
 
 
