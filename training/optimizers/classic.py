@@ -12,7 +12,7 @@ from .rules import by_blocks
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .options import Options
+    from .options import MoreOptions, Options
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
 
@@ -287,10 +287,10 @@ class AdamW(Adam, saved_as="training.AdamW"):
         epsilon: float = 1e-7,
         amsgrad: bool = False,
         name: str | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[MoreOptions],
     ) -> None:
-        options["weight_decay"] = weight_decay
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, name, **options)
+        rest = beta_1, beta_2, epsilon, amsgrad, name
+        super().__init__(learning_rate, *rest, weight_decay=weight_decay, **options)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -177,8 +177,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             )
         if callable(variables):
             loss()
-            variables = variables()
-        chosen = list(variables)
+        chosen: list[Variable] = list(variables() if callable(variables) else variables)
         dtypes = {variable.dtype for variable in chosen}
         if len(dtypes) != 1 or any(kind_of(dtype) != "f" for dtype in dtypes):
             names = sorted(str(dtype) for dtype in dtypes)

@@ -15,14 +15,18 @@ __all__ = ["AVERAGES", "OPTIONS", "SUMS", "Excluded", "add", "check_options", "w
 if TYPE_CHECKING:
     from .clipping import Clipping
 
-    class Options(Clipping, total=False):
-        """The arguments of all optimizers, for the signatures that hand them on."""
+    class MoreOptions(Clipping, total=False):
+        """The arguments of all optimizers but for the weight decay."""
 
-        weight_decay: float | None
         use_ema: bool
         ema_momentum: float
         ema_overwrite_frequency: int | None
         gradient_accumulation_steps: int | None
+
+    class Options(MoreOptions, total=False):
+        """The arguments of all optimizers, for the signatures that hand them on."""
+
+        weight_decay: float | None
 
 
 #: The optimizers' arguments beside those of their formulas. Files have those that are given.
