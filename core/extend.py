@@ -73,6 +73,7 @@ from .functions.concrete import ConcreteFunction, Output, RestoredFunction
 from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
+from .functions.halves import halved
 from .functions.program import Program, batched_graph
 from .graphs.constants import local_constants
 from .graphs.executors import compiled
@@ -207,6 +208,7 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "function",
+    "halved",
     "has_level",
     "held_to",
     "holding",

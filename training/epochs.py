@@ -66,6 +66,8 @@ def run_epochs(
             if interrupt.requested or run.end_epoch(logs) or interrupt.requested:
                 break
     run.history.interrupted = interrupt.requested
+    if not interrupt.requested:  # else somebody may go on from here
+        session.finish()
     tell("on_train_end")
     return run.history
 

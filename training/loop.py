@@ -221,6 +221,10 @@ class Trainer(Session):
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
+    def finish(self) -> None:
+        """Put the averages of weights in their place, if the optimizer keeps them."""
+        self.optimizer.finalize_variable_values(self.variables)
+
     # -- steps -----------------------------------------------------------------------------------
 
     def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:

@@ -48,6 +48,9 @@ class Session:
         """Return the values of these batches at inference; early if ``stop()``."""
         raise NotImplementedError
 
+    def finish(self) -> None:
+        """End the run, after its last epoch."""
+
     def restore(self) -> None:
         """Go back to where the epoch began, as far as that is known: an exception ended it."""
 

@@ -19,7 +19,7 @@ from ..base.table import F
 from ..batches.batched import Batched, as_batched, outermost, running_level
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
-from ..graphs.nodes import Symbol
+from ..graphs.nodes import Node, Symbol
 from ..graphs.replay import replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
@@ -51,6 +51,9 @@ class Program(Op):
             settings = {**defaults, **given}
             if order == 0:
                 return self.quick_run(xp, arrays, **settings)
+            quick = self.quick_pull(xp, arrays, **settings) if order == 1 else None
+            if quick is not None:
+                return quick
             with recording_to(()):
                 found = self.eager([Tensor(x) for x in arrays], order, settings)
             return [y.array for y in found]
@@ -78,6 +81,17 @@ class Program(Op):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         """Run on raw arrays."""
         raise NotImplementedError
+
+    def quick_pull(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any] | None:
+        """Return the gradients of first order on raw arrays; None if a tape is to find them."""
+        return None
+
+    def joint(self, run: Node, pull: Node) -> list[Node] | None:
+        """Return what replaces a node of this op, and the gradient of it in the same program.
+
+        The first replaces ``run``, the others ``pull``; None if they stay apart.
+        """
+        return None
 
     def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
         """Run on tensors, as other ops do."""

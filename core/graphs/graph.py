@@ -64,6 +64,8 @@ class Graph(BaseGraph):
     runs, made
         What runs it on arrays, and what executors made for that, by the executor's name. They are
         kept here, and not in a table of weak references, since they refer to the graph.
+    halves
+        It and its gradient as two graphs, by the shapes and dtypes of inputs.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class Graph(BaseGraph):
         self.closure: Closure | None = None
         self.runs: dict[str, Run] = {}
         self.made: dict[str, Run] = {}
+        self.halves: dict[Any, Any] = {}
         self._captured: dict[Symbol, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
@@ -431,7 +434,7 @@ class Graph(BaseGraph):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy has variables of its own, or assigns none
-        return {**vars(self), "runs": {}, "made": {}}
+        return {**vars(self), "runs": {}, "made": {}, "halves": {}}
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from ..tensors.op import Op
 from .graph import Graph
 from .nodes import CustomGradient, Node, Read, Symbol, Written
 
-__all__ = ["forward_only", "prune"]
+__all__ = ["forward_only", "joined_pulls", "prune"]
 
 
 def prune(graph: Graph) -> Graph:
@@ -66,6 +67,34 @@ def forward_only(graph: Graph) -> Graph:
     result.outputs = [look(symbol) for symbol in graph.outputs]
     result.updates = {variable: look(symbol) for variable, symbol in graph.updates.items()}
     return prune(result)
+
+
+def joined_pulls(graph: Graph) -> Graph:
+    """Let gradients use what the ops before them computed, where these ops know how; in place."""
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        op: Any = node.op
+        i = _forward_of(node, nodes) if node.params.get("order") == 1 else -1
+        found = op.joint(nodes[i], node) if i >= 0 else None
+        if found is None:
+            nodes.append(node)
+        else:
+            nodes[i] = found[0]
+            nodes += found[1:]
+    graph.nodes = nodes
+    return graph
+
+
+def _forward_of(pull: Node, nodes: list[Node]) -> int:
+    """Return where the node is of which another one is the gradient; -1 if there is none."""
+    if not hasattr(pull.op, "joint"):
+        return -1
+    wanted = {**pull.params, "order": 0}
+    for i, node in enumerate(nodes):
+        same = node.op is pull.op and node.params == wanted
+        if same and all(map(is_, node.inputs, pull.inputs)):
+            return i
+    return -1
 
 
 def _identity(value: Any) -> Any:

@@ -15,7 +15,7 @@ from .constants import local_constants
 from .folding import folded
 from .graph import Graph
 from .nodes import Node, Read, Run, Symbol
-from .optimize import forward_only
+from .optimize import forward_only, joined_pulls
 
 __all__ = ["argument_of", "by_backend", "default", "kernel_of", "node_by_node", "plain"]
 
@@ -56,7 +56,7 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         ``compiler(program, owner, arrays)`` returns what runs the program on arrays of the backend
         ``owner``, or None if the plain executor is to.
     """
-    program = forward_only(graph)
+    program = joined_pulls(forward_only(graph))
     variables = program.variables
     runs: dict[str, Run] = {}
 

@@ -364,8 +364,9 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         z = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
         gate = self.recurrent_activation or ops["identity"]
         act = self.activation or ops["identity"]
-        i, f, g, o = ops["split"](z, sections=4, axis=-1)
-        c = ops["add"](ops["multiply"](gate(f), c), ops["multiply"](gate(i), act(g)))
+        both, g, o = ops["split"](z, sections=(2 * self.units, 3 * self.units), axis=-1)
+        i, f = ops["split"](gate(both), sections=2, axis=-1)  # one call for two gates
+        c = ops["add"](ops["multiply"](f, c), ops["multiply"](i, act(g)))
         y = ops["multiply"](gate(o), act(c))
         return y, [y, c]
 

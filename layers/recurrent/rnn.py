@@ -10,10 +10,13 @@ import numpy as np
 
 from ...core.extend import Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
-from .cells import Cell, zeros_beside
+from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
 from .stacked import StackedRNNCells, called
 
 __all__ = ["RNN"]
+
+
+_OURS = (SimpleRNNCell, LSTMCell, GRUCell)
 
 
 class RNN(Configured, saved_as="layers.RNN"):
@@ -198,20 +201,22 @@ class RNN(Configured, saved_as="layers.RNN"):
     def _run(self, x: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, Any, Any]:
         """Return the last output, all outputs if they are wanted, and the last states."""
         cell = self.cell
+        along: Any = ops["swapaxes"](x, axis1=0, axis2=1)
         if isinstance(cell, Cell):
             dropped, kept = cell.masks(_row(x), training)
-            share = x if dropped is None else x * ops["expand_dims"](dropped, axis=1)
-            rows = cell.projected(share)
+            along = cell.projected(along if dropped is None else along * dropped)
 
             def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
                 return cell.step(row, before, kept)
         else:
-            rows = x
             if isinstance(cell, StackedRNNCells):
                 cell = partial(cell, masks=cell.masks(_row(x), training), training=training)
 
             def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
                 return called(cell, row, before, training)
+
+        # the first state of our cells is their last output, unless steps are masked
+        alone = type(cell) in _OURS and mask is None
 
         def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
             before, last = carry
@@ -219,13 +224,11 @@ class RNN(Configured, saved_as="layers.RNN"):
             y, after = step(row, before)
             if seen is not None:
                 seen = ops["expand_dims"](seen, axis=-1)
-                y = ops["where"](seen, y, last)
+                y = ops["where"](seen, y, last[0])
                 after = [ops["where"](seen, a, b) for a, b in zip(after, before, strict=True)]
-            return (after, y), (y if self.return_sequences else None)
+            return (after, [] if alone else [y]), (y if self.return_sequences else None)
 
-        dtype = states[0].dtype
-        first = zeros_beside(states[0], self._output_size(), dtype)
-        along: Any = ops["swapaxes"](rows, axis1=0, axis2=1)
+        first = [] if alone else [zeros_beside(states[0], self._output_size(), states[0].dtype)]
         if mask is not None:
             along = (along, ops["swapaxes"](self._fitting(mask, x), axis1=0, axis2=1))
         if self.unroll:
@@ -233,6 +236,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         else:
             carry, outputs = public("scan")(body, (states, first), along, reverse=self.go_backwards)
         states, last = carry
+        last = states[0] if alone else last[0]
         if self.return_sequences:
             outputs = ops["swapaxes"](outputs, axis1=0, axis2=1)
             if self.go_backwards:

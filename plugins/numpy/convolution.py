@@ -1,12 +1,13 @@
 """Convolutions that are quicker on NumPy than the portable ones: one matrix product for all places.
 
-What each window sees is laid out as a row (a copy that takes as much memory as the windows overlap)
-and multiplied by all filters at once. Filters of single channels are multiplied place by place.
+What each window sees is laid out as a row and multiplied by all filters at once: as many windows at
+a time as the processor's cache holds, since they overlap. Filters of single channels are multiplied
+place by place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -20,24 +21,58 @@ from ..ops.network.windows import Windows
 __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
+#: Some images, and some places along their first axis.
+Block = tuple[slice, slice]
+
+#: How many bytes are laid out at a time.
+_BLOCK = 1 << 21
+
+
+def _windows(x: Array, where: Windows, groups: int) -> Array:
+    """Return what windows see, a view of shape ([groups,] images, *windows, *places, channels)."""
+    x = np.ascontiguousarray(where.padded(np, x))
+    batch, *inner, each = x.strides
+    channels = x.shape[-1] // groups
+    steps = [s * n for s, n in zip(inner, where.strides)]
+    apart = [s * n for s, n in zip(inner, where.dilations)]
+    shape = (len(x), *where.out, *where.kernel, channels)
+    strides = (batch, *steps, *apart, each)
+    if groups > 1:
+        shape, strides = (groups, *shape), (each * channels, *strides)
+    return as_strided(x, shape, strides, writeable=False)
 
 
 def _seen(x: Array, where: Windows, groups: int) -> Array:
-    """Return what windows see, as (windows, places * channels); per group if there are several."""
-    x = np.ascontiguousarray(where.padded(np, x))
-    batch, *inner, each = x.strides
-    channels, places = x.shape[-1] // groups, len(where.kernel)
-    steps = [s * n for s, n in zip(inner, where.strides)]
-    apart = [s * n for s, n in zip(inner, where.dilations)]
-    rows = len(x) * prod(where.out)
-    if groups == 1:
-        shape = (len(x), *where.out, *where.kernel, channels)
-        view = as_strided(x, shape, (batch, *steps, *apart, each), writeable=False)
-        return view.reshape(rows, prod(where.kernel) * channels)
-    shape = (groups, len(x), *where.out, *where.kernel, channels)
-    strides = (each * channels, batch, *steps, *apart, each)
-    view = as_strided(x, shape, strides, writeable=False)
-    return view.reshape(groups, rows, prod(shape[-1 - places :]))
+    """Return what windows see, as (groups, windows, places * channels)."""
+    view = _windows(x, where, groups)
+    return view.reshape(groups, len(x) * prod(where.out), -1)
+
+
+def _blocks(images: int, where: Windows, size: int) -> Iterator[Block]:
+    """Yield parts of the windows, ``size`` bytes each, that are not much to lay out."""
+    rows = max(1, _BLOCK // max(1, prod(where.out[1:]) * size))
+    count = where.out[0]
+    if rows < count:
+        for i in range(images):
+            for at in range(0, count, rows):
+                yield slice(i, i + 1), slice(at, min(at + rows, count))
+        return
+    for i in range(0, images, rows // count):
+        yield slice(i, min(i + rows // count, images)), slice(0, count)
+
+
+def _laid_out(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
+    """Yield what windows see, as (windows, places * channels), block by block."""
+    view = _windows(x, where, 1)
+    width = prod(where.kernel) * x.shape[-1]
+    memory = np.empty(0, x.dtype)
+    for block in _blocks(len(x), where, width * x.itemsize):
+        part = view[block]
+        if memory.size < part.size:
+            memory = np.empty(part.size, x.dtype)
+        rows = memory[: part.size]
+        np.copyto(rows.reshape(part.shape), part)
+        yield block, rows.reshape(-1, width)
 
 
 def _repeated(x: Array, filters: int) -> Array:
@@ -63,7 +98,12 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
     where = convolution.conv_windows(x, w, settings)
     shape = (len(x), *where.out, w.shape[-1])
     if groups == 1:
-        return (_seen(x, where, 1) @ w.reshape(-1, w.shape[-1])).reshape(shape)
+        result, filters = np.empty(shape, np.result_type(x, w)), w.reshape(-1, w.shape[-1])
+        if not result.size:
+            return result
+        for block, rows in _laid_out(x, where):
+            np.matmul(rows, filters, out=result[block].reshape(-1, w.shape[-1]))
+        return result
     if w.shape[-2] == 1:
         x = _repeated(where.padded(np, x), w.shape[-1])
         total = np.zeros(shape, np.result_type(x, w))
@@ -81,7 +121,11 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
     where = convolution.conv_windows(x, like, settings)
     filters, g = like.shape[-1], np.ascontiguousarray(g)  # gradients of sums are views of a number
     if groups == 1:
-        return (_seen(x, where, 1).T @ g.reshape(-1, filters)).reshape(like.shape)
+        shares = (rows.T @ g[block].reshape(-1, filters) for block, rows in _laid_out(x, where))
+        total = next(shares)
+        for share in shares:
+            total += share
+        return total.reshape(like.shape)
     if like.shape[-2] == 1:
         x = _repeated(where.padded(np, x), filters)
         total = np.empty(like.shape, np.result_type(g, x))
@@ -97,21 +141,37 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
 
 
 def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: Any) -> Array:
-    if (groups != 1 and w.shape[-2] != 1) or not g.size:
+    if (groups != 1 and w.shape[-2] != 1) or not g.size or not w.size:
         return convolution.images_of(np, g, w, shape, settings, groups)
     where = Windows(shape[1:-1], w.shape[:-2], **settings)
     total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), np.result_type(g, w))
     g = np.ascontiguousarray(g)
-    rows = g.reshape(-1, g.shape[-1])
+    if groups == 1:
+        _add_up(total, g, w, where)
+        return total[where.inside]
     for place, part in where.parts():
-        if groups == 1:
-            back = (rows @ w[place].T.copy()).reshape(*g.shape[:-1], shape[-1])
-        else:
-            back = g * _row(w[(*place, 0)], where)
-            if g.shape[-1] != groups:  # several filters for each channel
-                back = np.add.reduce(back.reshape(*g.shape[:-1], groups, -1), -1)
+        back = g * _row(w[(*place, 0)], where)
+        if g.shape[-1] != groups:  # several filters for each channel
+            back = np.add.reduce(back.reshape(*g.shape[:-1], groups, -1), -1)
         total[(slice(None), *part)] += back
     return total[where.inside]
+
+
+def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:
+    """Add to images what a gradient has for each of the places that windows see."""
+    filters, channels = g.shape[-1], total.shape[-1]
+    parts = [(total[(slice(None), *part)], w[place].T.copy()) for place, part in where.parts()]
+    memory = np.empty(0, total.dtype)
+    for block in _blocks(len(g), where, 4 * channels * total.itemsize):
+        rows = g[block]
+        size = rows.size // filters * channels
+        if memory.size < size:
+            memory = np.empty(size, total.dtype)
+        back, flat = memory[:size], rows.reshape(-1, filters)
+        for images, weights in parts:
+            np.matmul(flat, weights, out=back.reshape(-1, channels))
+            seen = images[block]
+            np.add(seen, back.reshape(seen.shape), out=seen)
 
 
 def _to_images(g: Array, w: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:

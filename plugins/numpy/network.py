@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..ops.network import normalization, softmax_cross_entropy
 from ..ops.network.activations import rectifiers, softmax
+from ..ops.network.activations.sigmoids import sigmoid_kernel
 from .reductions import add_reduce, max_reduce
 
 __all__ = ["KERNELS"]
@@ -185,11 +186,22 @@ def _batch_norm_gradient(
     return gx.reshape(x.shape), ggamma, gbeta
 
 
+def _sigmoid(x: Array) -> Array:
+    if x.ndim == 0 or x.dtype.kind != "f":
+        return sigmoid_kernel(np, x)
+    e = np.absolute(x)
+    np.exp(np.negative(e, e), e)  # at most 1
+    below = e + _number(1.0, e.dtype)
+    np.maximum(e, x >= 0, out=e)  # 1 where it holds; to choose by it takes longer
+    return np.divide(e, below, e)
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "batch_norm_gradient": _batch_norm_gradient,
     "batch_norm_training": _batch_norm_training,
     "relu": _relu,
+    "sigmoid": _sigmoid,
     "softmax": _softmax,
     "softmax_cross_entropy": _softmax_cross_entropy,
     "softmax_less_labels": _softmax_less_labels,

@@ -6,6 +6,8 @@ They avoid NumPy's Python wrappers, such as ``np.broadcast_to``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
+from ..ops.shapes.splitting import split_kernel
 from .reductions import add_reduce
 
 __all__ = ["KERNELS"]
@@ -92,6 +95,20 @@ def _concatenate(*arrays: Array, axis: int = 0) -> Array:
     return np.concatenate(arrays, axis)
 
 
+@lru_cache(256)
+def _parts(size: int, sections: int | tuple[int, ...]) -> tuple[tuple[Any, slice], ...]:
+    """Return the indices of the parts of a last axis."""
+    whole = np.broadcast_to(np.int8(0), size)
+    ends = list(accumulate(len(part) for part in split_kernel(np, whole, sections=sections)))
+    return tuple([(..., slice(a, b)) for a, b in pairwise([0, *ends])])
+
+
+def _split(x: Array, *, sections: Any, axis: int = 0) -> tuple[Array, ...]:
+    if axis != -1 or not x.ndim:
+        return split_kernel(np, x, sections=sections, axis=axis)
+    return tuple([x[part] for part in _parts(x.shape[-1], sections)])
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "concatenate": _concatenate,
@@ -99,6 +116,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "ones_like": _ones_like,
     "reshape": _reshape,
     "reshape_like": _reshape_like,
+    "split": _split,
     "transpose": _transpose,
     "unbroadcast_like": _unbroadcast_like,
     "unreduce_like": _unreduce_like,

@@ -14,7 +14,7 @@ from layer_cases import FAMILIES
 import gradtape as gt
 from gradtape.core.extend import Module, Variable
 from gradtape.layers import activations, initializers
-from gradtape.training.optimizers.clipping import CLIPPING
+from gradtape.training.optimizers.options import OPTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format-classes.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("| class | keys of `config` |")[2].partition("\n\n")[0]
@@ -55,6 +55,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "layers.SimpleRNNCell": {"units": 3, **_DROPS},
     "layers.StackedRNNCells": {"cells": [gt.layers.GRUCell(3)]},
     "layers.TimeDistributed": {"layer": gt.layers.Dense(2)},
+    "training.LBFGS": {"history_size": 1},
     "training.RMSprop": {"centered": True, "momentum": 0.5},
     "training.SGD": {"momentum": 0.5},
     "training.metrics.IoU": {"target_class_ids": [0]},
@@ -114,9 +115,11 @@ def test_the_page_says_how_a_class_is_made(name: str) -> None:
     plain = {key: json.loads(default) for key, (_, default) in page.items() if default}
     needed = {key: value for key, value in given(name).items() if key not in plain}
     assert cls(**needed, **plain, name=made.name).get_config().keys() == config.keys()
-    if issubclass(cls, gt.training.Optimizer):
-        assert [cls(**{key: 1.0}).get_config()[key] for key in CLIPPING] == [1.0, 1.0, 1.0]
-        assert all(f"`{key}`" in PAGE for key in CLIPPING)
+    if issubclass(cls, gt.training.Optimizer) and name != "training.LBFGS":
+        for key in OPTIONS:
+            given_too = {key: 2 if key.endswith(("steps", "frequency")) else 1.0, "use_ema": True}
+            assert cls(**given_too).get_config()[key] == given_too[key]
+            assert f"`{key}" in PAGE
 
 
 def used(name: str) -> list[Any]:
@@ -137,7 +140,8 @@ def used(name: str) -> list[Any]:
                 layer(inputs)
         return [layer for layer, _ in pairs]
     if isinstance(made, gt.training.Optimizer):
-        made.apply_gradients([(gt.constant([1.0]), gt.Variable([1.0]))])
+        w = gt.Variable([1.0])
+        made.minimize(lambda: gt.sum(w * w), [w])
     elif short in ("F1Score", "FBetaScore", "R2Score"):  # their state is as wide as the first batch
         made([[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.6, 0.4]])
     elif hasattr(made, "num_classes"):

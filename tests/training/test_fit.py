@@ -328,8 +328,8 @@ def test_it_works_in_a_thread() -> None:
         ((X, LABELS), {"batch_size": 0}, "batch_size must be a positive integer, got 0"),
         (
             (X, LABELS),
-            {"optimizer": "adamw"},
-            "unknown optimizer 'adamw'; known: adadelta, adagrad",
+            {"optimizer": "adamx"},
+            "unknown optimizer 'adamx'; known: adadelta, adagrad",
         ),
         ((X, LABELS), {"loss": "hinges"}, "unknown loss 'hinges'; known: .*mean_squared_error"),
         ((X, LABELS), {"metrics": ["auc"]}, "unknown metric 'auc'; known: accuracy"),

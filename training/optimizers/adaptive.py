@@ -16,7 +16,7 @@ from .rules import by_blocks
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .clipping import Clipping
+    from .options import Options
 
 __all__ = ["Adadelta", "Adamax", "Lion", "Nadam"]
 
@@ -34,8 +34,8 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         Added to the largest size.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -78,10 +78,10 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("Adamax", beta_1=beta_1, beta_2=beta_2)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
         self.epsilon = not_negative(self, "epsilon", epsilon)
 
@@ -123,8 +123,8 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         Added to the root of the second moment.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -169,10 +169,10 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("Nadam", beta_1=beta_1, beta_2=beta_2)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
         self.epsilon = not_negative(self, "epsilon", epsilon)
 
@@ -234,8 +234,8 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         Added to both averages before their roots.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -278,10 +278,10 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         rho: float = 0.95,
         epsilon: float = 1e-7,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("Adadelta", rho=rho)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.rho = float(rho)
         self.epsilon = not_negative(self, "epsilon", epsilon)
 
@@ -315,8 +315,8 @@ class Lion(Optimizer, saved_as="training.Lion"):
         The decay of the momentum, in ``[0, 1)``.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -356,10 +356,10 @@ class Lion(Optimizer, saved_as="training.Lion"):
         beta_1: float = 0.9,
         beta_2: float = 0.99,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("Lion", beta_1=beta_1, beta_2=beta_2)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
 
     @by_blocks

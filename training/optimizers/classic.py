@@ -12,9 +12,9 @@ from .rules import by_blocks
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .clipping import Clipping
+    from .options import MoreOptions, Options
 
-__all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
 
 
 def square(gradient: Any) -> Any:
@@ -51,8 +51,8 @@ class SGD(Optimizer, saved_as="training.SGD"):
         Whether to look ahead (Nesterov's momentum).
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -89,13 +89,13 @@ class SGD(Optimizer, saved_as="training.SGD"):
         momentum: float = 0.0,
         nesterov: bool = False,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         if not 0.0 <= momentum <= 1.0:
             raise ValueError(f"SGD: momentum must be in [0, 1], got {momentum!r}")
         if not momentum:
             vars(self)["slots"] = ()
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.momentum = float(momentum)
         self.nesterov = bool(nesterov)
 
@@ -136,8 +136,8 @@ class Adam(Optimizer, saved_as="training.Adam"):
         Whether the largest second moment so far takes the place of the last one.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -186,12 +186,12 @@ class Adam(Optimizer, saved_as="training.Adam"):
         epsilon: float = 1e-7,
         amsgrad: bool = False,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("Adam", beta_1=beta_1, beta_2=beta_2)
         if amsgrad:
             vars(self)["slots"] = (*Adam.slots, "largest_moments")
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.beta_1 = float(beta_1)
         self.beta_2 = float(beta_2)
         self.epsilon = not_negative(self, "epsilon", epsilon)
@@ -235,6 +235,68 @@ class Adam(Optimizer, saved_as="training.Adam"):
         return {**config, "amsgrad": True} if self.amsgrad else config
 
 
+class AdamW(Adam, saved_as="training.AdamW"):
+    """Adam with weight decay that is apart from the gradients.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    weight_decay
+        Which part of a variable a step takes away, times the learning rate.
+    beta_1, beta_2
+        The decay of the moments' moving averages, in ``[0, 1)``.
+    epsilon
+        Added to the root of the second moment.
+    amsgrad
+        Whether the largest second moment so far takes the place of the last one.
+    name
+        A Python identifier.
+    options
+        ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
+
+    Raises
+    ------
+    ValueError
+        If a decay is not in ``[0, 1)``, or ``weight_decay``, ``epsilon`` or the learning rate is
+        negative.
+
+    Notes
+    -----
+    Before the step of :class:`Adam`, ``w = w - r * weight_decay * w``;
+    :meth:`exclude_from_weight_decay` says of which variables not.
+
+    References
+    ----------
+    I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", ICLR 2019.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.AdamW(0.5, weight_decay=0.5).apply_gradients([(gt.constant(2.0), w)])
+    >>> round(w.item(), 4)
+    0.25
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        weight_decay: float | None = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        name: str | None = None,
+        **options: Unpack[MoreOptions],
+    ) -> None:
+        rest = beta_1, beta_2, epsilon, amsgrad, name
+        super().__init__(learning_rate, *rest, weight_decay=weight_decay, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "weight_decay": self.weight_decay}
+
+
 class RMSprop(Optimizer, saved_as="training.RMSprop"):
     """Gradients divided by the root of a moving average of their squares.
 
@@ -252,8 +314,8 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         Subtract the square of the average gradient: divide by an estimate of the deviation.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -305,14 +367,14 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         epsilon: float = 1e-7,
         centered: bool = False,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         shares("RMSprop", rho=rho, momentum=momentum)
         slots = ["velocities"]
         slots += ["averages"] if centered else []
         slots += ["momenta"] if momentum else []
         vars(self)["slots"] = tuple(slots)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.rho, self.momentum = float(rho), float(momentum)
         self.epsilon = not_negative(self, "epsilon", epsilon)
         self.centered = bool(centered)
@@ -359,8 +421,8 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         Added to the sum before the root.
     name
         A Python identifier.
-    clipping
-        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -404,10 +466,10 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
         name: str | None = None,
-        **clipping: Unpack[Clipping],
+        **options: Unpack[Options],
     ) -> None:
         start = not_negative(self, "initial_accumulator_value", initial_accumulator_value)
-        super().__init__(learning_rate, name, **clipping)
+        super().__init__(learning_rate, name, **options)
         self.initial_accumulator_value = start
         self.epsilon = not_negative(self, "epsilon", epsilon)
 

@@ -8,34 +8,34 @@ one variable after another, so that the graph has an assignment for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 
 from ...core.extend import (
     GradientTape,
-    Module,
     Tensor,
     Variable,
     active_graph,
     as_tensor,
     backend_of,
     exclusive,
-    init_scope,
     numpy_dtype,
-    to_numpy,
+    ops,
+    public,
     unsure,
 )
-from .clipping import CLIPPING, check_clipping, clipped
+from .clipping import clipped
+from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
 from .packing import Group, do_step
+from .slots import GROUPING, Slots
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "checked"]
 
 
-class Optimizer(Module):
+class Optimizer(Slots):
     """Base class of optimizers.
 
     A subclass lists its slots (state of a variable's shape) in :attr:`slots`, and implements
@@ -51,20 +51,37 @@ class Optimizer(Module):
     clipnorm, clipvalue, global_clipnorm
         How gradients are clipped, one of them: the largest norm of each, the largest size of an
         element, or the largest norm of all together.
+    weight_decay
+        Which part of a variable each step takes away, times the learning rate, before the formula
+        is applied. Gradients do not tell of it. See :meth:`exclude_from_weight_decay`.
+    use_ema
+        Whether to keep a moving average of each variable, which
+        :meth:`finalize_variable_values` puts in its place.
+    ema_momentum
+        The decay of these averages, in ``[0, 1]``; the first step begins them.
+    ema_overwrite_frequency
+        After how many updates the variables become the averages; None for never.
+    gradient_accumulation_steps
+        How many steps gather gradients for one update by their mean, which is clipped then; None
+        for each. Schedules are asked with the number of steps, formulas count updates.
 
     Attributes
     ----------
     iterations : Variable
-        The number of steps done, ``int64``.
+        The number of steps done, ``int64``, those included that gathered gradients only.
     learning_rate
         A variable of dtype ``float64``, or the schedule; set it to a number, a variable or a
         schedule.
+    weight_averages : list of Variable
+        With ``use_ema``, one per trained variable.
+    gradient_sums : list of Variable
+        With ``gradient_accumulation_steps``, one per trained variable.
 
     Raises
     ------
     ValueError
-        If the learning rate is negative or not finite, or gradients are to be clipped in two ways
-        or to nothing.
+        If the learning rate is negative or not finite, gradients are to be clipped in two ways or
+        to nothing, or another argument is out of its range.
 
     Examples
     --------
@@ -79,12 +96,14 @@ class Optimizer(Module):
     """
 
     learning_rate: Any
-    #: The attributes, each a list, that hold one variable per trained variable.
-    slots: tuple[str, ...] = ()
-
     clipnorm: float | None = None
     clipvalue: float | None = None
     global_clipnorm: float | None = None
+    weight_decay: float | None = None
+    use_ema: bool = False
+    ema_momentum: float = 0.99
+    ema_overwrite_frequency: int | None = None
+    gradient_accumulation_steps: int | None = None
 
     def __init__(
         self,
@@ -94,19 +113,28 @@ class Optimizer(Module):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
+        weight_decay: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        gradient_accumulation_steps: int | None = None,
     ) -> None:
+        given = {option: value for option, value in locals().items() if option in OPTIONS}
+        options = check_options(type(self).__name__, given, Optimizer)
         super().__init__(name)
-        sizes = check_clipping(type(self).__name__, clipnorm, clipvalue, global_clipnorm)
-        for option, size in sizes.items():
-            setattr(self, option, size)
+        for option, value in options.items():
+            setattr(self, option, value)
+        kept = (AVERAGES, use_ema), (SUMS, gradient_accumulation_steps)
+        added = tuple([slot for slot, wanted in kept if wanted])
+        if added:
+            vars(self)["slots"] = (*self.slots, *added)
+        self._gradtape_excluded = Excluded()
         self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
         self.learning_rate = learning_rate
-        for slot in self.slots:
-            setattr(self, slot, [])
-        # the names say that these are no part of the module tree
-        self._gradtape_places: dict[Variable, int] = {}
-        self._gradtape_claims: list[Variable] = []
-        self._gradtape_groups: dict[tuple[int, ...], tuple[list[Group], exclusive]] = {}
+        self.begin()
+        self._gradtape_groups: dict[
+            tuple[int, ...], tuple[list[Group], list[Group], exclusive]
+        ] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
@@ -144,35 +172,135 @@ class Optimizer(Module):
         """
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        gradients = [_checked(g, variable) for g, variable in pairs]
-        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
-        if sizes != (None, None, None):
-            gradients = [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
+        gradients = [checked(g, variable) for g, variable in pairs]
         ids = tuple([variable.id for variable in variables])
         if active_graph.get() is not None:
             self._trace(gradients, variables)
             return
         known = self._gradtape_groups.get(ids)
         if known is None:
-            with _GROUPING:
-                groups = self._grouped(variables)
-                held = chain.from_iterable(group.locked for group in groups)
+            with GROUPING:
+                groups, sums = self._grouped(variables)
+                held = chain.from_iterable(group.locked for group in (*groups, *sums))
                 # the number of steps stands for the other slots
-                known = groups, exclusive([*held, self.iterations])
+                known = groups, sums, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
-        groups, alone = known
+        groups, sums, alone = known
         with alone:
-            self._step(groups, gradients)
+            self._step(groups, sums, gradients)
 
-    def _step(self, groups: list[Group], gradients: list[Any]) -> None:
+    def _step(self, groups: list[Group], sums: list[Group], gradients: list[Any]) -> None:
         done = int(self.iterations.array)
-        settings = self.settings(self._rate_at(done), done + 1)
-        do_step(groups, self.update, gradients, settings)
+        every = self.gradient_accumulation_steps or 1
+        if (done + 1) % every:
+            do_step(sums, gradients, ())
+        else:
+            for group in sums:  # each of one variable's kind, with no other slots
+                for i, held in zip(group.members, group.variables, strict=True):
+                    gradients[i] = (held.array + gradients[i]) / every
+            update = done // every + 1
+            do_step(groups, self._clipped(gradients), self._numbers(self._rate_at(done), update))
+            for held in chain.from_iterable(group.variables for group in sums):
+                held.set_array(backend_of(held.array).xp.zeros_like(held.array))
+            frequency = self.ema_overwrite_frequency
+            if frequency is not None and update % frequency == 0:
+                for group in groups:
+                    count = len(group.members)
+                    pairs = zip(group.variables[:count], group.variables[-count:], strict=True)
+                    for variable, mean in pairs:
+                        variable.set_array(mean.array)
         count = self.iterations.array
         owner = backend_of(count)
         self.iterations.set_array(
             owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
         )
+
+    def _clipped(self, gradients: list[Any]) -> list[Any]:
+        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        if sizes == (None, None, None):
+            return gradients
+        return [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
+
+    def _numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
+        """Return the settings of an update, and behind them those of the options."""
+        numbers = self.settings(rate, update)
+        if self.weight_decay is not None:
+            numbers += (rate * self.weight_decay,)
+        if self.use_ema:
+            numbers += (first_or(update, 1.0 - self.ema_momentum),)
+        return numbers
+
+    def _formula(self, decays: bool) -> Callable[..., Any]:
+        """Return the formula with what the options add, of variables that decay or not."""
+        return with_options(self.update, decays, self.weight_decay is not None, self.use_ema)
+
+    def met(self, variable: Variable, place: int) -> None:
+        """Take note of a variable that has a place now."""
+        self._gradtape_excluded.meet(variable, place)
+
+    def _decays(self, variable: Variable, place: int) -> bool:
+        return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
+
+    def exclude_from_weight_decay(
+        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+    ) -> None:
+        """Say which variables do not decay, in place of what was said before.
+
+        Parameters
+        ----------
+        var_list
+            Variables.
+        var_names
+            Words: variables that have one of them in their names.
+
+        Raises
+        ------
+        ValueError
+            If steps were done already: traces of them hold what was said before.
+        TypeError
+            If something is no variable, or no word.
+
+        Examples
+        --------
+        >>> w, bias = gt.Variable(1.0, name="w"), gt.Variable(1.0, name="bias")
+        >>> optimizer = gt.training.SGD(0.5, weight_decay=0.5)
+        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
+        >>> optimizer.apply_gradients([(gt.constant(0.0), w), (gt.constant(0.0), bias)])
+        >>> w.item(), bias.item()
+        (0.75, 1.0)
+        """
+        if self.trained or self.unclaimed:
+            raise ValueError(
+                "exclude_from_weight_decay: say it before the first step; this optimizer trains "
+                "variables already"
+            )
+        self._gradtape_excluded.set(var_list, var_names)
+
+    def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
+        """Put the averages in the variables' place, as ``fit`` does at its end.
+
+        Without ``use_ema`` it does nothing.
+
+        Parameters
+        ----------
+        var_list
+            Variables; those that were not trained stay as they are.
+
+        Examples
+        --------
+        >>> w, optimizer = gt.Variable(0.0), gt.training.SGD(1.0, use_ema=True, ema_momentum=0.5)
+        >>> for _ in range(2):
+        ...     optimizer.apply_gradients([(gt.constant(-1.0), w)])
+        >>> optimizer.finalize_variable_values([w])
+        >>> w.item()
+        1.5
+        """
+        if not self.use_ema:
+            return
+        for variable in list(var_list):
+            place = self._gradtape_places.get(variable)
+            if place is not None:
+                variable.assign(getattr(self, AVERAGES)[place])
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
@@ -222,149 +350,84 @@ class Optimizer(Module):
     def _trace(self, gradients: list[Any], variables: list[Variable]) -> None:
         """Do one step in a trace: through ops and assignments."""
         places = self.build(variables)
-        done = self.iterations.value
+        done, every = self.iterations.value, self.gradient_accumulation_steps
         rate = self.learning_rate
         rate = rate.value if isinstance(rate, Variable) else as_tensor(rate(done))
-        step = done.astype("float64") + 1.0
-        settings = self.settings(rate.astype("float64"), step)
+        rate = rate.astype("float64")
+        given = [Tensor(g) for g in gradients]
+        if every is None:
+            self._trace_update(given, variables, places, rate, done.astype("float64") + 1.0)
+        else:
+            held = [getattr(self, SUMS)[place] for place in places]
+
+            def update() -> None:
+                means = [(s.value + g) / every for s, g in zip(held, given, strict=True)]
+                step = (done // every).astype("float64") + 1.0
+                self._trace_update(means, variables, places, rate, step)
+                for total in held:
+                    total.assign(ops["zeros_like"](total.value))
+
+            def gather() -> None:
+                for total, g in zip(held, given, strict=True):
+                    total.assign_add(g)
+
+            public("cond")(ops["equal"]((done + 1) % every, 0), update, gather)
+        self.iterations.assign_add(1)
+
+    def _trace_update(
+        self, gradients: list[Any], variables: list[Variable], places: list[int], rate: Any, n: Any
+    ) -> None:
+        settings = self._numbers(rate, n)
+        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        slots = [slot for slot in self.slots if slot != SUMS]
         cast: dict[Any, tuple[Any, ...]] = {}
-        for gradient, variable, place in zip(gradients, variables, places, strict=True):
-            held = [getattr(self, slot)[place] for slot in self.slots]
+        frequency = self.ema_overwrite_frequency
+        pairs = zip(clipped(gradients, *sizes), variables, places, strict=True)
+        for gradient, variable, place in pairs:
+            held = [getattr(self, slot)[place] for slot in slots]
             if variable.dtype not in cast:
                 cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
             state = [slot.value for slot in held]
-            value, changed = self.update(
-                variable.value, Tensor(gradient), state, cast[variable.dtype]
-            )
+            formula = self._formula(self._decays(variable, place))
+            value, changed = formula(variable.value, gradient, state, cast[variable.dtype])
+            if frequency is not None:
+                value = ops["where"](ops["equal"](n % frequency, 0.0), changed[-1], value)
             variable.assign(value)
             for slot, new in zip(held, changed, strict=True):
                 slot.assign(new)
-        self.iterations.assign_add(1)
 
-    def build(self, variables: Iterable[Variable]) -> list[int]:
-        """Make the slots of variables not seen before; return every variable's place in them."""
-        variables = list(variables)
-        if len(set(map(id, variables))) < len(variables):
-            twice = next(v for v in variables if sum(v is other for other in variables) > 1)
-            raise ValueError(
-                f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
-            )
-        with _GROUPING:
-            return self._places(variables)
+    def _grouped(self, variables: list[Variable]) -> tuple[list[Group], list[Group]]:
+        """Return the variables grouped by array type, device, dtype and whether they decay.
 
-    def claim(self, variables: Iterable[Variable]) -> None:
-        """Say which variables the state from a file is for: those beside it in the file.
-
-        Raises
-        ------
-        ValueError
-            If the state is not that of these variables.
+        And the sums of their gradients, likewise.
         """
-        claims = list(variables)
-        shapes = [variable.shape for variable in claims]
-        for slot in self.slots:
-            held = getattr(self, slot)
-            if type(held) is not list or [getattr(x, "shape", None) for x in held] != shapes:
-                raise ValueError(f"{slot} is not the state of variables of shapes {shapes}")
-        self._gradtape_claims = claims
-
-    def adopt(self, variables: Iterable[Variable]) -> None:
-        """Give the state from a file or a pickle to the variables beside it, if these are them.
-
-        If not, variables of the same values stand for them: those of a model in another pickle.
-        Others, of a model that was made anew, get it in their order.
-        """
-        claims, places = self._gradtape_claims, self._gradtape_places
-        fresh = [variable for variable in variables if variable not in places]
-        if not claims or not fresh:
-            return
-        if set(claims).isdisjoint(fresh):
-            owners = _twins(claims, fresh)
-        else:
-            owners = {claim: claim for claim in claims}
-        if owners:
-            known = places or {claim: place for place, claim in enumerate(claims)}
-            self._gradtape_places = {owners.get(x, x): place for x, place in known.items()}
-            # frozen ones come when they are thawed, and have their values until then
-            self._gradtape_claims = [claim for claim in claims if claim not in owners]
-
-    def _places(self, variables: list[Variable]) -> list[int]:
-        self.adopt(variables)
-        places: list[int] = []
-        fresh: list[tuple[Variable, int]] = []
-        for variable in variables:
-            place = self._gradtape_places.get(variable)
-            if place is None:
-                place = len(self._gradtape_places) + len(fresh)
-                fresh.append((variable, place))
-                self._check_slots(variable, place)
-            places.append(place)
-        for variable, place in fresh:
-            self._gradtape_places[variable] = place
-            for slot in self.slots:
-                if len(getattr(self, slot)) == place:
-                    getattr(self, slot).append(_zeros_for(variable, slot))
-        return places
-
-    @property
-    def trained(self) -> list[Variable]:
-        """The variables that it trained so far, as far as they are known, in the slots' order."""
-        return list(self._gradtape_places) or self._gradtape_claims
-
-    def states(self) -> Iterator[tuple[str, Variable | None, Variable]]:
-        """Yield what is kept for the variables that are trained.
-
-        Yields
-        ------
-        slot : str
-            The name of the slot.
-        variable : Variable or None
-            The variable; None if a file brought the state, and nobody has claimed it.
-        state : Variable
-            What is kept for it.
-        """
-        trained = self.trained
-        for slot in self.slots:
-            for place, state in enumerate(getattr(self, slot)):
-                yield slot, trained[place] if place < len(trained) else None, state
-
-    @property
-    def unclaimed(self) -> int:
-        """How many variables' state a file brought, until the first of them are given."""
-        held = max((len(getattr(self, slot)) for slot in self.slots), default=0)
-        return 0 if self._gradtape_places else held
-
-    def _check_slots(self, variable: Variable, place: int) -> None:
-        """Check what a saved file brought against the variable that it is now for."""
-        for slot in self.slots:
-            held = getattr(self, slot)
-            if place < len(held) and held[place].shape != variable.shape:
-                raise ValueError(
-                    f"{type(self).__name__}: {slot}[{place}] has shape {held[place].shape}, but "
-                    f"variable {variable.name!r} has shape {variable.shape}; pass the variables in "
-                    "the order in which the optimizer first had them"
-                )
-
-    def _grouped(self, variables: list[Variable]) -> list[Group]:
-        """Return the variables grouped by array type, device and dtype."""
         places = self.build(variables)
         found: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
             array = variable.array
             owner = backend_of(array)
-            key = (owner.name, owner.device(array), array.dtype)
+            decays = self._decays(variable, places[i])
+            key = (owner.name, owner.device(array), array.dtype, decays)
             found.setdefault(key, []).append(i)
-        groups = []
-        for members in found.values():
-            columns = [[variables[i] for i in members]]
-            columns += [[getattr(self, slot)[places[i]] for i in members] for slot in self.slots]
-            groups.append(Group(members, columns))
-        return groups
+        groups, sums = [], []
+        for (*_, decays), members in found.items():
+            by_slot = {
+                slot: [getattr(self, slot)[places[i]] for i in members] for slot in self.slots
+            }
+            if SUMS in by_slot:
+                sums.append(Group(members, [by_slot.pop(SUMS)], add))
+            columns = [[variables[i] for i in members], *by_slot.values()]
+            groups.append(Group(members, columns, self._formula(decays)))
+        return groups, sums
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate":
             value = self._as_rate(value)
         elif "_gradtape_groups" in vars(self):  # groups know slots and attributes
+            if name in ("use_ema", "gradient_accumulation_steps") and value != getattr(self, name):
+                raise AttributeError(
+                    f"{type(self).__name__}: {name} is given when an optimizer is made"
+                )
             vars(self)["_gradtape_groups"] = {}
         super().__setattr__(name, value)
 
@@ -392,25 +455,30 @@ class Optimizer(Module):
         return {**vars(self), **apart}
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, with the learning rate's current value."""
-        rate = self.learning_rate
+        """Return the constructor's arguments, with the learning rate's current value.
+
+        And which variables do not decay: words in their names, and places among those trained.
+        """
+        rate, excluded = self.learning_rate, self._gradtape_excluded.config()
         return {
             "learning_rate": float(rate.array) if isinstance(rate, Variable) else rate,
             "name": self.name,
-            **{option: vars(self)[option] for option in CLIPPING if option in vars(self)},
+            **{option: vars(self)[option] for option in OPTIONS if option in vars(self)},
+            **({} if excluded is None else {"excluded_from_weight_decay": excluded}),
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return an optimizer made with the arguments that :meth:`get_config` returned."""
-        return cls(**config)
+        """Return an optimizer made with what :meth:`get_config` returned."""
+        config = dict(config)
+        excluded = config.pop("excluded_from_weight_decay", None)
+        made = cls(**config)
+        if excluded is not None:
+            made._gradtape_excluded.load(excluded)
+        return made
 
 
-#: Held while one thread makes slots; not while it waits for variables.
-_GROUPING = RLock()
-
-
-def _checked(gradient: Any, variable: Any) -> Any:
+def checked(gradient: Any, variable: Any) -> Any:
     """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
     if type(gradient) is Tensor and isinstance(variable, Variable):  # the commonest, in few words
         array, own = gradient.array, variable.array
@@ -440,31 +508,3 @@ def _checked(gradient: Any, variable: Any) -> Any:
     if array.dtype is not variable.array.dtype and array.dtype != variable.array.dtype:
         array = gradient.astype(variable.dtype).array
     return array
-
-
-def _twins(claims: list[Variable], variables: list[Variable]) -> dict[Variable, Variable]:
-    """Return which of a copy's variables stands for which; nothing, if it is of another model.
-
-    A part of the variables will do, where the others are frozen.
-    """
-    known: dict[Any, list[Variable]] = {}
-    for claim in claims:
-        known.setdefault(_content(claim), []).append(claim)
-    owners = {}
-    for variable in variables:
-        twins = known.get(_content(variable))
-        if twins:
-            owners[twins.pop(0)] = variable
-    return owners if len(owners) == min(len(claims), len(variables)) else {}
-
-
-def _content(variable: Variable) -> Any:
-    return variable.shape, variable.dtype, to_numpy(variable.array).tobytes()
-
-
-def _zeros_for(variable: Variable, slot: str) -> Variable:
-    array = variable.array
-    with init_scope():
-        return Variable(
-            backend_of(array).xp.zeros_like(array), trainable=False, name=f"{variable.name}_{slot}"
-        )

@@ -37,9 +37,7 @@ BLOCK = 1 << 17
 SMALL = 1 << 14
 
 
-def do_step(
-    groups: Sequence[Group], update: Update, gradients: Sequence[Any], settings: tuple[Any, ...]
-) -> None:
+def do_step(groups: Sequence[Group], gradients: Sequence[Any], settings: tuple[Any, ...]) -> None:
     """Update the variables of all groups; if that fails, of none.
 
     The locks of the variables and their slots are held.
@@ -47,7 +45,7 @@ def do_step(
     for group in groups:
         group.gather()
     for group in groups:
-        group.begin(update, [gradients[i] for i in group.members], settings)
+        group.begin([gradients[i] for i in group.members], settings)
     by_blocks = [group for group in groups if group.by_blocks]
     try:
         if by_blocks:
@@ -89,6 +87,7 @@ class Group:
         "_rule_now",
         "_rules",
         "_scratch",
+        "_update",
         "bounds",
         "by_blocks",
         "flat",
@@ -98,8 +97,9 @@ class Group:
         "xp",
     )
 
-    def __init__(self, members: list[int], columns: list[list[Variable]]) -> None:
+    def __init__(self, members: list[int], columns: list[list[Variable]], update: Update) -> None:
         self.members = members
+        self._update = update
         #: The variables, and behind them the slots of each kind.
         self.variables = list(chain.from_iterable(columns))
         count = len(members)
@@ -144,26 +144,28 @@ class Group:
         self.parts[column] = [None] * len(self.members)
         self.flat[k] = self.xp.concat(list(map(_ARRAY, self.variables[column])), axis=None)
 
-    def begin(self, update: Update, gradients: list[Any], settings: tuple[Any, ...]) -> None:
+    def begin(self, gradients: list[Any], settings: tuple[Any, ...]) -> None:
         """Take a step's gradients and settings; unless there are blocks to do, do the step."""
         value, *state = self.flat
-        rule = self._rule(update, settings) if len(self._blocks) > 1 else None
+        rule = self._rule(settings) if len(self._blocks) > 1 else None
         self.by_blocks = rule is not None
         if rule is None:
-            new, changed = update(value, self.xp.concat(gradients, axis=None), state, settings)
+            new, changed = self._update(
+                value, self.xp.concat(gradients, axis=None), state, settings
+            )
             self._new = [new, *changed]
         else:
             self._gradients = gradients
             self._rule_now = rule, [np.asarray(x, value.dtype) for x in settings]
 
-    def _rule(self, update: Update, settings: tuple[Any, ...]) -> Rule | None:
+    def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
         """Return the formula as a rule; None if it is not one."""
         value, *state = self.flat
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
         count = len(settings)
         if count not in self._rules:
-            self._rules[count] = Rule.of(update, value.dtype, len(state), count)
+            self._rules[count] = Rule.of(self._update, value.dtype, len(state), count)
         return self._rules[count]
 
     def calls(self, in_place: bool) -> list[tuple[Any, ...]]:

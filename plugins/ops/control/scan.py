@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.extend import (
     Graph,
+    Node,
     Program,
     Size,
     Tensor,
@@ -24,7 +25,9 @@ from ....core.extend import (
     compiled,
     exclusive,
     flatten,
+    halved,
     holding,
+    is_differentiable,
     joined,
     known_size,
     ops,
@@ -36,7 +39,9 @@ from ....core.extend import (
     unsure,
 )
 from ..common.op_builders import OPS
+from .joint_scan import joint_scan
 from .loops import check_dtype, traced_step, with_wide_start
+from .rows import Rows
 from .subgraphs import (
     REQUIRED,
     assign_variables,
@@ -63,15 +68,13 @@ class _Scan(Program):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
         length = _common_length(xs, params["length"])
-        run, rows = compiled(params["body"]), []
+        run, rows = compiled(params["body"]), Rows(length, params["body"])
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[: len(carry)]
-            rows.append(found[len(carry) :])
-        if params["reverse"]:
-            rows.reverse()
-        if rows:
-            return [*carry, *(xp.stack(column, axis=0) for column in zip(*rows, strict=True))]
+            rows.put(i, found[len(carry) :])
+        if length:
+            return [*carry, *rows.stacked(xp)]
         outputs = params["body"].outputs[len(carry) :]
         names = [str(y.dtype).rpartition(".")[2] for y in outputs]
         return [
@@ -81,6 +84,36 @@ class _Scan(Program):
                 for shape, name in zip(self._row_shapes(xp, arrays, params), names, strict=True)
             ),
         ]
+
+    def quick_pull(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any] | None:
+        carry, xs, rest = self._parts(arrays, params)
+        body, carried = params["body"], len(carry)
+        count = len(body.inputs) - carried - len(xs)
+        around, upstream = rest[:count], rest[count:]
+        length = _common_length(xs, params["length"])
+        halves = halved(body, [*carry, *(x[0, ...] for x in xs), *around]) if length else None
+        if halves is None:
+            return None
+        run, back = compiled(halves.forward), compiled(halves.back)
+        kept = []
+        for i in self._steps(length, params):
+            found = run([*carry, *(x[i, ...] for x in xs), *around])
+            carry = found[:carried]
+            kept.append(found[len(body.outputs) :])
+        a = sum(is_differentiable(x.dtype) for x in carry)
+        b = a + sum(is_differentiable(x.dtype) for x in xs)
+        gradients, of_rows = upstream[:a], upstream[a:]
+        rows = Rows(length, params["body"])
+        totals: list[Any] = []
+        for i in reversed(self._steps(length, params)):
+            found = back([*kept.pop(), *gradients, *(g[i, ...] for g in of_rows)])
+            gradients = found[:a]
+            rows.put(i, found[a:b])
+            totals = [x + y for x, y in zip(totals, found[b:])] or found[b:]
+        return [*gradients, *rows.stacked(xp), *totals]
+
+    def joint(self, run: Node, pull: Node) -> list[Node] | None:
+        return joint_scan(run, pull)
 
     def _row_shapes(self, xp: Any, arrays: Sequence[Any], params: Any) -> list[Any]:
         """Return the shapes of what no step has made."""

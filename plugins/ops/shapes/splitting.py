@@ -35,7 +35,7 @@ def _checked_count(count: int, name: str) -> int:
     return count
 
 
-def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any, ...]:
     along = axis_number(x.shape, axis, "split")
     before = (slice(None),) * along
     cuts = _cuts(x.shape[along], sections)
@@ -98,7 +98,7 @@ def _part_sizes(size: Any, sections: Any, count: int) -> list[Any]:
 
 _split = op(
     "split",
-    _split_kernel,
+    split_kernel,
     vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],
     shapes_only=("x", "out"),
     infer=_split_spec,
@@ -217,9 +217,9 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     return split(x, list(accumulate(_nearly_equal(size, count)[:-1])), axis)
 
 
-def _array_split_kernel(xp: Any, x: Any, *, count: int, axis: int) -> tuple[Any, ...]:
+def _arraysplit_kernel(xp: Any, x: Any, *, count: int, axis: int) -> tuple[Any, ...]:
     sizes = _nearly_equal(x.shape[axis_number(x.shape, axis, "array_split")], count)
-    return _split_kernel(xp, x, sections=tuple(accumulate(sizes[:-1])), axis=axis)
+    return split_kernel(xp, x, sections=tuple(accumulate(sizes[:-1])), axis=axis)
 
 
 def _nearly_equal(size: Any, count: int) -> list[Any]:
@@ -240,7 +240,7 @@ def _array_split_spec(x: TensorSpec, *, count: int, axis: int) -> list[tuple[Any
 
 _array_split = op(
     "split_unevenly",
-    _array_split_kernel,
+    _arraysplit_kernel,
     vjp=lambda gs, inputs, outputs, needed, count, axis: [F.concatenate(*gs, axis=axis)],
     shapes_only=("x", "out"),
     infer=_array_split_spec,

@@ -40,7 +40,7 @@ class Loops(Emitter):
         step
             The step.
         """
-        if step.space == ():
+        if len(step.outputs) != 1 or step.space == ():  # several: a `cond`, say
             return False
         symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
         if any(np.dtype(x.dtype).name not in DTYPES for x in symbols):

@@ -1,0 +1,99 @@
+"""A graph with its gradient as two graphs: one forward, which keeps what the one back needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..base.context import active_batches, recording_to, strictness, tracing_into
+from ..base.dtypes import is_differentiable
+from ..base.sizes import unsure
+from ..base.spec import TensorSpec
+from ..errors import TraceError
+from ..graphs.graph import Graph
+from ..graphs.nodes import Symbol
+from ..graphs.optimize import prune
+from ..graphs.replay import replay
+from ..tape.broken import severed
+from ..tape.tape import GradientTape
+from ..tensors.tensor import Tensor
+
+__all__ = ["Halves", "halved"]
+
+
+class Halves(NamedTuple):
+    """What a graph does, and its gradient.
+
+    Attributes
+    ----------
+    forward : Graph
+        From the graph's inputs to its outputs, and behind them what ``back`` needs.
+    back : Graph
+        From that, and gradients of the differentiable outputs, to gradients of the differentiable
+        inputs: zeros where nothing depends on them.
+    """
+
+    forward: Graph
+    back: Graph
+
+
+def halved(graph: Graph, arrays: Sequence[Any]) -> Halves | None:
+    """Return the halves of a graph for inputs like these, made once for each of their shapes.
+
+    None if it assigns variables, or a part of its gradient is lost: what runs it on tensors says so
+    then.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+    arrays
+        What it is given.
+    """
+    if graph.updates or strictness.get() or active_batches.get():
+        return None
+    key = tuple([(x.shape, x.dtype) for x in arrays])
+    if key not in graph.halves:
+        graph.halves[key] = _halved(graph, [TensorSpec(*spec) for spec in key])
+    found: Halves | None = graph.halves[key]
+    return found
+
+
+def _halved(graph: Graph, specs: Sequence[TensorSpec]) -> Halves | None:
+    whole = Graph(graph.name)
+    try:
+        with recording_to(()), tracing_into(whole):
+            inputs = [Tensor(whole.input(spec)) for spec in specs]
+            sources = [x for x in inputs if is_differentiable(x.dtype)]
+            with GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(sources)
+                found = replay(graph, inputs)
+            targets = [y for y in found if is_differentiable(y.dtype)]
+            if any(unsure(y.shape) for y in targets) or severed(tape, found, sources):
+                return None
+            upstream = [whole.input(TensorSpec(y.shape, y.dtype)) for y in targets]
+            gradients = tape.gradient(
+                targets,
+                sources,
+                output_gradients=[Tensor(g) for g in upstream],
+                unconnected_gradients="zero",
+            )
+    except TraceError:  # it cannot be traced
+        return None
+    given = whole.inputs[: len(specs)]
+    forward = _part(whole, whole.nodes, given, [whole.adopt(y.array) for y in found])
+    done = {id(node) for node in forward.nodes}
+    rest = [node for node in whole.nodes if id(node) not in done]
+    back = _part(whole, rest, list(upstream), [whole.adopt(g.array) for g in gradients])
+    known = {*given, *(y for node in forward.nodes for y in node.outputs)}
+    used = [x for node in back.nodes for x in node.inputs if type(x) is Symbol]
+    kept = [x for x in dict.fromkeys([*used, *back.outputs]) if x in known]
+    forward.outputs, back.inputs = [*forward.outputs, *kept], [*kept, *back.inputs]
+    return Halves(forward, back)
+
+
+def _part(whole: Graph, nodes: Any, inputs: list[Symbol], outputs: list[Symbol]) -> Graph:
+    part = Graph(whole.name)
+    part.inputs, part.nodes, part.outputs = inputs, list(nodes), outputs
+    part.constants = dict(whole.constants)
+    return prune(part)

@@ -1,0 +1,350 @@
+"""``LBFGS``: steps of a whole data set, with a line search."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from ...core.errors import TraceError
+from ...core.extend import (
+    GradientTape,
+    Variable,
+    active_graph,
+    as_tensor,
+    kind_of,
+    public,
+)
+from .classic import not_negative
+from .line_search import Point, strong_wolfe
+from .optimizer import Optimizer, checked
+
+__all__ = ["LBFGS"]
+
+#: Each step of the history has two slots, which a file must not ask for without end.
+_MOST = 1000
+
+
+class _Pair(NamedTuple):
+    """A step, how the gradient changed by it, and one over their product."""
+
+    step: Any
+    change: Any
+    inverse: float
+
+
+class LBFGS(Optimizer, saved_as="training.LBFGS"):
+    """The limited-memory BFGS method, for losses over all data.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step, or where the line search begins: a number, a variable, or a function
+        of the number of steps done.
+    max_iterations
+        The most steps of one call of :meth:`minimize`.
+    max_evaluations
+        The most evaluations of the loss in one call; 5 / 4 of ``max_iterations`` if None.
+    tolerance_gradient
+        A call ends where no element of the gradient is larger.
+    tolerance_change
+        A call ends where neither the loss nor an element changes by more.
+    history_size
+        How many steps the curvature is told from, at most 1000.
+    line_search
+        ``"strong_wolfe"``, or None for steps of a fixed length.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    gradients, directions : list of Variable
+        Those of the last step, one per trained variable.
+    steps_0, changes_0, steps_1, changes_1, ... : list of Variable
+        The last steps, and how gradients changed by them, the oldest first.
+    pairs : Variable
+        How many of these there are.
+    length, scale : Variable
+        How far the last step went along its direction, and what the curvature begins with.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Steps are those of PyTorch's ``LBFGS``. They take the memory of ``2 * history_size + 2`` copies
+    of the variables. Clipping, averages and decay are not for it.
+
+    References
+    ----------
+    J. Nocedal and S. Wright, "Numerical Optimization", 2nd edition, algorithms 3.5, 3.6 and 7.5.
+
+    Examples
+    --------
+    >>> x = gt.Variable([-1.5, 2.0], dtype="float64")
+    >>> def rosenbrock():
+    ...     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+    >>> optimizer = gt.training.LBFGS(max_iterations=100)
+    >>> optimizer.minimize(rosenbrock, [x])
+    >>> gt.round(x, 5).tolist()
+    [1.0, 1.0]
+    """
+
+    gradients: list[Variable]
+    directions: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 1.0,
+        max_iterations: int = 20,
+        max_evaluations: int | None = None,
+        tolerance_gradient: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 10,
+        line_search: str | None = "strong_wolfe",
+        name: str | None = None,
+    ) -> None:
+        self.max_iterations = _positive("max_iterations", max_iterations)
+        if max_evaluations is None:
+            max_evaluations = self.max_iterations * 5 // 4
+        self.max_evaluations = _positive("max_evaluations", max_evaluations)
+        self.history_size = _positive("history_size", history_size)
+        if self.history_size > _MOST:
+            raise ValueError(f"LBFGS: history_size must be at most {_MOST}, got {history_size!r}")
+        if line_search not in ("strong_wolfe", None):
+            raise ValueError(f"LBFGS: line_search is 'strong_wolfe' or None, got {line_search!r}")
+        self.tolerance_gradient = not_negative(self, "tolerance_gradient", tolerance_gradient)
+        self.tolerance_change = not_negative(self, "tolerance_change", tolerance_change)
+        self.line_search = line_search
+        pairs = [f"{kind}_{i}" for i in range(self.history_size) for kind in ("steps", "changes")]
+        vars(self)["slots"] = ("gradients", "directions", *pairs)
+        super().__init__(learning_rate, name)
+        self.pairs = Variable(0, trainable=False, name="pairs", dtype="int64")
+        self.length = Variable(1.0, trainable=False, name="length", dtype="float64")
+        self.scale = Variable(1.0, trainable=False, name="scale", dtype="float64")
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
+        """Raise: gradients of one point are not enough.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "LBFGS evaluates the loss several times in a step: call minimize(loss, variables), "
+            "with the loss over all data as a function"
+        )
+
+    def minimize(
+        self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
+    ) -> None:
+        """Do up to ``max_iterations`` steps for a loss.
+
+        Parameters
+        ----------
+        loss
+            A function of no arguments that returns it, over all data; a traced one may be quicker.
+        variables
+            The variables, or a function that returns them once the loss was computed.
+        tape
+            Nothing: the loss is evaluated more than once.
+
+        Raises
+        ------
+        TypeError
+            If the loss is no function, or the variables are not of one real floating dtype.
+        ValueError
+            If the loss does not depend on a variable.
+        FloatingPointError
+            If the loss is not finite. The variables are what they were, then as after any other
+            exception.
+        TraceError
+            If this is called in a trace.
+        """
+        if active_graph.get() is not None:
+            raise TraceError(
+                "LBFGS.minimize cannot be traced: it decides by values how often it evaluates the "
+                "loss; call it outside, with a loss that is a gt.function"
+            )
+        if not callable(loss) or tape is not None:
+            raise TypeError(
+                "LBFGS.minimize: the loss is evaluated several times; give it as a function of no "
+                "arguments, without a tape"
+            )
+        if callable(variables):
+            loss()
+        chosen: list[Variable] = list(variables() if callable(variables) else variables)
+        dtypes = {variable.dtype for variable in chosen}
+        if len(dtypes) != 1 or any(kind_of(dtype) != "f" for dtype in dtypes):
+            names = sorted(str(dtype) for dtype in dtypes)
+            raise TypeError(f"LBFGS: variables are of one real floating dtype, got {names}")
+        places = self.build(chosen)
+        before = [variable.array for variable in chosen]
+        try:
+            _Descent(self, loss, chosen, places).run(self._rate_at(int(self.iterations.array)))
+        except BaseException:
+            for variable, array in zip(chosen, before, strict=True):
+                variable.set_array(array)
+            raise
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "max_iterations": self.max_iterations,
+            "max_evaluations": self.max_evaluations,
+            "tolerance_gradient": self.tolerance_gradient,
+            "tolerance_change": self.tolerance_change,
+            "history_size": self.history_size,
+            "line_search": self.line_search,
+        }
+
+
+class _Descent:
+    """One call of ``minimize``: everything as vectors, until it ends."""
+
+    def __init__(
+        self, owner: LBFGS, loss: Callable[[], Any], variables: list[Variable], places: list[int]
+    ) -> None:
+        self.owner = owner
+        self.loss = loss
+        self.variables = variables
+        self.slots = {
+            slot: [getattr(owner, slot)[place] for place in places] for slot in owner.slots
+        }
+        vector, self.unflatten = public("flatten")(variables)
+        self.x = vector.array
+        self.taken = int(owner.iterations.array)
+        self.length, self.scale = float(owner.length.array), float(owner.scale.array)
+        self.gradient, self.direction = self.held("gradients"), self.held("directions")
+        self.pairs: list[_Pair] = []
+        for i in range(min(int(owner.pairs.array), owner.history_size)):
+            step, change = self.held(f"steps_{i}"), self.held(f"changes_{i}")
+            self.pairs.append(_Pair(step, change, 1.0 / float(change @ step)))
+
+    def held(self, slot: str) -> Any:
+        """Return what a slot holds, as a vector."""
+        return public("flatten")(self.slots[slot])[0].array
+
+    def set(self, variables: list[Variable], vector: Any) -> None:
+        """Set variables to the parts of a vector."""
+        for variable, part in zip(variables, self.unflatten(vector), strict=True):
+            variable.set_array(part.array)
+
+    def evaluate(self, x: Any) -> tuple[float, Any]:
+        """Return the loss and its gradient."""
+        self.set(self.variables, x)
+        with GradientTape() as tape:
+            value = as_tensor(self.loss())
+        found = tape.gradient(value, self.variables)
+        gradients = [checked(g, v) for g, v in zip(found, self.variables, strict=True)]
+        return float(value), public("flatten")(gradients)[0].array
+
+    def run(self, rate: float) -> None:
+        """Do the steps, and keep where they ended."""
+        owner, x = self.owner, self.x
+        loss, gradient = self.evaluate(x)
+        _check(loss)
+        evaluations = 1
+        for left in range(owner.max_iterations, 0, -1):
+            if _largest(gradient) <= owner.tolerance_gradient:
+                break
+            self.taken += 1
+            direction = self.direct(gradient)
+            self.gradient = gradient
+            first = min(1.0, 1.0 / float(abs(gradient).sum())) if self.taken == 1 else 1.0
+            self.length = first * rate
+            slope = float(gradient @ direction)
+            if slope > -owner.tolerance_change:
+                break
+            before = loss
+            if owner.line_search is None:
+                x = x + direction * self.length
+                if left > 1:  # the last is not looked at
+                    loss, gradient = self.evaluate(x)
+                    _check(loss)
+                    evaluations += 1
+            else:
+                start = Point(0.0, loss, gradient, slope)
+                most = owner.max_evaluations - evaluations
+                found, tried = self.search(x, start, most)
+                evaluations += tried
+                _, loss, gradient, _ = found
+                self.length = found.t
+                x = x + direction * self.length
+            moved = _largest(direction) * abs(self.length)
+            small = min(moved, abs(loss - before)) <= owner.tolerance_change
+            if evaluations >= owner.max_evaluations or small:
+                break
+        self.keep(x)
+
+    def direct(self, gradient: Any) -> Any:
+        """Return the direction of a step, and take note of what the last one told."""
+        if self.taken == 1:
+            self.direction = -gradient
+            return self.direction
+        change, step = gradient - self.gradient, self.direction * self.length
+        product = float(change @ step)
+        if product > 1e-10:
+            self.pairs = [*self.pairs, _Pair(step, change, 1.0 / product)]
+            self.pairs = self.pairs[-self.owner.history_size :]
+            self.scale = product / float(change @ change)
+        found = -gradient
+        parts = []
+        for step, change, inverse in reversed(self.pairs):
+            part = float(step @ found) * inverse
+            found = found - change * part
+            parts.append(part)
+        found = found * self.scale
+        for (step, change, inverse), part in zip(self.pairs, reversed(parts), strict=True):
+            found = found + step * (part - float(change @ found) * inverse)
+        self.direction = found
+        return found
+
+    def search(self, x: Any, start: Point, most: int) -> tuple[Point, int]:
+        """Return where to go along the direction, and how often the loss was evaluated."""
+        direction = self.direction
+
+        def at(t: float) -> Point:
+            loss, gradient = self.evaluate(x + direction * t)
+            loss = math.inf if math.isnan(loss) else loss
+            return Point(t, loss, gradient, float(gradient @ direction))
+
+        narrow = self.owner.tolerance_change / (_largest(direction) or 1.0)
+        return strong_wolfe(at, start, self.length, most, narrow)
+
+    def keep(self, x: Any) -> None:
+        """Give the variables and the optimizer what was found."""
+        owner = self.owner
+        self.set(self.variables, x)
+        self.set(self.slots["gradients"], self.gradient)
+        self.set(self.slots["directions"], self.direction)
+        for i, (step, change, _) in enumerate(self.pairs):
+            self.set(self.slots[f"steps_{i}"], step)
+            self.set(self.slots[f"changes_{i}"], change)
+        owner.pairs.assign(len(self.pairs))
+        owner.iterations.assign(self.taken)
+        owner.length.assign(self.length)
+        owner.scale.assign(self.scale)
+
+
+def _check(loss: float) -> None:
+    if not math.isfinite(loss):
+        raise FloatingPointError(
+            f"LBFGS: the loss is {loss}; a smaller learning rate, or line_search='strong_wolfe', "
+            "may help. The variables are as they were before this call"
+        )
+
+
+def _largest(vector: Any) -> float:
+    return float(abs(vector).max()) if vector.shape[0] else 0.0
+
+
+def _positive(argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < 1:
+        raise ValueError(f"LBFGS: {argument} must be a positive integer, got {value!r}")
+    return operator.index(value)
