@@ -16,8 +16,8 @@ import numpy as np
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("cupy_table.json").read_text())
 NAMES: dict[str, list[str]] = TABLE["names"]
-#: The dtypes in which CUDA adds atomically.
-ATOMIC = frozenset("iIQLefdFD")
+#: The dtypes in which ``cupy.add.at`` and its like write, by the ufunc.
+ATOMIC = {"add": "ilqILQefd", "maximum": "ilqILQfd", "minimum": "ilqILQfd"}
 #: Functions that look at values on the host, so that they wait for the GPU.
 WAITING = frozenset(
     "nonzero argwhere flatnonzero unique unique_all unique_counts unique_inverse unique_values "

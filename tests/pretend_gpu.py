@@ -132,7 +132,7 @@ class _Library:
 
     def at(self, ufunc: np.ufunc) -> Callable[..., None]:
         def at(array: Any, where: Any, values: Any) -> None:
-            if array.dtype.char not in cupy_rules.ATOMIC:
+            if array.dtype.char not in cupy_rules.ATOMIC[ufunc.__name__]:
                 raise TypeError(f"{self.name}.{ufunc.__name__}.at: unsupported {array.dtype}")
             (data, place, new), _, _ = self.bare((array, where, values), {})
             ufunc.at(data, _wrapped(data.shape, place), new)
@@ -164,7 +164,8 @@ class _Library:
     def wrap(self, value: Any, device: int) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
             return self.ndarray(value, device)
-        if isinstance(value, (tuple, list)) and any(isinstance(x, np.ndarray) for x in value):
+        arrays = (np.ndarray, np.generic)
+        if isinstance(value, (tuple, list)) and any(isinstance(x, arrays) for x in value):
             kind = type(value) if hasattr(value, "_fields") else None
             found = [self.wrap(x, device) for x in value]
             return kind(*found) if kind else type(value)(found)

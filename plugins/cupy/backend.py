@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
+from .names import Namespace
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
 
@@ -31,14 +32,19 @@ class CupyBackend(Backend):
 
     @property
     def xp(self) -> Any:
-        """CuPy itself.
+        """CuPy's names, and those of the array API standard that it lacks.
 
         Raises
         ------
         BackendUnavailable
             If CuPy is not installed, or finds no driver or no GPU, with what to install.
         """
-        return self._cupy
+        return self._namespace
+
+    # as _cupy: kept once it has succeeded
+    @cached_property
+    def _namespace(self) -> Any:
+        return Namespace(self._cupy)
 
     @property
     def special(self) -> Any:
@@ -89,7 +95,7 @@ class CupyBackend(Backend):
         ValueError
             If there is no such device.
         """
-        cupy = self.xp
+        cupy = self._cupy
         if device is None:
             return cupy.array(value, dtype=dtype)
         with cupy.cuda.Device(self._number(device)):
@@ -97,7 +103,7 @@ class CupyBackend(Backend):
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return a copy of ``array`` in host memory."""
-        result: NDArray[Any] = self.xp.asnumpy(array)
+        result: NDArray[Any] = self._cupy.asnumpy(array)
         return result
 
     def device(self, array: Any) -> str:
@@ -109,12 +115,12 @@ class CupyBackend(Backend):
         shape = array.shape
         if array.nbytes <= 512:  # the least that CuPy's memory pool gives out
             return array
-        cupy = self.xp
+        cupy = self._cupy
         with array.device:
             return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
 
     def _number(self, device: str) -> int:
-        count = self.xp.cuda.runtime.getDeviceCount()
+        count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
             return int(device)
         raise ValueError(
@@ -127,13 +133,29 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+_backend = CupyBackend()
+#: The ops whose kernels are in ``indexing``.
+_INDEXING = ("getitem", "index_add_like", "index_set", "take", "take_along_axis")
+
+
 @hookimpl
 def gradtape_backends() -> list[Backend]:
     """Provide the CuPy backend, whether it can be used here or not."""
-    return [CupyBackend()]
+    return [_backend]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels where CuPy lacks, or bests, the portable ones."""
-    return {}
+    return {(op, "cupy"): _late(op) for op in _INDEXING}
+
+
+def _late(op: str) -> Callable[..., Any]:
+    """Return a kernel whose module is imported when it first runs."""
+
+    def kernel(*arrays: Any, **params: Any) -> Any:
+        from .indexing import KERNELS
+
+        return KERNELS[op](_backend.xp, *arrays, **params)
+
+    return kernel
