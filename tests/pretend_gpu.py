@@ -43,12 +43,17 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
     return _Library(name, devices, version).module
 
 
+class _OutOfMemoryError(MemoryError):
+    """What CuPy raises where its pool gets no memory."""
+
+
 class _Library:
     """A module, and the state of its devices."""
 
     def __init__(self, name: str, devices: int, version: str) -> None:
         self.name, self.current, self.version = name, [0], version
         self.copies: Counter[str] = Counter()
+        self.most = float("inf")  # bytes that one array may take
         self.Device = self._device_type()
         self.ndarray = self._array_type()
         self.module = module = types.ModuleType(name)
@@ -61,8 +66,17 @@ class _Library:
             counting=self.counting,
             __version__=version,
             __getattr__=self.missing,
+            get_default_memory_pool=lambda: types.SimpleNamespace(
+                used_bytes=lambda: 3 << 20, total_bytes=lambda: 4 << 20
+            ),
             cuda=types.SimpleNamespace(
-                Device=self.Device, runtime=types.SimpleNamespace(getDeviceCount=lambda: devices)
+                Device=self.Device,
+                memory=types.SimpleNamespace(OutOfMemoryError=_OutOfMemoryError),
+                runtime=types.SimpleNamespace(
+                    getDeviceCount=lambda: devices,
+                    getDevice=lambda: self.current[-1],
+                    memGetInfo=lambda: (1 << 29, 1 << 34),
+                ),
             ),
         )
         for room in ("linalg", "fft"):
@@ -155,14 +169,18 @@ class _Library:
 
         args = tuple(bare(x) for x in args)
         kwargs = {key: bare(x) for key, x in kwargs.items()}
-        if len(seen) > 1:
+        here = self.current[-1]
+        if seen - {here}:
             raise ValueError(
-                f"{self.name}: Array device must be same as the current device: {sorted(seen)}"
+                f"Array device must be same as the current device: array devices = {sorted(seen)} "
+                f"while current = {here}"
             )
-        return args, kwargs, seen.pop() if seen else self.current[-1]
+        return args, kwargs, here
 
     def wrap(self, value: Any, device: int) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
+            if value.nbytes > self.most:
+                raise _OutOfMemoryError(f"Out of memory allocating {value.nbytes:,} bytes")
             return self.ndarray(value, device)
         arrays = (np.ndarray, np.generic)
         if isinstance(value, (tuple, list)) and any(isinstance(x, arrays) for x in value):

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
+from .guarding import guarded
 from .names import Namespace
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
@@ -29,6 +30,7 @@ class CupyBackend(Backend):
 
     name = "cupy"
     array_module = "cupy"
+    waits = True
 
     @property
     def xp(self) -> Any:
@@ -78,6 +80,24 @@ class CupyBackend(Backend):
             )
         return cupy
 
+    @cached_property
+    def scope(self) -> Any:  # type: ignore[override]
+        """What returns the device of an array, as a context; None where there is one GPU."""
+        several = self._cupy.cuda.runtime.getDeviceCount() > 1
+        return (lambda array: array.device) if several else None
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a kernel that runs on the GPU of its arrays, and tells what has no memory there.
+
+        Parameters
+        ----------
+        kernel
+            A function of CuPy's arrays.
+        name
+            The op's name.
+        """
+        return guarded(self._cupy, kernel, name)
+
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.
 
@@ -95,11 +115,10 @@ class CupyBackend(Backend):
         ValueError
             If there is no such device.
         """
-        cupy = self._cupy
         if device is None:
-            return cupy.array(value, dtype=dtype)
-        with cupy.cuda.Device(self._number(device)):
-            return cupy.array(value, dtype=dtype)
+            return self.xp.array(value, dtype=dtype)
+        with self._cupy.cuda.Device(self._number(device)):
+            return self.xp.array(value, dtype=dtype)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return a copy of ``array`` in host memory."""

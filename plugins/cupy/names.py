@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import kind_of
+from ...core.extend import SCALARS, kind_of
 
 __all__ = ["Namespace"]
 
@@ -34,6 +34,20 @@ class Namespace(_Names):
         super().__init__(names)
         self.linalg = _Linalg(names)
         self.add = _Add(names)
+
+    def array(self, x: Any, dtype: Any = None) -> Any:
+        """Return a new array; one number is written on the device, and not copied there."""
+        if type(x) in SCALARS:
+            return self._names.full((), x, dtype)
+        if isinstance(x, (np.ndarray, np.generic)) and x.size == 1:
+            return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
+        return self._names.array(x, dtype=dtype)
+
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        """Return an array, the same one if it is of the dtype."""
+        if isinstance(x, self._names.ndarray):
+            return self._names.asarray(x, dtype=dtype)
+        return self.array(x, dtype)
 
     def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
         """Return the order of the elements; CuPy's is always stable."""

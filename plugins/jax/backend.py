@@ -79,7 +79,7 @@ class JaxBackend(Backend):
         """The type of arrays that are not traced."""
         return type(self.xp.zeros(()))
 
-    def scope(self) -> Any:
+    def scope(self, array: Any = None) -> Any:
         """Return a context in which 64-bit numbers stay so, in this thread."""
         return self._jax.enable_x64(True)
 
