@@ -46,7 +46,9 @@ def _described(value: Any) -> list[str]:
     if hasattr(value, "types") and hasattr(value, "nin"):
         loops = " ".join(value.types)
         taken = "".join(f"x{i}, " for i in range(value.nin))
-        outs = ", ".join(f"out{i}=None" if value.nout > 1 else "out=None" for i in range(value.nout))
+        outs = ", ".join(
+            [f"out{i}=None" for i in range(value.nout)] if value.nout > 1 else ["out=None"]
+        )
         return [f"({taken}/, {outs}, *, casting=None, dtype=None)", loops]
     try:
         signature = inspect.signature(value)

@@ -1,10 +1,10 @@
 """A pretend GPU library over NumPy, shaped like CuPy, for tests on machines without a GPU.
 
-It has the functions that CuPy has (``cupy_table.json``), and takes the arguments and dtypes that CuPy
-takes. Its arrays refuse to turn into NumPy arrays unasked and to meet NumPy arrays or arrays of another
-device in one operation, as CuPy's do; copies between host and device are counted. Where CuPy's results
-are others than NumPy's, so are those here: indices out of range come in again at the other end, and
-of several values assigned to one place it is not the last that stays.
+It has the functions that CuPy has (``cupy_table.json``), and takes the arguments and dtypes that
+CuPy takes. Its arrays refuse to turn into NumPy arrays unasked and to meet NumPy arrays or arrays of
+another device in one operation, as CuPy's do; copies between host and device are counted. Where
+CuPy's results are others than NumPy's, so are those here: indices out of range come in again at the
+other end, and of several values assigned to one place it is not the last that stays.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from gradtape.core.extend import Backend, hookimpl
 
 __all__ = ["Plugin", "PretendBackend", "make"]
 
-_UFUNCS = {
-    **dict(add="add", sub="subtract", mul="multiply", truediv="divide", floordiv="floor_divide"),
-    **dict(mod="remainder", pow="power", xor="bitwise_xor", lshift="left_shift"),
-    **dict(rshift="right_shift", matmul="matmul", **{"and": "bitwise_and", "or": "bitwise_or"}),
-    **dict(lt="less", le="less_equal", gt="greater", ge="greater_equal", eq="equal", ne="not_equal"),
-    **dict(neg="negative", pos="positive", abs="absolute", invert="invert"),
-}
+#: Python's operators, and the ufuncs that they call.
+_UFUNCS = dict(
+    pair.split(":")
+    for pair in (
+        "add:add sub:subtract mul:multiply truediv:divide floordiv:floor_divide mod:remainder "
+        "pow:power xor:bitwise_xor and:bitwise_and or:bitwise_or lshift:left_shift "
+        "rshift:right_shift matmul:matmul lt:less le:less_equal gt:greater ge:greater_equal "
+        "eq:equal ne:not_equal neg:negative pos:positive abs:absolute invert:invert"
+    ).split()
+)
 _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 _UNARY = ("neg", "pos", "abs", "invert")
 
@@ -37,8 +40,7 @@ _UNARY = ("neg", "pos", "abs", "invert")
 def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.ModuleType:
     """Return a module called ``name`` with ``devices`` pretend devices.
 
-    ``module.copies`` counts copies between host and device, by what made them, from ``module.counting()``
-    on.
+    ``with module.counting() as copies`` counts copies between host and device by what made them.
     """
     return _Library(name, devices, version).module
 
@@ -206,7 +208,7 @@ class _Library:
             return a
         return self.array(a, dtype=dtype)
 
-    def _device_type(library) -> type:  # noqa: N805 - self is a device
+    def _device_type(library) -> type:
         class Device:
             def __init__(self, id: int) -> None:
                 self.id = id
@@ -226,7 +228,7 @@ class _Library:
         Device.__module__ = library.name
         return Device
 
-    def _array_type(library) -> type:  # noqa: N805 - self is an array
+    def _array_type(library) -> type:
         class ndarray(_Array):
             pass
 
@@ -254,8 +256,8 @@ class _Array:
 
     def __array__(self, *rest: Any, **keywords: Any) -> Any:
         raise TypeError(
-            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a "
-            "NumPy array explicitly."
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to "
+            "construct a NumPy array explicitly."
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -286,7 +288,9 @@ class _Array:
             return self.library.wrap(value, self.device.id)
         if attribute in ("item", "tolist", "tobytes", "get"):
             self.library.copied(attribute, None)
-        lifted = self.library.lift(lambda x, *args, **kwargs: getattr(x, attribute)(*args, **kwargs), name)
+        own = _OWN.get(attribute)
+        method = own or (lambda x, *args, **kwargs: getattr(x, attribute)(*args, **kwargs))
+        lifted = self.library.lift(method, name)
         return lambda *args, **kwargs: lifted(self, *args, **kwargs)
 
     def get(self) -> Any:
@@ -303,7 +307,7 @@ class _Array:
         where = self.index(index)
         places = np.arange(self.data.size).reshape(self.data.shape)[where].ravel()
         new = np.broadcast_to(np.asarray(new, self.data.dtype), self.data[where].shape).ravel()
-        self.data.reshape(-1)  # in CuPy several threads write, and any may be the last
+        # in CuPy several threads write, and any may be the last
         flat = self.data.reshape(-1) if self.data.flags.c_contiguous else self.data.flat
         flat[places[::-1]] = new[::-1]
 
@@ -313,7 +317,7 @@ class _Array:
         for part in where if isinstance(where, tuple) else (where,):
             if isinstance(part, list):
                 self.library.copied("index from a list", None)
-            elif getattr(part, "dtype", None) == bool:
+            elif getattr(getattr(part, "dtype", None), "kind", "") == "b":
                 self.library.copied("mask", None)
         return _wrapped(self.data.shape, where)
 
@@ -423,7 +427,11 @@ def _take_along_axis(a: Any, indices: Any, axis: Any = -1) -> Any:
     return np.take_along_axis(a, indices % max(size, 1), axis)
 
 
-_OWN = {"take": _take, "take_along_axis": _take_along_axis}
+def _argsort(a: Any, axis: Any = -1, kind: Any = None) -> Any:
+    return np.argsort(a, axis=axis, kind="stable")
+
+
+_OWN = {"argsort": _argsort, "take": _take, "take_along_axis": _take_along_axis}
 
 
 class Plugin:

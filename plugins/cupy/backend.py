@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
@@ -153,8 +154,11 @@ def _line(error: Exception) -> str:
 
 
 _backend = CupyBackend()
-#: The ops whose kernels are in ``indexing``.
-_INDEXING = ("getitem", "index_add_like", "index_set", "take", "take_along_axis")
+#: The ops with a kernel here, by its module.
+_ROOMS = {
+    "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
+    "random": ("random_integers", "random_split", "random_uniform", "random_uniform_like"),
+}
 
 
 @hookimpl
@@ -166,15 +170,18 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels where CuPy lacks, or bests, the portable ones."""
-    return {(op, "cupy"): _late(op) for op in _INDEXING}
+    return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
 
 
-def _late(op: str) -> Callable[..., Any]:
+def _late(room: str, op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported when it first runs."""
 
-    def kernel(*arrays: Any, **params: Any) -> Any:
-        from .indexing import KERNELS
+    @cache
+    def found() -> Callable[..., Any]:
+        kernel: Callable[..., Any] = import_module(f".{room}", __package__).KERNELS[op]
+        return kernel
 
-        return KERNELS[op](_backend.xp, *arrays, **params)
+    def kernel(*arrays: Any, **params: Any) -> Any:
+        return found()(_backend.xp, *arrays, **params)
 
     return kernel

@@ -1,8 +1,8 @@
 """Indices on CuPy: those out of range wrap around there, and of equal ones any assignment stays.
 
-A kernel that looked at them would make the host wait for the GPU. So what an index out of range gives
-is nan, or of integers the least (of unsigned ones the largest, of booleans true); and assignments find
-the last value for each place.
+A kernel that looked at them would make the host wait for the GPU. So what an index out of range
+gives is nan, or of integers the least (of unsigned ones the largest, of booleans true); and
+assignments find the last value for each place.
 """
 
 from __future__ import annotations

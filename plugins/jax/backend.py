@@ -208,10 +208,7 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
 #: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
-    "indexing": (
-        *("getitem", "index_add_like", "index_set", "segment_sum"),
-        *("softmax_less_labels", "sparse_softmax_cross_entropy"),
-    ),
+    "indexing": ("getitem", "index_add_like", "index_set"),
     "random": (
         *("random_integers", "random_permutation", "random_split", "random_gamma"),
         *(
