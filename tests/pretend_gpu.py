@@ -1,8 +1,8 @@
 """A pretend GPU library over NumPy, shaped like CuPy, for tests on machines without a GPU.
 
 It has the functions that CuPy has (``cupy_table.json``), and takes the arguments and dtypes that
-CuPy takes. Its arrays refuse to turn into NumPy arrays unasked and to meet NumPy arrays or arrays of
-another device in one operation, as CuPy's do; copies between host and device are counted. Where
+CuPy takes. Its arrays refuse to turn into NumPy arrays unasked and to meet NumPy arrays or arrays
+of another device in one operation, as CuPy's do; copies between host and device are counted. Where
 CuPy's results are others than NumPy's, so are those here: indices out of range come in again at the
 other end, and of several values assigned to one place it is not the last that stays.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,10 +19,12 @@ from typing import Any
 
 import cupy_rules
 import numpy as np
+import pytest
 
+import gradtape as gt
 from gradtape.core.extend import Backend, hookimpl
 
-__all__ = ["Plugin", "PretendBackend", "make"]
+__all__ = ["Plugin", "PretendBackend", "as_cupy", "forget_cupy", "make"]
 
 #: Python's operators, and the ufuncs that they call.
 _UFUNCS = dict(
@@ -43,6 +46,33 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
     ``with module.counting() as copies`` counts copies between host and device by what made them.
     """
     return _Library(name, devices, version).module
+
+
+@contextlib.contextmanager
+def as_cupy(devices: int = 2) -> Iterator[Any]:
+    """Let a pretend library be CuPy, for the CuPy backend."""
+    library = _Library("cupy", devices, "0.0-pretend")
+    names = {
+        "cupy": library.module,
+        "cupyx": types.ModuleType("cupyx"),
+        "cupyx.scipy": types.ModuleType("cupyx.scipy"),
+        "cupyx.scipy.special": library.special,
+    }
+    names["cupyx"].scipy = names["cupyx.scipy"]  # type: ignore[attr-defined]
+    names["cupyx.scipy"].special = library.special  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in names.items():
+            patch.setitem(sys.modules, name, module)
+        forget_cupy()
+        yield library
+    forget_cupy()
+
+
+def forget_cupy() -> None:
+    """Let the CuPy backend look for CuPy again."""
+    found = vars(gt.registry().backends["cupy"])
+    for name in ("_cupy", "_namespace", "scope"):
+        found.pop(name, None)
 
 
 class _OutOfMemoryError(MemoryError):

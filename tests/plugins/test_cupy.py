@@ -30,21 +30,16 @@ REASON = backend().unavailable()
 gpu = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 
 
-def _forget() -> None:
-    for name in ("_cupy", "_namespace"):
-        vars(backend()).pop(name, None)
-
-
 @pytest.fixture
 def cupy_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
     """Return a function that puts something in the place of the module ``cupy``."""
-    _forget()
+    pretend_gpu.forget_cupy()
 
     def replace(module: Any) -> None:
         monkeypatch.setitem(sys.modules, "cupy", module)
 
     yield replace
-    _forget()
+    pretend_gpu.forget_cupy()
 
 
 @pytest.fixture

@@ -57,9 +57,11 @@ def at_hand(condition: Any, unknown: Any) -> Any:
 
     For paths and checks of steps that run often.
     """
-    if type(condition) is not np.bool_ and backend_of(condition).waits:
-        return unknown
-    return truth(condition, unknown)
+    try:
+        waits = type(condition) is not np.bool_ and backend_of(condition).waits
+    except TypeError:  # a kernel is run on the arrays of no backend
+        waits = False
+    return unknown if waits else truth(condition, unknown)
 
 
 def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
