@@ -99,7 +99,9 @@ class _Library:
             __version__=version,
             __getattr__=self.missing,
             get_default_memory_pool=lambda: types.SimpleNamespace(
-                used_bytes=lambda: 3 << 20, total_bytes=lambda: 4 << 20
+                used_bytes=lambda: 3 << 20,
+                total_bytes=lambda: 4 << 20,
+                free_all_blocks=lambda: None,
             ),
             cuda=types.SimpleNamespace(
                 Device=self.Device,

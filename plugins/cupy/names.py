@@ -43,9 +43,9 @@ class Namespace(_Names):
             return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
         return self._names.array(x, dtype=dtype)
 
-    def asarray(self, x: Any, dtype: Any = None) -> Any:
-        """Return an array, the same one if it is of the dtype."""
-        if isinstance(x, self._names.ndarray):
+    def asarray(self, x: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return an array, the same one if it is of the dtype and need not be a copy."""
+        if isinstance(x, self._names.ndarray) and not copy:
             return self._names.asarray(x, dtype=dtype)
         return self.array(x, dtype)
 
