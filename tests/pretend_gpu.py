@@ -60,6 +60,7 @@ def as_cupy(devices: int = 2) -> Iterator[Any]:
     }
     names["cupyx"].scipy = names["cupyx.scipy"]  # type: ignore[attr-defined]
     names["cupyx.scipy"].special = library.special  # type: ignore[attr-defined]
+    gt.random.set_seed(0)  # so that the generator that all share is on the host
     with pytest.MonkeyPatch.context() as patch:
         for name, module in names.items():
             patch.setitem(sys.modules, name, module)
@@ -71,7 +72,7 @@ def as_cupy(devices: int = 2) -> Iterator[Any]:
 def forget_cupy() -> None:
     """Let the CuPy backend look for CuPy again."""
     found = vars(gt.registry().backends["cupy"])
-    for name in ("_cupy", "_namespace", "scope"):
+    for name in ("_cupy", "_namespace"):
         found.pop(name, None)
 
 
@@ -86,6 +87,7 @@ class _Library:
         self.name, self.current, self.version = name, [0], version
         self.copies: Counter[str] = Counter()
         self.most = float("inf")  # bytes that one array may take
+        self.left = float("inf")  # arrays until there is no memory
         self.Device = self._device_type()
         self.ndarray = self._array_type()
         self.module = module = types.ModuleType(name)
@@ -213,7 +215,10 @@ class _Library:
 
     def wrap(self, value: Any, device: int) -> Any:
         if isinstance(value, (np.ndarray, np.generic)):
-            if value.nbytes > self.most:
+            if isinstance(getattr(value, "base", None), np.ndarray):  # a view takes none
+                return self.ndarray(value, device)
+            self.left -= 1
+            if value.nbytes > self.most or self.left < 0:
                 raise _OutOfMemoryError(f"Out of memory allocating {value.nbytes:,} bytes")
             return self.ndarray(value, device)
         arrays = (np.ndarray, np.generic)
@@ -324,6 +329,10 @@ class _Array:
         method = own or (lambda x, *args, **kwargs: getattr(x, attribute)(*args, **kwargs))
         lifted = self.library.lift(method, name)
         return lambda *args, **kwargs: lifted(self, *args, **kwargs)
+
+    def copy(self) -> Any:
+        """Return a copy on the current device."""
+        return type(self)(np.array(self.data), self.library.current[-1])
 
     def get(self) -> Any:
         return self.library.copied("get", np.array(self.data))

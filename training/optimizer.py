@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.extend import (
+    F,
     GradientTape,
     Module,
     Tensor,
@@ -26,6 +27,7 @@ from ..core.extend import (
     exclusive,
     init_scope,
     numpy_dtype,
+    scope_of,
     to_numpy,
     unsure,
 )
@@ -169,7 +171,8 @@ class Optimizer(Module):
     def _step(self, groups: list[Group], gradients: list[Any]) -> None:
         done = int(self._read("iterations"))
         settings = self.settings(self._rate_at(done), done + 1)
-        do_step(groups, self.update, gradients, settings)
+        with scope_of(gradients):
+            do_step(groups, self.update, gradients, settings)
         count = self.iterations.array
         owner = backend_of(count)
         count = owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
@@ -469,8 +472,6 @@ def _content(variable: Variable) -> Any:
 
 
 def _zeros_for(variable: Variable, slot: str) -> Variable:
-    array = variable.array
     with init_scope():
-        return Variable(
-            backend_of(array).xp.zeros_like(array), trainable=False, name=f"{variable.name}_{slot}"
-        )
+        zeros = F.zeros_like(variable.array)
+        return Variable(zeros, trainable=False, name=f"{variable.name}_{slot}")

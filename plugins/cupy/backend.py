@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
-from .guarding import guarded
+from .guarding import Scope, guarded
 from .names import Namespace
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
@@ -81,11 +81,9 @@ class CupyBackend(Backend):
             )
         return cupy
 
-    @cached_property
-    def scope(self) -> Any:  # type: ignore[override]
-        """What returns the device of an array, as a context; None where there is one GPU."""
-        several = self._cupy.cuda.runtime.getDeviceCount() > 1
-        return (lambda array: array.device) if several else None
+    def scope(self, array: Any) -> Any:
+        """Return a context in which operators run on the GPU of ``array``."""
+        return Scope(self._cupy, array)
 
     def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
         """Return a kernel that runs on the GPU of its arrays, and tells what has no memory there.
@@ -109,17 +107,21 @@ class CupyBackend(Backend):
         dtype
             The dtype; that of ``value`` by default.
         device
-            The number of the GPU, as in ``"cupy:1"``; the current one by default.
+            The number of the GPU, as in ``"cupy:1"``; by default that of ``value`` if it is on
+            one, or the current one.
 
         Raises
         ------
         ValueError
             If there is no such device.
         """
+        make = guarded(self._cupy, lambda: self.xp.array(value, dtype=dtype), "a new array")
+        if device is None and isinstance(value, self._cupy.ndarray):
+            device = self.device(value)
         if device is None:
-            return self.xp.array(value, dtype=dtype)
+            return make()
         with self._cupy.cuda.Device(self._number(device)):
-            return self.xp.array(value, dtype=dtype)
+            return make()
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return a copy of ``array`` in host memory."""
@@ -136,8 +138,11 @@ class CupyBackend(Backend):
         if array.nbytes <= 512:  # the least that CuPy's memory pool gives out
             return array
         cupy = self._cupy
-        with array.device:
-            return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        try:
+            with array.device:
+                return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        except cupy.cuda.memory.OutOfMemoryError:
+            return array
 
     def _number(self, device: str) -> int:
         count = self._cupy.cuda.runtime.getDeviceCount()

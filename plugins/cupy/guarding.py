@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 from ...core.errors import BackendMismatch, OutOfMemory
-from ...core.extend import active_tapes, describe
+from ...core.extend import Tensor, Variable, active_tapes, describe
 
-__all__ = ["guarded"]
+__all__ = ["Scope", "guarded"]
 
 _LARGEST = 3  # how many kinds of arrays an error names
 
@@ -39,6 +39,25 @@ def guarded(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
             raise OutOfMemory(_told(cupy, name, arrays, error)) from error
 
     return run
+
+
+class Scope:
+    """Where operators run on the GPU of an array, and what has no memory is told in words."""
+
+    def __init__(self, cupy: Any, array: Any) -> None:
+        self._cupy, self._array = cupy, array
+        self._device = array.device if cupy.cuda.runtime.getDeviceCount() > 1 else None
+
+    def __enter__(self) -> None:
+        if self._device is not None:
+            self._device.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._device is not None:
+            self._device.__exit__(kind, error, traceback)
+        if isinstance(error, self._cupy.cuda.memory.OutOfMemoryError):
+            name = "a gradient or an update"
+            raise OutOfMemory(_told(self._cupy, name, [self._array], error)) from error
 
 
 def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -81,8 +100,8 @@ def _held(cupy: Any) -> str:
     seen: dict[int, Any] = {}
     for holder in gc.get_objects():
         with suppress(Exception):  # what is being made or taken apart has no attributes
-            array = holder if isinstance(holder, cupy.ndarray) else holder.array
-            if isinstance(array, cupy.ndarray) and array.base is None:
+            array = holder.array if issubclass(type(holder), (Tensor, Variable)) else holder
+            if issubclass(type(array), cupy.ndarray) and array.base is None:
                 seen[id(array)] = array
     sizes: Counter[str] = Counter()
     count: Counter[str] = Counter()

@@ -41,6 +41,9 @@ class Namespace(_Names):
             return self._names.full((), x, dtype)
         if isinstance(x, (np.ndarray, np.generic)) and x.size == 1:
             return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
+        if isinstance(x, self._names.ndarray):
+            copied = x.copy()  # on the current device, from whichever it is on
+            return copied if dtype is None else copied.astype(dtype, copy=False)
         return self._names.array(x, dtype=dtype)
 
     def asarray(self, x: Any, dtype: Any = None, copy: bool | None = None) -> Any:
