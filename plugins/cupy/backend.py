@@ -26,7 +26,17 @@ class CupyBackend(Backend):
     """``cupy.ndarray`` on an NVIDIA GPU.
 
     A device is the number that CuPy gives it: ``tensor.to("cupy:1")``. Without a number, new arrays
-    are made on CuPy's current device.
+    are made on CuPy's current device. Ops run on the device of their arrays, whichever is the
+    current one, and refuse arrays of two.
+
+    The host does not wait for the GPU but to read a value. So an index out of range is no error: it
+    gives nan, of integers the least, of unsigned ones the largest, of booleans true; a label that is
+    no class gives a loss of nan.
+
+    Ops run on CuPy's current stream, which is one for each thread. On the default stream, arrays of
+    one thread can be used in any other. With streams of your own, the thread that uses an array has
+    to wait for the one that makes it (``stream.synchronize()`` or ``stream.wait_event``), as
+    anywhere with CuPy.
     """
 
     name = "cupy"

@@ -234,8 +234,9 @@ def test_a_model_trains_on_the_second_device_whichever_is_the_current_one(cupy: 
     net(gt.constant(X))
     net.to("cupy:1")
     x, y = (gt.constant(a).to("cupy:1") for a in (X, LABELS))
-    for step in (stepper(net, optimizer, crossentropy), gt.function(stepper(net, Adam(), squares))):
-        assert step(x, y).device == "cupy:1"
+    step = stepper(net, optimizer.to("cupy:1"), crossentropy)
+    for run in (step, gt.function(step)):
+        assert run(x, y).device == "cupy:1"
     assert {v.value.device for v in (*net.variables, *optimizer.variables)} == {"cupy:1"}
 
 
