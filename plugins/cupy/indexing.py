@@ -69,7 +69,8 @@ def _picked(xp: Any, shape: Sequence[int], where: tuple[Any, ...]) -> tuple[Any,
     """Return which of the elements that an index picks are out of range, and their first axis."""
     used = sum(_axes(part) for part in where)
     axis = axes = 0  # of the array, and of the result
-    wrong, places, front = None, [], 0
+    places: list[int] = []
+    wrong, front = None, 0
     for place, part in enumerate(where):
         if part is Ellipsis:
             axis, axes = axis + len(shape) - used, axes + len(shape) - used
@@ -115,7 +116,7 @@ def _index_add_like(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any
     )
 
 
-def _checked(xp: Any, values: Any, shape: Any, arrays: Sequence[Any], index: Any) -> Any:
+def _checked(xp: Any, values: Any, shape: Any, arrays: tuple[Any, ...], index: Any) -> Any:
     """Return values to write, without those whose index is out of range."""
     if not _by_numbers(arrays) or _mixed(arrays):
         return values
