@@ -30,8 +30,8 @@ class CupyBackend(Backend):
     current one, and refuse arrays of two.
 
     The host does not wait for the GPU but to read a value. So an index out of range is no error: it
-    gives nan, of integers the least, of unsigned ones the largest, of booleans true; a label that is
-    no class gives a loss of nan.
+    gives nan, of integers the least, of unsigned ones the largest, of booleans true; a label that
+    is no class gives a loss of nan.
 
     Ops run on CuPy's current stream, which is one for each thread. On the default stream, arrays of
     one thread can be used in any other. With streams of your own, the thread that uses an array has
