@@ -23,6 +23,8 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.extend import Backend, hookimpl
+from gradtape.plugins.cupy.guarding import guarded
+from gradtape.plugins.cupy.names import Namespace
 
 __all__ = ["Plugin", "PretendBackend", "as_cupy", "forget_cupy", "make"]
 
@@ -506,10 +508,17 @@ class PretendBackend(Backend):
     def __init__(self, name: str, library: types.ModuleType) -> None:
         self.name = self.array_module = name
         self.library = library
+        self.names = Namespace(library)
 
     @property
     def xp(self) -> Any:
-        return self.library
+        return self.names
+
+    def scope(self, array: Any) -> Any:
+        return array.device
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        return guarded(self.library, kernel, name)
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         with self.library.cuda.Device(int(device or 0)):
