@@ -35,7 +35,7 @@ from .algebra import one_hot_product
 from .steps import Kind, Shape, Step, shape_of, size_of
 from .tracing import expanded
 
-__all__ = ["Lowering"]
+__all__ = ["Lowering", "viewed"]
 
 
 class Lowering:
@@ -46,7 +46,7 @@ class Lowering:
     program
         The graph, as ``forward_only`` gives it.
     owner
-        The NumPy backend.
+        The backend that it runs on.
     arrays
         The arrays of the first call.
 
@@ -63,6 +63,9 @@ class Lowering:
     calls
         Why nodes stayed calls: how often by op and reason.
     """
+
+    #: Whether a node that gives one number is a call of its kernel.
+    calls_for_numbers = True
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.owner = owner
@@ -99,6 +102,19 @@ class Lowering:
     def kernel(self, node: Node) -> Callable[..., Any]:
         """Return the kernel of a node."""
         return kernel_of(node, self.owner)
+
+    def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
+        """Return what adds the steps of an op, if there is a rule for it."""
+        return _RULES.get(name)
+
+    def ufunc(self, op: Op) -> np.ufunc | None:
+        """Return the ufunc of NumPy that an op is, if it is one."""
+        kernel = op.kernel_for(self.owner)
+        return kernel if isinstance(kernel, np.ufunc) else None
+
+    def viewing(self, node: Node) -> Callable[..., Any]:
+        """Return what makes a view of a node's first input."""
+        return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Let a symbol be another's value."""
@@ -169,10 +185,10 @@ class Lowering:
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
-        run, (out,) = _viewing(kernel_of(node, self.owner), likes), node.outputs
+        run, (out,) = self.viewing(node), node.outputs
         if x in self.known:
             value = run(self.known[x])
-            if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
+            if size_of(out) <= _SMALL or self.owner.xp.may_share_memory(value, self.known[x]):
                 self.known[out] = value
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
@@ -188,7 +204,7 @@ class Lowering:
             return False
         if x.dtype == out.dtype:
             self.same(out, x)
-        elif shape_of(out) == ():
+        elif shape_of(out) == () and self.calls_for_numbers:
             cast = methodcaller("astype", np.dtype(out.dtype))
             self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
         else:
@@ -203,7 +219,7 @@ class Lowering:
             return "a size is not known"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
-        if all(shape_of(x) == () for x in node.outputs):
+        if self.calls_for_numbers and all(shape_of(x) == () for x in node.outputs):
             return "it is one number"
         return None
 
@@ -212,12 +228,12 @@ class Lowering:
         op = node.op
         assert isinstance(op, Op)
         replaced = registry().kernels.get((op.original.name, self.owner.name))
-        kernel = op.kernel_for(self.owner)
-        if isinstance(kernel, np.ufunc):
-            return None if self._ufunc(node, kernel) else "its dtype is converted"
+        ufunc = self.ufunc(op)
+        if ufunc is not None:
+            return None if self._ufunc(node, ufunc) else "its dtype is converted"
         if replaced is not None and not _ours(replaced):
             return "a plugin replaced its kernel"
-        rule = _RULES.get(op.name)
+        rule = self.rule(op.name)
         if rule is not None:
             plain = op.name in _OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
@@ -288,7 +304,7 @@ def _ours(kernel: Callable[..., Any]) -> bool:
     return kernel is operator.pow or kernel.__module__.startswith(_KERNELS)
 
 
-_KERNELS = __name__.replace("planned.lowering", "numpy.")
+_KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
@@ -305,7 +321,7 @@ _VIEWS = frozenset(
 )
 
 
-def _viewing(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
+def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
     """Return a kernel with arrays that only have a shape in the place of all inputs but one."""
     if not likes:
         return run
