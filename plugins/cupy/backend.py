@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
 
-__all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
+__all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
@@ -113,6 +113,20 @@ class CupyBackend(Backend):
         with array.device:
             return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
 
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Return what runs a traced program as kernels made for the shapes that it meets.
+
+        Parameters
+        ----------
+        program
+            A graph.
+        arrays
+            The arrays of the first call.
+        """
+        from .compiled.programs import Programs
+
+        return Programs(program, self)
+
     def _number(self, device: str) -> int:
         count = self.xp.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
@@ -137,3 +151,15 @@ def gradtape_backends() -> list[Backend]:
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels where CuPy lacks, or bests, the portable ones."""
     return {}
+
+
+@hookimpl
+def gradtape_executors() -> dict[str, Callable[..., Any]]:
+    """Provide what captures programs in CUDA graphs."""
+    return {"cuda_graphs": _cuda_graphs}
+
+
+def _cuda_graphs(graph: Any) -> Any:
+    from .compiled.programs import cuda_graphs
+
+    return cuda_graphs(graph)

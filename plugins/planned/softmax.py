@@ -15,7 +15,7 @@ from .steps import Kind, Step, shape_of
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["cross_entropy", "less_labels", "softmax"]
+__all__ = ["are_rows", "cross_entropy", "exponentials", "less_labels", "softmax"]
 
 
 def softmax(lowering: Lowering, node: Node) -> bool:
@@ -24,19 +24,19 @@ def softmax(lowering: Lowering, node: Node) -> bool:
     axis = node.params["axis"]
     if type(axis) is not int or x.dtype.char not in "fd":
         return False
-    exponentials, total = _exponentials(lowering, x, axis % len(shape_of(x)))[1:]
+    exponentials, total = exponentials(lowering, x, axis % len(shape_of(x)))[1:]
     lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
     return True
 
 
 def cross_entropy(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the cross-entropies of labels under rows of logits."""
-    if not _are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     count = shape_of(x)[0]
     _check(lowering, node)
-    shifted, _, total = _exponentials(lowering, x, 1)
+    shifted, _, total = exponentials(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
     flat = Symbol(x.graph, (count,), x.dtype)
     flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
@@ -50,10 +50,10 @@ def cross_entropy(lowering: Lowering, node: Node) -> bool:
 
 def less_labels(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the softmax of rows of logits less 1 at the labels."""
-    if not _are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
-    exponentials, total = _exponentials(lowering, x, 1)[1:]
+    exponentials, total = exponentials(lowering, x, 1)[1:]
     shares, rows = _like(x), np.arange(shape_of(x)[0])
 
     def less_one(p: Any, labels: Any) -> Any:
@@ -66,14 +66,15 @@ def less_labels(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _are_rows(node: Node) -> bool:
+def are_rows(node: Node) -> bool:
+    """Return whether a node has rows of logits, and one label for each."""
     x, labels = node.inputs
     if len(shape_of(x)) != 2 or x.dtype.char not in "fd":
         return False
     return shape_of(labels) == shape_of(x)[:1] and labels.dtype.kind in "iu"
 
 
-def _exponentials(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
+def exponentials(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
     """Return a row less its maximum, the exponentials of that, and their sum."""
     shape = shape_of(x)
     column = (*shape[:axis], 1, *shape[axis + 1 :])

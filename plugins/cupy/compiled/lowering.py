@@ -1,0 +1,177 @@
+"""What differs from NumPy when a program is lowered for CuPy.
+
+Elementwise ops are those that are one ufunc on NumPy and have a formula here; other kernels are the
+portable ones, which are traced. Numbers are steps too: a value that went to the host would make it
+wait for the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
+from ...planned import softmax
+from ...planned.lowering import Lowering, viewed
+from ...planned.steps import Kind, Step, shape_of
+from .formulas import expression
+
+__all__ = ["CHECK", "DeviceLowering"]
+
+#: The op of a step that raises if what it is given is not as it must be; it asks the device.
+CHECK = "check_labels"
+
+
+class DeviceLowering(Lowering):
+    """A program in steps, for CuPy.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    owner
+        The CuPy backend.
+    arrays
+        The arrays of the first call.
+
+    Attributes
+    ----------
+    maps
+        By a view, what makes such a view of a NumPy array.
+    """
+
+    calls_for_numbers = False
+
+    def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
+        self.maps: dict[Symbol, Callable[[Any], Any]] = {}
+        self._counts: dict[int, Symbol] = {}
+        some = [*arrays, *(v.array for v in program.variables)]
+        self._device = owner.device(some[0]) if some else None
+        super().__init__(program, owner, arrays)
+
+    def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
+        """Return what adds the steps of an op, if there is a rule for it."""
+        return _RULES[name] if name in _RULES else super().rule(name)
+
+    def ufunc(self, op: Op) -> np.ufunc | None:
+        """Return the ufunc of NumPy that an op is, if a plugin has not replaced it on CuPy."""
+        replaced = registry().kernels.get((op.original.name, self.owner.name))
+        if replaced is not None and not replaced.__module__.startswith(_OURS):
+            return None
+        kernel = op.kernel_for(registry().host_backend)
+        return kernel if isinstance(kernel, np.ufunc) else None
+
+    def viewing(self, node: Node) -> Callable[..., Any]:
+        """Return what makes a view of a node's first input; note what does so on NumPy."""
+        likes = node.inputs[1:]
+        self.maps[node.outputs[0]] = viewed(kernel_of(node, registry().host_backend), likes)
+        return super().viewing(node)
+
+    def append(self, step: Step) -> Symbol:
+        """Add a step that has a formula, if it is to have one."""
+        if step.elementwise and expression(step) is None:
+            raise NotImplementedError(step.op)
+        return super().append(step)
+
+    def count_to(self, count: int, like: Symbol) -> Symbol:
+        """Return a value that counts from 0 up to, not including, ``count``."""
+        x = self._counts.setdefault(count, _like(like, (count,), np.dtype(np.int64)))
+        if x not in self.known:
+            self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
+        return x
+
+    def _in_steps(self, node: Node) -> str | None:
+        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
+        try:
+            return super()._in_steps(node)
+        except NotImplementedError:
+            del self.steps[before[0] :]
+            _, self.known, self._same, self._equal = before
+            return "it has no formula in these dtypes"
+
+
+_OURS = __name__.replace("cupy.compiled.lowering", "cupy.")
+
+
+def _like(x: Symbol, shape: Any = None, dtype: Any = None) -> Symbol:
+    return Symbol(x.graph, shape_of(x) if shape is None else shape, dtype or x.dtype)
+
+
+def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the steps of the cross-entropies of labels under rows of logits."""
+    if not softmax.are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    _check(lowering, node)
+    shifted, _, total = softmax.exponentials(lowering, x, 1)
+    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
+    kept = lowering.add(
+        Kind.ELEMENTWISE, "where", np.where, (_hits(lowering, x, labels), shifted, 0.0), _like(x)
+    )
+    picked, losses = _like(total), _like(total)
+    params = {"axis": 1, "keepdims": True}
+    picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
+    losses = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (logs, picked), losses)
+    count = shape_of(x)[0]
+    lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (losses,), out)
+    return True
+
+
+def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the steps of the softmax of rows of logits less 1 at the labels."""
+    if not softmax.are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    exponentials, total = softmax.exponentials(lowering, x, 1)[1:]
+    shares = lowering.add(
+        Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x)
+    )
+    hits = _hits(lowering, x, labels)
+    one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))
+    lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), out)
+    return True
+
+
+def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> Symbol:
+    """Add a step that says which column of each row a label is."""
+    count, classes = shape_of(x)
+    column = _like(labels, (count, 1))
+    column = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count, 1), (labels,), column)
+    hits = _like(x, None, np.dtype(bool))
+    places = lowering.count_to(classes, x)
+    return lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
+
+
+def _check(lowering: Lowering, node: Node) -> None:
+    """Add a step that raises what the kernel raises if labels are out of bounds."""
+    (x, labels), (out,) = node.inputs, node.outputs
+    kernel, xp = lowering.kernel(node), lowering.owner.xp
+    classes, unsigned = shape_of(x)[1], np.dtype(f"u{labels.dtype.itemsize}")
+
+    def check(labels: Any) -> None:
+        # one test for both bounds: seen as unsigned, a negative label is a very large one
+        if not bool(xp.max(labels.view(unsigned)) < classes):
+            kernel(xp.zeros(shape_of(x), x.dtype), labels)
+
+    lowering.steps.append(Step(Kind.CALL, CHECK, check, (labels,), (_like(out, ()),)))
+
+
+def _power(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the power of a number that is the same in every run, or as NumPy's."""
+    (x, exponent), (out,) = node.inputs, node.outputs
+    if type(x) is Symbol:
+        rule = Lowering.rule(lowering, "power")
+        return rule is not None and rule(lowering, node)
+    if exponent.dtype != out.dtype:
+        return False
+    lowering.add(Kind.ELEMENTWISE, "power", np.power, node.inputs, out)
+    return True
+
+
+_RULES: dict[str, Callable[[Any, Node], bool]] = {
+    "sparse_softmax_cross_entropy": _cross_entropy,
+    "softmax_less_labels": _less_labels,
+    "power": _power,
+}
