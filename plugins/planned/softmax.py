@@ -15,7 +15,7 @@ from .steps import Kind, Step, shape_of
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["are_rows", "cross_entropy", "exponentials", "less_labels", "softmax"]
+__all__ = ["are_rows", "cross_entropy", "exponentials_of", "less_labels", "softmax"]
 
 
 def softmax(lowering: Lowering, node: Node) -> bool:
@@ -24,7 +24,7 @@ def softmax(lowering: Lowering, node: Node) -> bool:
     axis = node.params["axis"]
     if type(axis) is not int or x.dtype.char not in "fd":
         return False
-    exponentials, total = exponentials(lowering, x, axis % len(shape_of(x)))[1:]
+    exponentials, total = exponentials_of(lowering, x, axis % len(shape_of(x)))[1:]
     lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
     return True
 
@@ -36,7 +36,7 @@ def cross_entropy(lowering: Lowering, node: Node) -> bool:
     (x, labels), (out,) = node.inputs, node.outputs
     count = shape_of(x)[0]
     _check(lowering, node)
-    shifted, _, total = exponentials(lowering, x, 1)
+    shifted, _, total = exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
     flat = Symbol(x.graph, (count,), x.dtype)
     flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
@@ -53,7 +53,7 @@ def less_labels(lowering: Lowering, node: Node) -> bool:
     if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
-    exponentials, total = exponentials(lowering, x, 1)[1:]
+    exponentials, total = exponentials_of(lowering, x, 1)[1:]
     shares, rows = _like(x), np.arange(shape_of(x)[0])
 
     def less_one(p: Any, labels: Any) -> Any:
@@ -74,7 +74,7 @@ def are_rows(node: Node) -> bool:
     return shape_of(labels) == shape_of(x)[:1] and labels.dtype.kind in "iu"
 
 
-def exponentials(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
+def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
     """Return a row less its maximum, the exponentials of that, and their sum."""
     shape = shape_of(x)
     column = (*shape[:axis], 1, *shape[axis + 1 :])

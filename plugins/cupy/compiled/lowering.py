@@ -105,7 +105,7 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     _check(lowering, node)
-    shifted, _, total = softmax.exponentials(lowering, x, 1)
+    shifted, _, total = softmax.exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
     kept = lowering.add(
         Kind.ELEMENTWISE, "where", np.where, (_hits(lowering, x, labels), shifted, 0.0), _like(x)
@@ -124,7 +124,7 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
     if not softmax.are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
-    exponentials, total = softmax.exponentials(lowering, x, 1)[1:]
+    exponentials, total = softmax.exponentials_of(lowering, x, 1)[1:]
     shares = lowering.add(
         Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x)
     )
