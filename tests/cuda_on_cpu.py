@@ -54,7 +54,9 @@ extern "C" void launch_{name}(void** m, unsigned int blocks, unsigned int thread
         }}
 }}
 """
-_OPTIONS = "-O1 -std=c++17 -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC -x c++".split()
+_OPTIONS = (
+    "-O0 -std=c++17 -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC -x c++".split()
+)
 
 
 def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -104,7 +106,11 @@ def add_to(module: Any) -> types.SimpleNamespace:
         """As CuPy's; all work is done at once."""
 
         def __init__(
-            self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: Any = None
+            self,
+            null: bool = False,
+            non_blocking: bool = False,
+            ptds: bool = False,
+            priority: Any = None,
         ) -> None:
             self.ptr = 0 if null else 2 if ptds else id(self)
             self.recorded: list[Callable[[], None]] | None = None

@@ -90,7 +90,9 @@ _FUNCTIONS = {
     "arctan": "atan",
     "arctanh": "atanh",
     "fabs": "fabs",
-    **{name: name for name in "cbrt ceil cos cosh exp expm1 floor isfinite isinf log log10".split()},
+    **{
+        name: name for name in "cbrt ceil cos cosh exp expm1 floor isfinite isinf log log10".split()
+    },
     **{name: name for name in "log1p log2 rint signbit sin sinh sqrt tan tanh trunc".split()},
 }
 _OF_REALS = {

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Symbol
-from .plan import Plan, State
+from .plan import Plan
+from .state import State
 
 __all__ = ["Captured", "NotCaptured", "obstacle"]
 

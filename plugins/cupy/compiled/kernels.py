@@ -109,11 +109,15 @@ def _rest(
         home, strides = x, (shape[1], 1)
         partial = {} if parts == 1 else {last: out}
         place = (home, 0, strides)
-        found.append(_Source(group, lambda _, place=place: place, parts, partial).launch())
+        found.append(_Source(group, _always(place), parts, partial).launch())
         if parts > 1:
             scratch.append(out)
         x, count = out, parts
     return found
+
+
+def _always(place: Place) -> Callable[[Symbol], Place]:
+    return lambda x: place
 
 
 def _partial(x: Symbol, shape: Shape) -> Symbol:

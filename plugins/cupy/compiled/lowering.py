@@ -125,9 +125,7 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = softmax.exponentials_of(lowering, x, 1)[1:]
-    shares = lowering.add(
-        Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x)
-    )
+    shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x))
     hits = _hits(lowering, x, labels)
     one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))
     lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), out)

@@ -12,16 +12,17 @@ import numpy as np
 from ....core.extend import Symbol, Variable, unsure
 from ...planned.grouping import Item, close, grouped
 from ...planned.lifetimes import lifetimes
-from ...planned.memory import Packed
 from ...planned.packing import Pack, packed
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
 from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
 from .lowering import CHECK, DeviceLowering
+from .state import State
 
-__all__ = ["PER_THREAD", "Plan", "State"]
+__all__ = ["PER_THREAD", "Plan"]
 
-#: Up to how many steps a kernel has: a compiler takes long over more.
-_MOST_STEPS = 128
+#: Up to how many steps and sums a kernel has: a compiler takes long over more, and a launch has
+#: room for 512 arrays.
+_MOST_STEPS, _MOST_TAILS = 96, 32
 #: Where buffers begin, in bytes.
 _ALIGNED = 512
 #: How many sets of buffers are kept for the next calls.
@@ -32,60 +33,6 @@ PER_THREAD = 2
 
 #: A call's values, by number.
 Values = list[Any]
-
-
-class State(Packed):
-    """Variables in flat arrays, which are made anew by each update."""
-
-    def __init__(self, pack: Pack, xp: Any) -> None:
-        super().__init__(pack)
-        self._xp = xp
-        self._assigned = [v for column in self.columns for v in column]
-
-    @property
-    def latest(self) -> list[Any]:
-        """The flat arrays that the last update has left."""
-        assert self._now is not None
-        return self._now.arrays
-
-    def begin(self) -> list[Any]:
-        """Return the flat arrays to read, and new ones to write to."""
-        new = self.empty()
-        self.adopt(new)
-        return self.of(self.current(), new)
-
-    def of(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-        """Return which flat arrays an update reads, and then which it writes."""
-        return [*old[: self._reads], *[new[k] for k in self._places]]
-
-    def current(self) -> list[Any]:
-        """Return flat arrays of what the variables hold."""
-        now = self._now
-        if now is None or not all(map(_is_held, self._assigned, now.parts)):
-            arrays = [self._xp.concatenate([v.array.ravel() for v in c]) for c in self.columns]
-            now = self._now = self._made(arrays)
-        return now.arrays
-
-    def adopt(self, arrays: list[Any]) -> None:
-        """Let the variables have their parts of these arrays when it is committed."""
-        self._new = self._made(arrays)
-
-    def parts(self, arrays: list[Any]) -> list[Any]:
-        """Return each variable's part of flat arrays."""
-        return self._made(arrays).parts
-
-    def empty(self) -> list[Any]:
-        """Return a flat array for each column, of any values."""
-        return [self._xp.empty(self._size, column[0].dtype) for column in self.columns]
-
-    def commit(self) -> None:
-        """Give the variables their parts of what was written."""
-        super().commit()
-        self._spare = None
-
-
-def _is_held(variable: Variable, part: Any) -> bool:
-    return variable.array is part
 
 
 class Plan:
@@ -360,10 +307,12 @@ class Plan:
     def _checked(self, x: Symbol) -> Callable[[Values], None]:
         """Return what makes a value one that kernels can read: they see its memory alone."""
         number, shape, dtype = self.number(x), shape_of(x), x.dtype
-        ascontiguous = self.xp.ascontiguousarray
+        ascontiguous, asarray, kind = self.xp.ascontiguousarray, self.xp.asarray, self.xp.ndarray
 
         def check(values: Values) -> None:
             array = values[number]
+            if type(array) is not kind:  # a number of the host
+                array = values[number] = asarray(array)
             if array.shape != shape or array.dtype != dtype:
                 raise RuntimeError(
                     f"a value of shape {array.shape} and dtype {array.dtype} came where one of "
@@ -439,14 +388,15 @@ class Plan:
             variables = [v.name for column in pack.written.values() for v in column]
             lines.append(
                 f"  one update of {len(pack.shapes)} variables, {pack.group.shape[0]} elements: "
-                f"{_counted(Counter(s.op for s in pack.group.steps))}; writes {', '.join(variables)}"
+                f"{_counted(Counter(step.op for step in pack.group.steps))}; "
+                f"writes {', '.join(variables)}"
             )
         products = sum(isinstance(i, Step) and i.kind is Kind.PRODUCT for i in self.items)
         lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
         for (op, why), times in self.lowered.calls.items():
             lines.append(f"  a call of the kernel of {op}, {times} times: {why}")
-        for _ in self.checks:
-            lines.append("  one number read by the host: whether labels are in bounds")
+        read = "  one number read by the host: whether labels are in bounds"
+        lines += [read] * len(self.checks)
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
 
@@ -466,10 +416,11 @@ def _split(item: Item) -> list[Item]:
     tails: dict[tuple[int, ...], list[Step]] = {}
     for step in item.tails:
         tails.setdefault(axes_of(step), []).append(step)
-    for number, alike in enumerate(tails.values()):
-        if number or not parts:
-            parts.append(Group(item.shape))
-        parts[-1].tails = alike
+    for alike in tails.values():
+        for start in range(0, len(alike), _MOST_TAILS):
+            if not parts or parts[-1].tails:
+                parts.append(Group(item.shape))
+            parts[-1].tails = alike[start : start + _MOST_TAILS]
     return list(parts)
 
 

@@ -11,7 +11,8 @@ from ....core.extend import Backend, Graph, by_backend, node_by_node, unsure
 from ...planned.sizes import at_sizes
 from .graphs import Captured, NotCaptured, obstacle
 from .lowering import DeviceLowering
-from .plan import PER_THREAD, Plan, State
+from .plan import PER_THREAD, Plan
+from .state import State
 
 __all__ = ["Programs", "cuda_graphs"]
 
@@ -77,15 +78,13 @@ class Programs:
         held = [v.array for v in self._variables]
         if not arrays and not held:
             return self._by_nodes(0, arrays)
-        devices = {x.device.id for x in (*arrays, *held)} if self._alike(held) else set()
+        mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
+        devices = {x.device.id for x in (*arrays, *held)} if mine else set()
         if len(devices) != 1:  # the kernels say what is where
             return self._by_nodes(-1, arrays)
         (device,) = devices
         with self.owner.xp.cuda.Device(device), self._alone:
             return self._run(device, arrays)
-
-    def _alike(self, held: Sequence[Any]) -> bool:
-        return all(self.owner.owns(type(x)) for x in held)
 
     def _run(self, device: int, arrays: Sequence[Any]) -> list[Any]:
         key = (device, *[(x.shape, x.dtype) for x in arrays])
