@@ -216,11 +216,12 @@ def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
         return "{0} == {1}", [x.dtype for x in step.inputs]
     if step.op == "power" and kind_of(out) == "f":
         return _OF_REALS["power"], [out, out]
-    if not isinstance(step.run, np.ufunc):
+    ufunc = getattr(np, step.op, None)
+    if not isinstance(ufunc, np.ufunc):
         return None
     given = [x.dtype if type(x) is Symbol else type(x) for x in step.inputs]
     try:
-        *of, result = step.run.resolve_dtypes((*given, None))
+        *of, result = ufunc.resolve_dtypes((*given, None))
     except TypeError:
         return None
     if result != out or len(set(of)) != 1 or memory_type(of[0]) is None:
