@@ -24,7 +24,7 @@ from .base.dtypes import (
     numpy_dtype,
 )
 from .base.holders import COUNTS
-from .base.operators import ArrayOperators
+from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Dim,
@@ -112,10 +112,13 @@ from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
 __all__ = [
+    "BINARY",
+    "COMPARISONS",
     "COUNTS",
     "NONDIFF",
     "SCALARS",
     "STORE",
+    "UNARY",
     "ArrayOperators",
     "Backend",
     "BackendUnavailable",

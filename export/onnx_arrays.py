@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.extend import Open
+from ..core.extend import BINARY, COMPARISONS, UNARY, Open
 from .onnx_indexing import At, cut, gathered, parsed
 
 __all__ = ["Array"]
@@ -161,34 +161,10 @@ def _operator(name: str, swapped: bool = False, inplace: bool = False) -> Callab
     return method
 
 
-for _python, _name in {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "pow": "pow",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}.items():
+# the array API's name for powers
+for _python, _name in {**BINARY, "pow": "pow"}.items():
     setattr(Array, f"__{_python}__", _operator(_name))
     setattr(Array, f"__r{_python}__", _operator(_name, swapped=True))
     setattr(Array, f"__i{_python}__", _operator(_name, inplace=True))
-for _python, _name in {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "neg": "negative",
-    "pos": "positive",
-    "abs": "abs",
-    "invert": "bitwise_invert",
-}.items():
+for _python, _name in (COMPARISONS | UNARY).items():
     setattr(Array, f"__{_python}__", _operator(_name))

@@ -250,6 +250,8 @@ class ConcreteFunction(_Kept):
             for x in tensors:
                 check_alive(x.array)
             outputs = replay(self.graph, tensors)
+        if type(self.results) is Output:
+            return outputs[self.results.index]
         return map_structure(
             lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results
         )

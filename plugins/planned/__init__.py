@@ -1,11 +1,11 @@
 """The planned executor: programs on NumPy with planned memory, grouped and packed steps.
 
-What happens to a program, in order: ``sizes`` fixes what its inputs leave open; ``lowering`` makes
-steps of ops (``tracing`` those of portable kernels, ``softmax`` and ``algebra`` some by hand);
-``packing`` finds updates of one form; ``grouping`` puts elementwise steps together; ``stacking``
-calls that can be one; ``emission`` finds out how long values live, gives them ``memory``, and
-writes a Python function. ``steps`` says what all of these work on, ``emitter`` how to run groups in
-another way than by ufuncs; ``compiled`` does so, as loops that numba compiles.
+What happens to a program, in order: ``tracing`` fixes what its inputs leave open; ``lowering``
+makes steps of ops (by ``rules`` and ``algebra``, or what portable kernels do); ``packing`` finds
+updates of one form; ``grouping`` puts elementwise steps together; ``stacking`` calls that can be
+one; ``emission`` finds out how long values live, gives them ``memory``, and writes a Python
+function. ``steps`` says what all of these work on; ``compiled`` runs groups in another way than by
+ufuncs: as loops that numba compiles.
 
 Variables are read when the function begins, and change after its last line. No array that anybody
 else may hold is written: buffers belong to one call, results and unpacked updates are always new,

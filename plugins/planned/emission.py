@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Symbol, unsure
-from .emitter import Emitter
-from .grouping import grouped
+from .grouping import Emitter, grouped
 from .lifetimes import lifetimes
-from .lowering import Lowering, cast_into
-from .memory import Arena, Packed
+from .lowering import Lowering
+from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
-from .scratch import Scratch
+from .rules import cast_into
 from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
-__all__ = ["Emission", "Emitter"]
+__all__ = ["Emission"]
 
 
 #: From how many bytes of an array on a group goes over it block by block, and those of a block.
@@ -71,6 +70,7 @@ class Emission:
         }
         given = {x for pack in packs for row in pack.given.values() for x in row}
         self.items = grouped(steps, needed | given, emitter.takes)
+        self._kept = {*needed, *lowered.updates.values(), *lowered.known, *lowered.reads}
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
@@ -176,7 +176,7 @@ class Emission:
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered
         head = [
-            f"{self.names[x]} = {self.bind(v, 'r')}.array"
+            f"{self.names[x]} = {self.bind(v, 'r')}.array{'[()]' if self._is_number(x) else ''}"
             for x, v in lowered.reads.items()
             if x in self.names
         ]
@@ -192,6 +192,10 @@ class Emission:
         exec(compile(self.source, "<plan>", "exec"), self.scope)
         run: Callable[..., list[Any]] = self.scope["run"]
         return run
+
+    def _is_number(self, x: Symbol) -> bool:
+        """Whether a value is needed to compute with alone, which is quicker with a scalar."""
+        return x.shape == () and x not in self.fresh
 
     def _commit(self) -> None:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
@@ -220,7 +224,7 @@ class Emission:
             self._expire(moment, step)
         if step.kind is Kind.PRODUCT:
             call = self._product(step)
-        target = self._target(out, moment)
+        target = self._target(out)
         if step.kind is Kind.REDUCTION:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
@@ -232,11 +236,13 @@ class Emission:
         else:
             self.lines.append(f"{self.name(out)} = {call})")
 
-    def _target(self, out: Symbol, moment: int) -> str | None:
+    def _target(self, out: Symbol) -> str | None:
         """Return the array that a value is written to; None if its function is to make one."""
         if out in self.fresh:
             return None
         if out not in self.names:
+            if shape_of(out) == ():  # others compute with NumPy's scalars in less time
+                return None
             self.names[out] = self.buffer(out)
         return self.names[out]
 
@@ -268,12 +274,11 @@ class Emission:
 
     def _drop(self, step: Step, moment: int) -> None:
         """Let go of large arrays that are no buffers, once nobody reads them."""
-        kept = {*self.lowered.outputs, *self.lowered.updates.values(), *self.lowered.known}
         seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
         names = [
             self.names[x]
             for x in seen
-            if x not in kept and x not in self.lowered.reads and self.last.get(x, moment) <= moment
+            if x not in self._kept and self.last.get(x, moment) <= moment
             if self.names.get(x, "b").startswith("v")
             and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
         ]
@@ -445,7 +450,7 @@ def _turned(x: Any) -> Any:
 
 def _blocked(group: Group) -> bool:
     """Whether a group is so large that its parts are to stay in the processor's cache."""
-    return len(group.steps) > 1 and group.shape[0] > 1 and _rows(group) < group.shape[0]
+    return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
 
 
 def _rows(group: Group) -> int:

@@ -1,4 +1,7 @@
-"""Grouping: elementwise steps over one shape become one loop, with the reductions behind them."""
+"""Grouping: elementwise steps over one shape become one loop, with the reductions behind them.
+
+Who may run such loops is an :class:`Emitter`; others than NumPy implement it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,34 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Group, Kind, Shape, Step
 
-__all__ = ["Item", "close", "grouped"]
+__all__ = ["Emitter", "Item", "close", "grouped"]
 
 Item = Group | Step
+
+
+class Emitter:
+    """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
+
+    def takes(self, step: Step) -> bool:
+        """Return whether an elementwise step, or a reduction, may be in a group's loop.
+
+        Parameters
+        ----------
+        step
+            The step.
+        """
+        return True
+
+    def loop(self, group: Group) -> Callable[..., Any] | None:
+        """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.
+
+        Parameters
+        ----------
+        group
+            The group. Outputs are C contiguous arrays that overlap with nothing; inputs are of any
+            strides, those without axes may be NumPy scalars.
+        """
+        return None
 
 
 def grouped(

@@ -30,9 +30,8 @@ from ...core.extend import (
     registry,
     unsure,
 )
-from . import softmax
-from .algebra import one_hot_product
-from .steps import Kind, Shape, Step, shape_of, size_of
+from .rules import CASTS, OF_SCALARS, RULES
+from .steps import Kind, Step, shape_of, size_of
 from .tracing import expanded
 
 __all__ = ["Lowering", "viewed"]
@@ -64,8 +63,8 @@ class Lowering:
         Why nodes stayed calls: how often by op and reason.
     """
 
-    #: Whether a node that gives one number is a call of its kernel.
-    calls_for_numbers = True
+    #: Whether NumPy runs the steps: what is the same in every run may be laid out for it.
+    on_host = True
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.owner = owner
@@ -79,6 +78,8 @@ class Lowering:
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
+        #: By a value, the truths that it was multiplied by.
+        self._masks: dict[Symbol, set[Symbol]] = {}
         for node in program.nodes:
             self._lower(node)
         self.inputs = list(program.inputs)
@@ -87,8 +88,8 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            optional = step.kind is Kind.VIEW or step.outputs[0] in self.optional
-            if not optional or step.out in needed:
+            called = step.kind is Kind.CALL and step.outputs[0] not in self.optional
+            if called or step.out in needed:
                 kept.append(step)
                 needed.update(x for x in step.inputs if type(x) is Symbol)
         self.steps = kept[::-1]
@@ -105,7 +106,7 @@ class Lowering:
 
     def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
         """Return what adds the steps of an op, if there is a rule for it."""
-        return _RULES.get(name)
+        return RULES.get(name)
 
     def ufunc(self, op: Op) -> np.ufunc | None:
         """Return the ufunc of NumPy that an op is, if it is one."""
@@ -114,6 +115,8 @@ class Lowering:
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return what makes a view of a node's first input."""
+        if node.op.name in _RESHAPES:
+            return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
@@ -138,7 +141,7 @@ class Lowering:
         key = (
             step.kind,
             step.op,
-            tuple(id(x) if type(x) is Symbol else repr(next(scalars)) for x in step.inputs),
+            tuple(id(x) if type(x) is Symbol else _bits(next(scalars)) for x in step.inputs),
             repr(step.params),
             step.out.shape,
             step.out.dtype,
@@ -160,9 +163,9 @@ class Lowering:
         node = Node(node.op, inputs, node.params, node.outputs, node.several, node.witnesses)
         value = folded(node, self.known, self.owner)
         if value is not None:
-            self.known[node.outputs[0]] = value
+            self.known[node.outputs[0]] = self._plain(value)
             return
-        if node.op.name in _CASTS and not unsure_any(node) and self._cast(node):
+        if node.op.name in CASTS and not unsure_any(node) and self._cast(node):
             return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
@@ -185,11 +188,12 @@ class Lowering:
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
-        run, (out,) = self.viewing(node), node.outputs
+        (out,) = node.outputs
+        run = self.viewing(node)
         if x in self.known:
             value = run(self.known[x])
             if size_of(out) <= _SMALL or self.owner.xp.may_share_memory(value, self.known[x]):
-                self.known[out] = value
+                self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
         if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
@@ -204,8 +208,9 @@ class Lowering:
             return False
         if x.dtype == out.dtype:
             self.same(out, x)
-        elif shape_of(out) == () and self.calls_for_numbers:
-            cast = methodcaller("astype", np.dtype(out.dtype))
+        elif shape_of(out) == () and self.on_host:
+            kind = np.dtype(out.dtype)
+            cast = kind.type if kind.kind == "f" else methodcaller("astype", kind)
             self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
         else:
             return False
@@ -219,9 +224,20 @@ class Lowering:
             return "a size is not known"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
-        if self.calls_for_numbers and all(shape_of(x) == () for x in node.outputs):
-            return "it is one number"
         return None
+
+    def _grown(self) -> list[Any]:
+        return [self.steps, self.made, self.known, self._same, self._equal]
+
+    def mark(self) -> list[int]:
+        """Return how far it has come, for :meth:`back`."""
+        return list(map(len, self._grown()))
+
+    def back(self, mark: Sequence[int]) -> None:
+        """Forget what was added since."""
+        for entries, count in zip(self._grown(), mark, strict=True):
+            while len(entries) > count:  # the last ones, of dictionaries too
+                entries.popitem() if isinstance(entries, dict) else entries.pop()
 
     def _in_steps(self, node: Node) -> str | None:
         """Add the steps of a node; return why it has none."""
@@ -235,20 +251,19 @@ class Lowering:
             return "a plugin replaced its kernel"
         rule = self.rule(op.name)
         if rule is not None:
-            plain = op.name in _OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
+            plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
         if replaced is not None and op.name not in _BETTER_PORTABLE:
             return "its kernel is one call"
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is no formula"
-        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
+        before = self.mark()
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
-            del self.steps[before[0] :]
-            _, self.known, self._same, self._equal = before
+            self.back(before)
             return "its kernel is no formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
@@ -260,7 +275,7 @@ class Lowering:
 
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
         (out,) = node.outputs
-        inputs = self.sources(node)
+        inputs = [self._whole(x, out) for x in self.sources(node)]
         given = [x.dtype if type(x) is Symbol else type(x) for x in inputs]
         try:
             natural = ufunc.resolve_dtypes((*given, None))[-1]
@@ -270,8 +285,59 @@ class Lowering:
             return False
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
+        if self._is_masked(name, inputs, out):
+            return True
+        quick = _OF_NUMBERS.get(name) if self.on_host else None
+        if (
+            quick is not None
+            and shape_of(out) == ()
+            and out.dtype.char in "fd"
+            and set(given) <= {out.dtype, float, int}
+        ):
+            scalars = [x[()] if type(x) is np.ndarray else x for x in scalars]
+            self.append(Step(Kind.FRESH, name, quick, inputs, (out,), {}, False, scalars))
+            return True
         self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
         return True
+
+    def _whole(self, x: Any, out: Symbol) -> Any:
+        """Return an operand as large as the result, if it is the same in every run and is small."""
+        if x not in self.known or not self.on_host:
+            return x
+        if x.shape in ((), out.shape) or size_of(out) > _FEW:
+            return x
+        key = x, shape_of(out)
+        whole = self._equal.get(key)
+        if whole is None:
+            whole = self._equal[key] = Symbol(out.graph, out.shape, x.dtype)
+            self.known[whole] = np.broadcast_to(self.known[x], shape_of(out)).copy()
+        return whole
+
+    def _is_masked(self, name: str, inputs: Sequence[Any], out: Symbol) -> bool:
+        """Whether a product with truths is what it was: 0 or nan already where they are false.
+
+        That is what it is after one such product, whatever it is then multiplied by, and what sums
+        of such values are.
+        """
+        masks = [
+            {x} if x.dtype.kind == "b" else self._masks.get(x, set()) for x in _symbols(inputs)
+        ]
+        if out.dtype.kind != "f" or not masks:
+            return False
+        if name == "multiply":
+            for x, mask in (inputs, inputs[::-1]):
+                if type(x) is Symbol and mask in self._masks.get(x, ()) and x.shape == out.shape:
+                    self.same(out, x)
+                    return True
+            self._masks[out] = set().union(*masks)
+        elif name in ("add", "subtract") and len(masks) == 2:
+            self._masks[out] = masks[0] & masks[1]
+        return False
+
+    def _plain(self, value: Any) -> Any:
+        """Return a value in plain order, if it is small: products take longer with other strides."""
+        small = self.on_host and np.ndim(value) and value.size <= _SMALL
+        return np.ascontiguousarray(value) if small else value
 
     def spread(self, out: Symbol, source: Symbol) -> None:
         """Say that a view repeats what NumPy would broadcast by itself."""
@@ -296,6 +362,11 @@ def unsure_any(node: Node) -> bool:
     return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
 
 
+def _bits(scalar: Any) -> Any:
+    """Return what tells a number apart: 0 and -0 are two, and nan is itself."""
+    return (scalar.dtype.char, scalar.tobytes()) if type(scalar) is np.ndarray else repr(scalar)
+
+
 def _symbols(values: Sequence[Any]) -> list[Symbol]:
     return [x for x in values if type(x) is Symbol]
 
@@ -309,11 +380,15 @@ _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
 _RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
-_CASTS = frozenset({"cast", "cast_like"})
-#: Up to how many elements a value is kept that is the same in every run.
-_SMALL = 2**16
-#: Ops whose rule here knows what to do with weak scalars.
-_OF_SCALARS = frozenset({"power", "where"})
+#: What computes with two numbers of a float dtype in a tenth of a ufunc's time.
+_OF_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "divide": operator.truediv,
+    "multiply": operator.mul,
+    "subtract": operator.sub,
+}
+#: Up to how many elements a value is kept that is the same in every run, and one with repetitions.
+_SMALL, _FEW = 2**16, 2**12
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
@@ -327,171 +402,3 @@ def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
         return run
     shapes = [np.broadcast_to(np.zeros((), x.dtype), shape_of(x)) for x in likes]
     return lambda x: run(x, *shapes)
-
-
-# -- ops with a rule: each adds steps, or returns False --------------------------------------------
-
-
-def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bool:
-    (x,) = node.inputs
-    if x.dtype.char not in "fd" or out.dtype != x.dtype:
-        return False
-    lowering.add(Kind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
-    return True
-
-
-def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
-    return lambda lowering, node: _reduced(lowering, node, ufunc, node.outputs[0])
-
-
-def _mean(lowering: Lowering, node: Node) -> bool:
-    (x,), (out,) = node.inputs, node.outputs
-    total = Symbol(out.graph, out.shape, out.dtype)
-    if not _reduced(lowering, node, np.add, total):
-        return False
-    count = float(size_of(x) // size_of(out))
-    scalars = (np.array(count, out.dtype),)
-    total = lowering.look(total)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
-    )
-    return True
-
-
-def _unbroadcast(lowering: Lowering, node: Node) -> bool:
-    (x, _), (out,) = node.inputs, node.outputs
-    shape, mine = shape_of(out), shape_of(x)
-    if x.dtype != out.dtype or x.dtype.char not in "fd":
-        return False
-    if mine == shape:
-        lowering.same(out, x)
-        return True
-    extra = len(mine) - len(shape)
-    axes = [i for i, n in enumerate(mine) if i < extra or (n != 1 and shape[i - extra] == 1)]
-    if shape != mine[extra:] and extra:
-        return False
-    axis = axes[0] if len(axes) == 1 else tuple(axes)
-    params = {"axis": axis, "keepdims": not extra}
-    lowering.add(Kind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
-    return True
-
-
-def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
-    """Add a product of matrices; of many matrices by one, as a product of all rows."""
-    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in "fd":
-        return False
-    left, right = shape_of(x), shape_of(y)
-    if len(left) < 2 or len(right) < 2:
-        return False
-    plain = len(right) == 2 and not turned.get("left")
-    if plain and one_hot_product(lowering, x, y, out, turned.get("right", False)):
-        return True
-    if len(left) > 2 and len(right) == 2:
-        if turned.get("left"):
-            return False
-        x = _reshaped(lowering, x, (-1, left[-1]))
-        inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
-        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
-        _reshaped(lowering, inner, shape_of(out), out)
-        return True
-    if turned and (len(left) > 2 or len(right) > 2):
-        return False
-    lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
-    return True
-
-
-def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
-    if out is None:
-        known = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
-        out = Symbol(x.graph, known, x.dtype)
-        shape = known
-    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
-
-
-def _matmul(lowering: Lowering, node: Node) -> bool:
-    x, y = node.inputs
-    return _product(lowering, x, y, node.outputs[0])
-
-
-def _adjoint_x(lowering: Lowering, node: Node) -> bool:
-    g, y, like = node.inputs
-    if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
-        return False
-    return _product(lowering, g, y, node.outputs[0], right=True)
-
-
-def _adjoint_y(lowering: Lowering, node: Node) -> bool:
-    g, x, like = node.inputs
-    if len(shape_of(x)) != 2 or len(shape_of(like)) != 2:
-        return False
-    return _product(lowering, x, g, node.outputs[0], left=True)
-
-
-def _cast(lowering: Lowering, node: Node) -> bool:
-    x, (out,) = node.inputs[0], node.outputs
-    if x.dtype.kind == "c":
-        return False
-    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
-    return True
-
-
-def cast_into(x: Any, out: Any) -> None:
-    """Convert an array to another's dtype."""
-    np.copyto(out, x, casting="unsafe")
-
-
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(Kind.FRESH, "where", run, inputs, node.outputs[0])
-    return True
-
-
-def _power(lowering: Lowering, node: Node) -> bool:
-    (x, exponent), (out,) = node.inputs, node.outputs
-    if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
-        return False
-    if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
-        lowering.add(Kind.ELEMENTWISE, "square", np.square, (x,), out)
-        return True
-    scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
-    run = kernel_of(node, lowering.owner)
-    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
-    return True
-
-
-def _repeated(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast by itself; the view is there for who needs it."""
-    x, (out,) = node.inputs[0], node.outputs
-    if x.dtype != out.dtype:
-        return False
-    aligned = node.op.name != "unreduce_like" or shape_of(x) == ()
-    if node.params.get("keepdims"):
-        aligned = True
-    if aligned:
-        lowering.spread(out, x)
-    return False  # it is a view all the same
-
-
-_RULES: dict[str, Callable[[Lowering, Node], bool]] = {
-    "sum": _reduction(np.add),
-    "max": _reduction(np.maximum),
-    "min": _reduction(np.minimum),
-    "mean": _mean,
-    "unbroadcast_like": _unbroadcast,
-    "matmul": _matmul,
-    "matmul_adjoint_x": _adjoint_x,
-    "matmul_adjoint_y": _adjoint_y,
-    **dict.fromkeys(_CASTS, _cast),
-    "softmax": softmax.softmax,
-    "sparse_softmax_cross_entropy": softmax.cross_entropy,
-    "softmax_less_labels": softmax.less_labels,
-    "where": _where,
-    "power": _power,
-    "broadcast_like": _repeated,
-    "broadcast_to": _repeated,
-    "unreduce_like": _repeated,
-}

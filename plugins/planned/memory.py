@@ -6,14 +6,18 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.extend import Symbol
 from .packing import Pack
-from .steps import Shape
+from .steps import Shape, bytes_of
 
-__all__ = ["Arena", "Packed"]
+if TYPE_CHECKING:
+    from .emission import Emission
+
+__all__ = ["Arena", "Packed", "Scratch"]
 
 #: How many sets of buffers are kept for the next calls, and how many bytes they take at most.
 _KEPT, _KEPT_BYTES = 4, 2**28
@@ -32,6 +36,7 @@ class Arena:
         self._slots: list[int] = []
         self._makers: list[Callable[[list[Any], list[Any]], Any]] = []
         self._numbers: dict[Any, int] = {}
+        self._first: tuple[list[Any], list[Any]] = [], []
         self._free: deque[tuple[Any, ...]] = deque()
 
     @property
@@ -63,7 +68,9 @@ class Arena:
 
     def row(self, source: int, place: int) -> int:
         """Return the number of one row of an array, which is made if need be."""
-        return self._number((source, "row", place), lambda memory, arrays: arrays[source][place])
+        return self._number(
+            (source, "row", place), lambda memory, arrays: arrays[source][place, ...]
+        )
 
     def _number(self, key: Any, maker: Callable[[list[Any], list[Any]], Any]) -> int:
         number = self._numbers.get(key)
@@ -74,20 +81,23 @@ class Arena:
 
     def model(self, number: int) -> Any:
         """Return an array that is like one of a set, strides included; its values do not matter."""
-        return self._made(number + 1)[number]
+        return self._made(self._first, number + 1)[number]
 
     def seal(self) -> None:
-        """Decide, once all buffers are known, how many sets are kept."""
+        """Decide, once all buffers are known, how many sets are kept; the first is there."""
         self._free = deque(maxlen=min(_KEPT, _KEPT_BYTES // max(1, self.bytes)))
+        self.give(tuple(self._made(self._first, self.count)))
+        self._first = [], []
 
     def make(self) -> tuple[Any, ...]:
         """Return a new set of arrays."""
-        return tuple(self._made(len(self._makers)))
+        return tuple(self._made(([], []), self.count))
 
-    def _made(self, count: int) -> list[Any]:
-        memory = [np.empty(size, np.uint8) for size in self._slots]
-        arrays: list[Any] = []
-        for maker in self._makers[:count]:
+    def _made(self, begun: tuple[list[Any], list[Any]], count: int) -> list[Any]:
+        """Go on with the memory and the arrays of a set until there are so many."""
+        memory, arrays = begun
+        memory += [np.empty(size, np.uint8) for size in self._slots[len(memory) :]]
+        for maker in self._makers[len(arrays) : count]:
             arrays.append(maker(memory, arrays))
         return arrays
 
@@ -101,6 +111,44 @@ class Arena:
     def give(self, arrays: tuple[Any, ...]) -> None:
         """Keep a set for another call."""
         self._free.append(arrays)
+
+
+class Scratch:
+    """Buffers of one block, for what stays in a group."""
+
+    def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
+        self.emission = emission
+        self.shape = (min(rows, shape[0]), *shape[1:])
+        self.even = even
+        self._owned: dict[str, Any] = {}
+        self._free: dict[Any, list[str]] = {}
+
+    def take(self, out: Symbol) -> str:
+        """Return an expression for a buffer."""
+        free = self._free.get(out.dtype)
+        if free:
+            return free.pop()
+        symbol = Symbol(out.graph, self.shape, out.dtype)
+        name = self.emission.buffer(symbol)
+        expression = name if self.even else f"{name}[:z - a]"
+        self._owned[expression] = symbol
+        return expression
+
+    def free(self, expressions: Sequence[str], dtype: Any = None) -> None:
+        """Take back buffers, of one dtype if one is named."""
+        for expression in expressions:
+            symbol = self._owned.get(expression)
+            if symbol is None or (dtype is not None and symbol.dtype != dtype):
+                continue
+            free = self._free.setdefault(symbol.dtype, [])
+            if expression not in free:
+                free.append(expression)
+
+    def close(self) -> None:
+        """Leave the memory to whoever comes later."""
+        for symbol in self._owned.values():
+            slot = self.emission.slots.pop(symbol)
+            self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
 
 class _Flats:

@@ -18,8 +18,8 @@ from .steps import Group, Kind, Shape, Step, shape_of
 
 __all__ = ["Pack", "packed"]
 
-#: A single variable is worth a pack of its own from this many elements on.
-_LARGE = 2**14
+#: From this many elements on, or so many calls that are saved, a pack is worth its own costs.
+_LARGE, _CALLS = 2**14, 12
 
 
 class Pack:
@@ -112,7 +112,9 @@ def _ending(
             continue
         behind = users.get(step.out, [])
         shape = shape_of(step.out)
-        alike = all(shape_of(x) in ((), shape) for x in step.inputs if type(x) is Symbol)
+        alike = shape != () and all(
+            shape_of(x) in ((), shape) for x in step.inputs if type(x) is Symbol
+        )
         if alike and (behind or step.out in final) and all(user in found for user in behind):
             found.add(step)
     return found
@@ -161,8 +163,6 @@ def _matched(
     """Walk the updates of all members at once, as far down as they are the same."""
     shapes = [variables[0].shape for variables in members]
     pack = Pack(shapes)
-    if len(members) < 2 and pack.group.shape[0] < _LARGE:
-        return None
     flat: dict[tuple[Symbol, ...], Symbol] = {}
     steps: dict[tuple[Symbol, ...], list[Step]] = {}
     columns = {column: list(column) for column in zip(*members, strict=True)}
@@ -202,6 +202,8 @@ def _matched(
         pack.sources.update(zip(column, row, strict=True))
     inside = {step for found in steps.values() for step in found}
     if len(inside) != len(steps) * len(members):  # a value stands in two places
+        return None
+    if pack.group.shape[0] < _LARGE and len(inside) - len(steps) < _CALLS:
         return None
     if not _apart(pack, made, inside, ending):
         return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from threading import RLock
 from typing import Any, TypeAlias
 
 from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, unsure
-from .emission import Emission, Emitter
+from .emission import Emission
+from .grouping import Emitter
 from .lowering import Lowering
 from .memory import Packed
 from .report import report
-from .sizes import at_sizes
+from .tracing import at_sizes
 
 __all__ = ["Plans", "Run", "planned", "planned_by"]
 
@@ -62,7 +62,7 @@ class Plans:
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
         # two calls at once would write to the same packs
-        self._alone: Any = RLock() if program.updates else nullcontext()
+        self._alone = RLock() if program.updates else None
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Run the program."""
@@ -73,6 +73,8 @@ class Plans:
             if len(self._plans) >= _SHAPES or not self._is_typed(arrays):
                 return self._by_nodes(arrays)
             found = self._plans[key] = self._plan(arrays)
+        if self._alone is None:
+            return found[0](*arrays)
         with self._alone:
             return found[0](*arrays)
 

@@ -1,4 +1,4 @@
-"""The portable kernels of ops as graphs: what they do with their array namespace."""
+"""Programs traced once more: at the sizes of a call, and the portable kernels of ops."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...core.extend import (
     Graph,
     Node,
     Op,
+    Read,
     Symbol,
     TensorSpec,
     ops,
@@ -20,7 +21,40 @@ from ...core.extend import (
     tracing_into,
 )
 
-__all__ = ["expanded"]
+__all__ = ["at_sizes", "expanded"]
+
+
+def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
+    """Return a program as it would have been traced with inputs of known shapes.
+
+    Sizes that depend on values stay open.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    arrays
+        Arrays of the shapes.
+    """
+    graph = Graph(program.name)
+    values: dict[Symbol, Any] = {}
+    for symbol, array in zip(program.inputs, arrays, strict=True):
+        values[symbol] = graph.input(TensorSpec(array.shape, symbol.dtype, symbol.name))
+    for symbol, constant in program.constants.items():
+        values[symbol] = graph.constant(constant)
+    for node in program.nodes:
+        if isinstance(node.op, Read):
+            values[node.outputs[0]] = graph.read(node.op.variable)
+            continue
+        assert isinstance(node.op, Op)
+        given = [values[x] if type(x) is Symbol else x for x in node.inputs]
+        inputs, params = node.settled(given)
+        result = graph.add(node.op, inputs, params)
+        results = result if isinstance(result, list) else [result]
+        values.update(zip(node.outputs, results, strict=True))
+    graph.outputs = [values[symbol] for symbol in program.outputs]
+    graph.updates = {variable: values[symbol] for variable, symbol in program.updates.items()}
+    return graph
 
 
 def expanded(node: Node) -> Graph | None:

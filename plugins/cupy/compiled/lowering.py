@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
-from ...planned import softmax
 from ...planned.lowering import Lowering, viewed
+from ...planned.rules import are_rows, exponentials_of
 from ...planned.steps import Kind, Step, shape_of
 from .formulas import expression
 
@@ -42,7 +42,7 @@ class DeviceLowering(Lowering):
         By a view, what makes such a view of a NumPy array.
     """
 
-    calls_for_numbers = False
+    on_host = False
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.maps: dict[Symbol, Callable[[Any], Any]] = {}
@@ -83,12 +83,11 @@ class DeviceLowering(Lowering):
         return x
 
     def _in_steps(self, node: Node) -> str | None:
-        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
+        before = self.mark()
         try:
             return super()._in_steps(node)
         except NotImplementedError:
-            del self.steps[before[0] :]
-            _, self.known, self._same, self._equal = before
+            self.back(before)
             return "it has no formula in these dtypes"
 
 
@@ -101,11 +100,11 @@ def _like(x: Symbol, shape: Any = None, dtype: Any = None) -> Symbol:
 
 def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
     """Add the steps of the cross-entropies of labels under rows of logits."""
-    if not softmax.are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     _check(lowering, node)
-    shifted, _, total = softmax.exponentials_of(lowering, x, 1)
+    shifted, _, total = exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
     kept = lowering.add(
         Kind.ELEMENTWISE, "where", np.where, (_hits(lowering, x, labels), shifted, 0.0), _like(x)
@@ -121,10 +120,10 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
 
 def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
     """Add the steps of the softmax of rows of logits less 1 at the labels."""
-    if not softmax.are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
-    exponentials, total = softmax.exponentials_of(lowering, x, 1)[1:]
+    exponentials, total = exponentials_of(lowering, x, 1)[1:]
     shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x))
     hits = _hits(lowering, x, labels)
     one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))

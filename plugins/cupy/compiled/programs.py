@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any, TypeAlias
 
 from ....core.extend import Backend, Graph, by_backend, node_by_node, unsure
-from ...planned.sizes import at_sizes
+from ...planned.tracing import at_sizes
 from .graphs import Captured, NotCaptured, obstacle
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, Plan

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import SCALARS, Symbol
-from ..emitter import Emitter
+from ..grouping import Emitter
 from ..steps import Group, Kind, Shape, Step, shape_of, size_of
 
 __all__ = ["Loops"]
@@ -95,6 +95,8 @@ class Loops(Emitter):
         step
             The step.
         """
+        if step.space == ():
+            return False
         symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
         if any(np.dtype(x.dtype).name not in _DTYPES for x in symbols):
             return False

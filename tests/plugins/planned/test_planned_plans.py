@@ -10,7 +10,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.extend import Op, hookimpl
-from gradtape.plugins.planned import plan
+from gradtape.plugins.planned import packing, plan
 
 
 def explained(function: Any) -> str:
@@ -153,6 +153,21 @@ def test_variables_with_other_updates_are_packed_apart() -> None:
         for w, r in zip(ws, right):
             np.testing.assert_array_equal(w.numpy(), r)
     assert explained(f).count("pack of 2 updates") == 2
+
+
+def test_updates_are_packed_if_that_saves_enough_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_CALLS", 12)
+    for count, times in ((6, 0), (7, 1)):
+        ws = [gt.Variable(np.ones(n + 2, "float32")) for n in range(count)]
+
+        @planned()
+        def f(ws: Any = ws) -> None:
+            for w in ws:
+                w.assign(w * 0.5 + 1.0)
+
+        f()
+        assert explained(f).count("pack of") == times
+        assert all(w.numpy().tolist() == [1.5] * w.shape[0] for w in ws)
 
 
 def test_updates_that_read_each_other_are_right() -> None:

@@ -175,3 +175,52 @@ def test_floating_point_errors_are_told_as_by_the_plain_executor(mode: Any) -> N
                     found.append(error)  # type: ignore[arg-type]
             told[executor] = [str(getattr(w, "message", w)) for w in found]
     assert told["planned"] == told["plain"] != []
+
+
+def test_a_second_product_with_the_same_truths_changes_nothing() -> None:
+    x = np.array([[*HARD, 1.5, -1.5, 3e38], [*HARD[::-1], 2.0, 1e-45, -3e38]], "float32")
+    truths = np.array([True, False] * 4)
+
+    def f(x: Any, truths: Any) -> Any:
+        once = x * truths
+        return (once * 3.0 + once) * truths, once * truths - x * truths, (once + x) * truths
+
+    given = gt.function(f), gt.constant(x), gt.constant(truths)
+    same(by("planned", *given), by("plain", *given), 0)
+    assert told(given[0]).count("multiply") == 1
+    assert "5 multiply" not in told(given[0])
+
+
+def test_what_nobody_reads_is_not_computed_but_labels_are_checked() -> None:
+    @gt.function
+    def f(x: Any, labels: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            losses = gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+            loss = gt.mean(losses)
+        return tape.gradient(loss, x)
+
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
+    given = f, gt.constant(x), gt.constant(np.array([0, 2, 1, 1]))
+    same(by("planned", *given), by("plain", *given), 1)
+    assert "log" not in told(f).split("beside groups")[0]
+    with gt.executor("planned"), pytest.raises(ValueError, match="labels must be"):
+        f(given[1], gt.constant(np.array([0, 3, 1, 1])))
+
+
+def test_numbers_are_computed_as_arrays_are() -> None:
+    a, b = gt.Variable(np.float32(3.0)), gt.Variable(np.float64(0.0))
+
+    def f(x: Any, y: Any) -> Any:
+        number = gt.sqrt(x) * 2.0 + a / x
+        wide = gt.cast(number, "float64") / b
+        b.assign(gt.cast(y, "float64") + b)
+        a.assign(gt.cast(wide, "float32") - a)
+        return number, wide, gt.exp(number), gt.sum(gt.ones((3, 4)) * number), a * 1.0, y / y
+
+    found = []
+    for executor in ("planned", "plain"):
+        a.assign(3.0), b.assign(0.0)
+        found.append(by(executor, gt.function(f), gt.constant(2.0), gt.constant(np.int64(0))))
+        found[-1] += [a.numpy(), b.numpy()]
+    same(*found, 0)

@@ -1,0 +1,292 @@
+"""Ops with a rule of their own: each adds the steps of a node, or returns False.
+
+What a kernel does is done in the same order, so that the numbers are the same: that of a ufunc, or
+of ``plugins.numpy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.extend import SCALARS, Node, Symbol, argument_of, kernel_of
+from .algebra import one_hot_product
+from .steps import Kind, Shape, Step, shape_of, size_of
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+__all__ = ["CASTS", "OF_SCALARS", "RULES", "are_rows", "cast_into", "exponentials_of"]
+
+CASTS = frozenset({"cast", "cast_like"})
+#: Ops whose rule knows what to do with weak scalars.
+OF_SCALARS = frozenset({"power", "where"})
+#: Up to so many classes, labels are quicker as rows of an identity matrix.
+_FEW = 32
+
+
+def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bool:
+    (x,) = node.inputs
+    if x.dtype.char not in "fd" or out.dtype != x.dtype:
+        return False
+    lowering.add(Kind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
+    return True
+
+
+def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
+    return lambda lowering, node: _reduced(lowering, node, ufunc, node.outputs[0])
+
+
+def _mean(lowering: Lowering, node: Node) -> bool:
+    (x,), (out,) = node.inputs, node.outputs
+    total = Symbol(out.graph, out.shape, out.dtype)
+    if not _reduced(lowering, node, np.add, total):
+        return False
+    count = float(size_of(x) // size_of(out))
+    scalars = (np.array(count, out.dtype),)
+    total = lowering.look(total)
+    lowering.append(
+        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
+    )
+    return True
+
+
+def _unbroadcast(lowering: Lowering, node: Node) -> bool:
+    (x, _), (out,) = node.inputs, node.outputs
+    shape, mine = shape_of(out), shape_of(x)
+    if x.dtype != out.dtype or x.dtype.char not in "fd":
+        return False
+    if mine == shape:
+        lowering.same(out, x)
+        return True
+    extra = len(mine) - len(shape)
+    axes = [i for i, n in enumerate(mine) if i < extra or (n != 1 and shape[i - extra] == 1)]
+    if shape != mine[extra:] and extra:
+        return False
+    axis = axes[0] if len(axes) == 1 else tuple(axes)
+    params = {"axis": axis, "keepdims": not extra}
+    lowering.add(Kind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
+    return True
+
+
+def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
+    """Add a product of matrices; of many matrices by one, as a product of all rows."""
+    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in "fd":
+        return False
+    left, right = shape_of(x), shape_of(y)
+    if len(left) < 2 or len(right) < 2:
+        return False
+    plain = len(right) == 2 and not turned.get("left")
+    if plain and one_hot_product(lowering, x, y, out, turned.get("right", False)):
+        return True
+    if len(left) > 2 and len(right) == 2:
+        if turned.get("left"):
+            return False
+        x = _reshaped(lowering, x, (-1, left[-1]))
+        inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
+        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
+        _reshaped(lowering, inner, shape_of(out), out)
+        return True
+    if turned and (len(left) > 2 or len(right) > 2):
+        return False
+    lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
+    return True
+
+
+def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
+    if out is None:
+        known = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
+        out = Symbol(x.graph, known, x.dtype)
+        shape = known
+    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
+
+
+def _matmul(lowering: Lowering, node: Node) -> bool:
+    x, y = node.inputs
+    return _product(lowering, x, y, node.outputs[0])
+
+
+def _adjoint_x(lowering: Lowering, node: Node) -> bool:
+    g, y, like = node.inputs
+    if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
+        return False
+    return _product(lowering, g, y, node.outputs[0], right=True)
+
+
+def _adjoint_y(lowering: Lowering, node: Node) -> bool:
+    g, x, like = node.inputs
+    if len(shape_of(x)) != 2 or len(shape_of(like)) != 2:
+        return False
+    return _product(lowering, x, g, node.outputs[0], left=True)
+
+
+def _cast(lowering: Lowering, node: Node) -> bool:
+    x, (out,) = node.inputs[0], node.outputs
+    if x.dtype.kind == "c":
+        return False
+    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
+    return True
+
+
+def cast_into(x: Any, out: Any) -> None:
+    """Convert an array to another's dtype."""
+    np.copyto(out, x, casting="unsafe")
+
+
+def _where(lowering: Lowering, node: Node) -> bool:
+    condition = node.inputs[0]
+    if type(condition) is not Symbol or condition.dtype.kind != "b":
+        return False
+    inputs = lowering.sources(node)
+    run = kernel_of(node, lowering.owner)
+    lowering.add(Kind.FRESH, "where", run, inputs, node.outputs[0])
+    return True
+
+
+def _power(lowering: Lowering, node: Node) -> bool:
+    (x, exponent), (out,) = node.inputs, node.outputs
+    if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
+        return False
+    if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
+        lowering.add(Kind.ELEMENTWISE, "square", np.square, (x,), out)
+        return True
+    scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
+    run = kernel_of(node, lowering.owner)
+    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    return True
+
+
+def _repeated(lowering: Lowering, node: Node) -> bool:
+    """Note where NumPy would broadcast by itself; the view is there for who needs it."""
+    x, (out,) = node.inputs[0], node.outputs
+    if x.dtype != out.dtype:
+        return False
+    aligned = node.op.name != "unreduce_like" or shape_of(x) == ()
+    if node.params.get("keepdims"):
+        aligned = True
+    if aligned:
+        lowering.spread(out, x)
+    return False  # it is a view all the same
+
+
+# -- softmax and the cross-entropy of labels: they share what they compute -------------------------
+
+
+def _softmax(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of a softmax along one axis."""
+    (x,), (out,) = node.inputs, node.outputs
+    axis = node.params["axis"]
+    if type(axis) is not int or x.dtype.char not in "fd":
+        return False
+    exponentials, total = exponentials_of(lowering, x, axis % len(shape_of(x)))[1:]
+    lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
+    return True
+
+
+def _cross_entropy(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the cross-entropies of labels under rows of logits."""
+    if not are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    count = shape_of(x)[0]
+    _check(lowering, node)
+    shifted, _, total = exponentials_of(lowering, x, 1)
+    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
+    flat = Symbol(x.graph, (count,), x.dtype)
+    flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
+    rows, picked = np.arange(count), _like(flat)
+    lowering.optional.add(picked)
+    lowering.steps.append(
+        Step(Kind.CALL, "pick", lambda x, at: x[rows, at], (shifted, labels), (picked,))
+    )
+    lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (flat, picked), out)
+    return True
+
+
+def _less_labels(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the softmax of rows of logits less 1 at the labels."""
+    if not are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    exponentials, total = exponentials_of(lowering, x, 1)[1:]
+    (count, classes), shares = shape_of(x), _like(x)
+    rows = np.arange(count)
+    # as many zeros are subtracted as it takes for what is to be one call
+    ones = np.eye(classes, dtype=x.dtype) if classes <= _FEW else None
+
+    def less_one(p: Any, labels: Any) -> Any:
+        if ones is None:
+            p[rows, labels] -= 1
+            return p
+        return np.subtract(p, ones[labels], p)
+
+    # an array of its own, in which 1 is subtracted: no other step may share it
+    divided = Step(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), (shares,))
+    lowering.steps += [divided, Step(Kind.CALL, "less_one", less_one, (shares, labels), (out,))]
+    return True
+
+
+def are_rows(node: Node) -> bool:
+    """Return whether a node has rows of logits, and one label for each."""
+    x, labels = node.inputs
+    if len(shape_of(x)) != 2 or x.dtype.char not in "fd":
+        return False
+    return shape_of(labels) == shape_of(x)[:1] and labels.dtype.kind in "iu"
+
+
+def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
+    """Return a row less its maximum, the exponentials of that, and their sum."""
+    shape = shape_of(x)
+    column = (*shape[:axis], 1, *shape[axis + 1 :])
+    params = {"axis": axis, "keepdims": True}
+    reduced = Symbol(x.graph, column, x.dtype)
+    top = lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (x,), reduced, **params)
+    shifted = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (x, top), _like(x))
+    exponentials = lowering.add(Kind.ELEMENTWISE, "exp", np.exp, (shifted,), _like(x))
+    total = Symbol(x.graph, column, x.dtype)
+    total = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (exponentials,), total, **params)
+    return shifted, exponentials, total
+
+
+def _check(lowering: Lowering, node: Node) -> None:
+    """Add a step that raises what the kernel raises if labels are out of bounds."""
+    (x, labels), (out,) = node.inputs, node.outputs
+    kernel = lowering.kernel(node)
+    logits = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
+    classes, unsigned = shape_of(x)[1], np.dtype(f"u{labels.dtype.itemsize}")
+    largest: Any = np.maximum.reduce
+
+    def check(labels: Any) -> None:
+        # one test for both bounds: seen as unsigned, a negative label is a very large one
+        if not largest(labels.view(unsigned)) < classes:
+            kernel(logits, labels)
+
+    nothing = Symbol(out.graph, (), out.dtype)
+    lowering.steps.append(Step(Kind.CALL, "check_labels", check, (labels,), (nothing,)))
+
+
+def _like(x: Symbol) -> Symbol:
+    return Symbol(x.graph, x.shape, x.dtype)
+
+
+RULES: dict[str, Callable[[Lowering, Node], bool]] = {
+    "sum": _reduction(np.add),
+    "max": _reduction(np.maximum),
+    "min": _reduction(np.minimum),
+    "mean": _mean,
+    "unbroadcast_like": _unbroadcast,
+    "matmul": _matmul,
+    "matmul_adjoint_x": _adjoint_x,
+    "matmul_adjoint_y": _adjoint_y,
+    **dict.fromkeys(CASTS, _cast),
+    "softmax": _softmax,
+    "sparse_softmax_cross_entropy": _cross_entropy,
+    "softmax_less_labels": _less_labels,
+    "where": _where,
+    "power": _power,
+    "broadcast_like": _repeated,
+    "broadcast_to": _repeated,
+    "unreduce_like": _repeated,
+}
