@@ -335,7 +335,7 @@ class Lowering:
         return False
 
     def _plain(self, value: Any) -> Any:
-        """Return a value in plain order, if it is small: products take longer with other strides."""
+        """Return a value in plain order if it is small: other strides make products slow."""
         small = self.on_host and np.ndim(value) and value.size <= _SMALL
         return np.ascontiguousarray(value) if small else value
 
