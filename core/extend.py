@@ -93,6 +93,7 @@ from .ops.backend import (
     check_same_backend,
     current_backend,
     current_device,
+    scope_of,
     to_numpy,
 )
 from .ops.dispatch import is_transformed, register_array_type
@@ -249,6 +250,7 @@ __all__ = [
     "same_shape",
     "same_size",
     "saved_classes",
+    "scope_of",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",

@@ -6,7 +6,16 @@ import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
+from ..core.extend import (
+    Tensor,
+    Variable,
+    known_size,
+    ops,
+    same_size,
+    scope_of,
+    sizes_differ,
+    unsure,
+)
 from .layer import Elsewhere, Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -218,9 +227,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         # on arrays, so that no tape records it; in a trace they are symbols
         with moving.lock:
             old = moving.handle().array
-            new = batch.array - old
-            new *= 1.0 - self.momentum
-            new += old
+            with scope_of((old,)):
+                new = batch.array - old
+                new *= 1.0 - self.momentum
+                new += old
             if type(new) is type(moving.array) and new.dtype is moving.dtype:
                 moving.set_array(new)
             else:

@@ -18,6 +18,7 @@ from ..core.extend import (
     calling_in,
     frozen_variables,
     ops,
+    scope_of,
     to_numpy,
 )
 from ..layers import sequential
@@ -303,4 +304,5 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
                 f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
             )
     arrays = [output.array for output in outputs]
-    return Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0))
+    with scope_of(arrays):
+        return Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0))

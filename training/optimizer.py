@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.extend import (
+    F,
     GradientTape,
     Module,
     Tensor,
@@ -26,6 +27,7 @@ from ..core.extend import (
     exclusive,
     init_scope,
     numpy_dtype,
+    scope_of,
     to_numpy,
     unsure,
 )
@@ -106,6 +108,8 @@ class Optimizer(Module):
         # the names say that these are no part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
         self._gradtape_claims: list[Variable] = []
+        # numbers that were read, by the variable's name: the host need not wait for them again
+        self._gradtape_read: dict[str, tuple[Any, Any]] = {}
         self._gradtape_groups: dict[tuple[int, ...], tuple[list[Group], exclusive]] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
@@ -165,14 +169,15 @@ class Optimizer(Module):
             self._step(groups, gradients)
 
     def _step(self, groups: list[Group], gradients: list[Any]) -> None:
-        done = int(self.iterations.array)
+        done = int(self._read("iterations"))
         settings = self.settings(self._rate_at(done), done + 1)
-        do_step(groups, self.update, gradients, settings)
+        with scope_of(gradients):
+            do_step(groups, self.update, gradients, settings)
         count = self.iterations.array
         owner = backend_of(count)
-        self.iterations.set_array(
-            owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
-        )
+        count = owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
+        self.iterations.set_array(count)
+        self._gradtape_read["iterations"] = count, done + 1
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
@@ -209,9 +214,18 @@ class Optimizer(Module):
         chosen = list(variables() if callable(variables) else variables)
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
+    def _read(self, name: str) -> Any:
+        """Return the number that a variable holds."""
+        array = getattr(self, name).array
+        known, number = self._gradtape_read.get(name, (None, None))
+        if known is not array:
+            number = to_numpy(array).item()
+            self._gradtape_read[name] = array, number
+        return number
+
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
-        number = float(rate.array if isinstance(rate, Variable) else rate(step))
+        number = float(self._read("learning_rate") if isinstance(rate, Variable) else rate(step))
         if not 0.0 <= number < math.inf:
             raise ValueError(
                 f"{type(self).__name__}: the learning rate of step {step + 1} is {number}; it must "
@@ -458,8 +472,6 @@ def _content(variable: Variable) -> Any:
 
 
 def _zeros_for(variable: Variable, slot: str) -> Variable:
-    array = variable.array
     with init_scope():
-        return Variable(
-            backend_of(array).xp.zeros_like(array), trainable=False, name=f"{variable.name}_{slot}"
-        )
+        zeros = F.zeros_like(variable.array)
+        return Variable(zeros, trainable=False, name=f"{variable.name}_{slot}")

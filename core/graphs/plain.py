@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.sizes import unsure
-from ..ops.backend import Backend, backend_for_type, current_backend
+from ..ops.backend import Backend, backend_for_type, current_backend, scope_of
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
 from .constants import local_constants
@@ -62,12 +62,18 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     def run(arrays: Sequence[Any]) -> list[Any]:
         some = arrays[0] if arrays else variables[0].array if variables else None
         owner = current_backend() if some is None else backend_for_type(type(some))
-        found = runs.get(owner.name)
+        if not owner.waits or some is None:
+            return run_at(owner.name, owner, arrays)
+        with scope_of((some,)):  # what it makes, and its constants, go where the arrays are
+            return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays)
+
+    def run_at(place: str, owner: Backend, arrays: Sequence[Any]) -> list[Any]:
+        found = runs.get(place)
         if found is None:
             found = compiler(program, owner, arrays)
             if found is None:
                 found = node_by_node(program, owner, arrays)
-            runs[owner.name] = found
+            runs[place] = found
         return found(arrays)
 
     def explain() -> str:

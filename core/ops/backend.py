@@ -50,8 +50,12 @@ class Backend:
     host: bool = False
     #: The array type beside which Python scalars are turned into arrays once; None to leave them.
     scalar_array_type: type | None = None
-    #: What returns a context in which its arrays' operators do what ops do; None if they always do.
-    scope: Callable[[], AbstractContextManager[Any]] | None = None
+    #: What returns a context, of an array, in which its operators do what ops do; None if they
+    #: always do.
+    scope: Callable[[Any], AbstractContextManager[Any]] | None = None
+    #: Whether reading a value makes the host wait for a device: kernels then take the way that
+    #: serves all values.
+    waits: bool = False
     provider: Any = None
 
     @property
@@ -209,6 +213,24 @@ class Backend:
         """
         return None
 
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a kernel as ops call it: where its arrays are, with the library's errors in words.
+
+        Parameters
+        ----------
+        kernel
+            A function of this backend's arrays and an op's parameters: a portable one that
+            :meth:`bind` has bound, or a plugin's.
+        name
+            The op's name.
+
+        Returns
+        -------
+        callable
+            A function of the same arguments; ``kernel`` itself by default.
+        """
+        return kernel
+
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.
 
@@ -243,7 +265,7 @@ class Backend:
 
 _by_type: dict[type, Backend] = {}
 # Those of backends whose rules need a context around them.
-_scopes: dict[type, Callable[[], AbstractContextManager[Any]]] = {}
+_scopes: dict[type, Callable[[Any], AbstractContextManager[Any]]] = {}
 _NO_SCOPE = nullcontext()
 
 
@@ -277,7 +299,7 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
         for array in arrays:
             scope = _scopes.get(type(array))
             if scope is not None:
-                return scope()
+                return scope(array)
     return _NO_SCOPE
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
+from .guarding import Scope, guarded
+from .names import Namespace
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
@@ -28,17 +31,23 @@ class CupyBackend(Backend):
 
     name = "cupy"
     array_module = "cupy"
+    waits = True
 
     @property
     def xp(self) -> Any:
-        """CuPy itself.
+        """CuPy's names, and those of the array API standard that it lacks.
 
         Raises
         ------
         BackendUnavailable
             If CuPy is not installed, or finds no driver or no GPU, with what to install.
         """
-        return self._cupy
+        return self._namespace
+
+    # as _cupy: kept once it has succeeded
+    @cached_property
+    def _namespace(self) -> Any:
+        return Namespace(self._cupy)
 
     @property
     def special(self) -> Any:
@@ -72,6 +81,22 @@ class CupyBackend(Backend):
             )
         return cupy
 
+    def scope(self, array: Any) -> Any:
+        """Return a context in which operators run on the GPU of ``array``."""
+        return Scope(self._cupy, array)
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a kernel that runs on the GPU of its arrays, and tells what has no memory there.
+
+        Parameters
+        ----------
+        kernel
+            A function of CuPy's arrays.
+        name
+            The op's name.
+        """
+        return guarded(self._cupy, kernel, name)
+
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.
 
@@ -82,22 +107,25 @@ class CupyBackend(Backend):
         dtype
             The dtype; that of ``value`` by default.
         device
-            The number of the GPU, as in ``"cupy:1"``; the current one by default.
+            The number of the GPU, as in ``"cupy:1"``; by default that of ``value`` if it is on
+            one, or the current one.
 
         Raises
         ------
         ValueError
             If there is no such device.
         """
-        cupy = self.xp
+        make = guarded(self._cupy, lambda: self.xp.array(value, dtype=dtype), "a new array")
+        if device is None and isinstance(value, self._cupy.ndarray):
+            device = self.device(value)
         if device is None:
-            return cupy.array(value, dtype=dtype)
-        with cupy.cuda.Device(self._number(device)):
-            return cupy.array(value, dtype=dtype)
+            return make()
+        with self._cupy.cuda.Device(self._number(device)):
+            return make()
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return a copy of ``array`` in host memory."""
-        result: NDArray[Any] = self.xp.asnumpy(array)
+        result: NDArray[Any] = self._cupy.asnumpy(array)
         return result
 
     def device(self, array: Any) -> str:
@@ -109,9 +137,12 @@ class CupyBackend(Backend):
         shape = array.shape
         if array.nbytes <= 512:  # the least that CuPy's memory pool gives out
             return array
-        cupy = self.xp
-        with array.device:
-            return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        cupy = self._cupy
+        try:
+            with array.device:
+                return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        except cupy.cuda.memory.OutOfMemoryError:
+            return array
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Return what runs a traced program as kernels made for the shapes that it meets.
@@ -128,7 +159,7 @@ class CupyBackend(Backend):
         return Programs(program, self)
 
     def _number(self, device: str) -> int:
-        count = self.xp.cuda.runtime.getDeviceCount()
+        count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
             return int(device)
         raise ValueError(
@@ -141,16 +172,38 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+_backend = CupyBackend()
+#: The ops with a kernel here, by its module.
+_ROOMS = {
+    "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
+    "random": ("random_integers", "random_split", "random_uniform", "random_uniform_like"),
+}
+
+
 @hookimpl
 def gradtape_backends() -> list[Backend]:
     """Provide the CuPy backend, whether it can be used here or not."""
-    return [CupyBackend()]
+    return [_backend]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels where CuPy lacks, or bests, the portable ones."""
-    return {}
+    return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
+
+
+def _late(room: str, op: str) -> Callable[..., Any]:
+    """Return a kernel whose module is imported when it first runs."""
+
+    @cache
+    def found() -> Callable[..., Any]:
+        kernel: Callable[..., Any] = import_module(f".{room}", __package__).KERNELS[op]
+        return kernel
+
+    def kernel(*arrays: Any, **params: Any) -> Any:
+        return found()(_backend.xp, *arrays, **params)
+
+    return kernel
 
 
 @hookimpl

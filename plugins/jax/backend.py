@@ -79,7 +79,7 @@ class JaxBackend(Backend):
         """The type of arrays that are not traced."""
         return type(self.xp.zeros(()))
 
-    def scope(self) -> Any:
+    def scope(self, array: Any = None) -> Any:
         """Return a context in which 64-bit numbers stay so, in this thread."""
         return self._jax.enable_x64(True)
 
@@ -208,10 +208,7 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
 #: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
-    "indexing": (
-        *("getitem", "index_add_like", "index_set", "segment_sum"),
-        *("softmax_less_labels", "sparse_softmax_cross_entropy"),
-    ),
+    "indexing": ("getitem", "index_add_like", "index_set"),
     "random": (
         *("random_integers", "random_permutation", "random_split", "random_gamma"),
         *(

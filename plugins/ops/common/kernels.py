@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import kind_of, numpy_dtype
+from ....core.extend import backend_of, kind_of, numpy_dtype
 
-__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard", "truth"]
+__all__ = [
+    "at_hand",
+    "cast_to",
+    "complex_of",
+    "kind_of",
+    "nan_where",
+    "native",
+    "reals",
+    "standard",
+    "truth",
+]
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
@@ -29,7 +40,7 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
 
 
-def truth(condition: Any, unknown: bool) -> bool:
+def truth(condition: Any, unknown: Any) -> Any:
     """Return whether a condition holds; ``unknown`` where a compiler has no values yet.
 
     Kernels ask it where a path is for some values only, and say which path serves all of them, or
@@ -39,6 +50,33 @@ def truth(condition: Any, unknown: bool) -> bool:
         return bool(condition)
     except TypeError:  # what JAX's tracers raise
         return unknown
+
+
+def at_hand(condition: Any, unknown: Any) -> Any:
+    """Return what :func:`truth` does; ``unknown`` also where the host would wait for a device.
+
+    For paths and checks of steps that run often.
+    """
+    try:
+        waits = type(condition) is not np.bool_ and backend_of(condition).waits
+    except TypeError:  # a kernel is run on the arrays of no backend
+        waits = False
+    return unknown if waits else truth(condition, unknown)
+
+
+def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
+    """Return ``found``, with nan where something is wrong that could not be checked before.
+
+    Parameters
+    ----------
+    wrong
+        A function of no arguments that returns where.
+    checked
+        What :func:`at_hand` returned; None if the condition was unknown.
+    """
+    if checked is not None or kind_of(found.dtype) not in "fc":
+        return found
+    return xp.where(wrong(), xp.asarray(math.nan, dtype=found.dtype), found)
 
 
 def complex_of(xp: Any, real: Any, imag: Any) -> Any:

@@ -11,7 +11,7 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import kind_of, truth
+from ..common.kernels import at_hand, kind_of, nan_where
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
@@ -34,38 +34,47 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
     return tuple(map(agreed, labels, logits[:-1]))
 
 
-def check_labels(xp: Any, logits: Any, labels: Any) -> None:
-    """Raise if class labels do not fit the logits."""
+def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
+    """Raise if class labels do not fit the logits; None if their values are not known yet."""
     _sparse_shape(logits.shape, labels.shape)
     if 0 in labels.shape:
-        return
+        return False
     if kind_of(labels.dtype) not in "iu":
         raise TypeError(
             f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
         )
     low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
-    if truth((low < 0) | (high >= classes), unknown=False):
+    wrong = at_hand((low < 0) | (high >= classes), unknown=None)
+    if wrong:
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
             f"got {int(low)} to {int(high)}"
         )
+    return wrong
 
 
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
-    check_labels(xp, logits, labels)
+    wrong = check_labels(xp, logits, labels)
     count = prod(labels.shape)
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = shifted_below_zero(xp, rows, -1)
     picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]
     losses = xp.log(xp.sum(xp.exp(shifted), axis=-1)) - picked
-    return xp.reshape(losses, labels.shape)
+    losses = xp.reshape(losses, labels.shape)
+    return nan_where(xp, lambda: _no_class(logits, labels), losses, wrong)
+
+
+def _no_class(logits: Any, labels: Any) -> Any:
+    return (labels < 0) | (labels >= logits.shape[-1])
 
 
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
-    return p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
+    less = p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
+    wrong = check_labels(xp, logits, labels)
+    return nan_where(xp, lambda: _no_class(logits, labels)[..., None], less, wrong)
 
 
 def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
