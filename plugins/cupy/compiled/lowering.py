@@ -107,14 +107,14 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
     _check(lowering, node)
     shifted, _, total = softmax.exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
-    kept = lowering.add(
-        Kind.ELEMENTWISE, "where", np.where, (_hits(lowering, x, labels), shifted, 0.0), _like(x)
-    )
+    column, hits = _hits(lowering, x, labels)
+    count, classes = shape_of(x)
+    kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), _like(x))
     picked, losses = _like(total), _like(total)
     params = {"axis": 1, "keepdims": True}
     picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
     losses = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (logs, picked), losses)
-    count = shape_of(x)[0]
+    losses = _or_nan(lowering, losses, column, classes, _like(total))
     lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (losses,), out)
     return True
 
@@ -126,20 +126,30 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = softmax.exponentials_of(lowering, x, 1)[1:]
     shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x))
-    hits = _hits(lowering, x, labels)
+    column, hits = _hits(lowering, x, labels)
     one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))
-    lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), out)
+    less = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), _like(x))
+    _or_nan(lowering, less, column, shape_of(x)[1], out)
     return True
 
 
-def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> Symbol:
-    """Add a step that says which column of each row a label is."""
+def _or_nan(
+    lowering: DeviceLowering, x: Symbol, labels: Symbol, classes: int, out: Symbol
+) -> Symbol:
+    """Add a step that makes nan of what belongs to a label that is no class."""
+    outside = _like(labels, None, np.dtype(bool))
+    outside = lowering.add(Kind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
+    return lowering.add(Kind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
+
+
+def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, Symbol]:
+    """Add a step that says which column of each row a label is; return labels as a column too."""
     count, classes = shape_of(x)
     column = _like(labels, (count, 1))
     column = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count, 1), (labels,), column)
     hits = _like(x, None, np.dtype(bool))
     places = lowering.count_to(classes, x)
-    return lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
+    return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
 
 
 def _check(lowering: Lowering, node: Node) -> None:

@@ -21,6 +21,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Return a pretend CuPy, with ``seen``: what was launched and captured."""
     if cuda_on_cpu.MISSING:
         pytest.skip(cuda_on_cpu.MISSING)
+    gt.random.set_seed(0)  # the generator that all share is on NumPy, if it was not made yet
     kept = vars(gt.registry().backends["cupy"])
     module: Any = pretend_gpu.make("cupy")
     module.seen = cuda_on_cpu.add_to(module)
