@@ -8,10 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl
+from ...core.extend import Backend, BackendUnavailable, hookimpl, late
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
+#: What is imported with the first program that runs on CuPy.
+_PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -123,9 +125,8 @@ class CupyBackend(Backend):
         arrays
             The arrays of the first call.
         """
-        from .compiled.programs import Programs
-
-        return Programs(program, self)
+        run: Callable[..., list[Any]] = late(_PROGRAMS).Programs(program, self)
+        return run
 
     def _number(self, device: str) -> int:
         count = self.xp.cuda.runtime.getDeviceCount()
@@ -160,6 +161,4 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
 
 
 def _cuda_graphs(graph: Any) -> Any:
-    from .compiled.programs import cuda_graphs
-
-    return cuda_graphs(graph)
+    return late(_PROGRAMS).cuda_graphs(graph)
