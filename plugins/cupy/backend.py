@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl
+from ...core.extend import Backend, BackendUnavailable, hookimpl, late
 from .guarding import Scope, guarded
 from .names import Namespace
 
-__all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
+__all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
+#: What is imported with the first program that runs on CuPy.
+_PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -154,6 +156,19 @@ class CupyBackend(Backend):
         except cupy.cuda.memory.OutOfMemoryError:
             return array
 
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Return what runs a traced program as kernels made for the shapes that it meets.
+
+        Parameters
+        ----------
+        program
+            A graph.
+        arrays
+            The arrays of the first call.
+        """
+        run: Callable[..., list[Any]] = late(_PROGRAMS).Programs(program, self)
+        return run
+
     def _number(self, device: str) -> int:
         count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
@@ -200,3 +215,13 @@ def _late(room: str, op: str) -> Callable[..., Any]:
         return found()(_backend.xp, *arrays, **params)
 
     return kernel
+
+
+@hookimpl
+def gradtape_executors() -> dict[str, Callable[..., Any]]:
+    """Provide what captures programs in CUDA graphs."""
+    return {"cuda_graphs": _cuda_graphs}
+
+
+def _cuda_graphs(graph: Any) -> Any:
+    return late(_PROGRAMS).cuda_graphs(graph)

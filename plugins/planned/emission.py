@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.extend import Symbol, set_arrays, unsure
 from .grouping import Emitter, grouped
+from .lifetimes import lifetimes
 from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
@@ -23,13 +24,6 @@ __all__ = ["Emission"]
 _LARGE, _BLOCK = 2**18, 2**16
 #: From how many bytes on an array is let go as soon as nobody needs it.
 _DROPPED = 2**16
-#: Ops that return arrays of their own, never a view of what they are given. One that is not named
-#: here is taken for one that may: that is right for any op, and keeps its inputs for longer.
-_OWN = frozenset(
-    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
-    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
-    "sparse_softmax_cross_entropy".split()
-)
 
 
 class Emission:
@@ -101,21 +95,7 @@ class Emission:
                     continue
             self._moments.append(item)
         self._moments = stacked(self._moments, needed | given | self._viewed())
-        # what must be an array of its own, since it leaves the function, or a view of it does
-        self.fresh = set(needed)
-        # the moment at which a value, or a view of it, is read last
-        self.last: dict[Symbol, int] = dict.fromkeys(given, len(self._moments))
-        for moment in range(len(self._moments) - 1, -1, -1):
-            item = self._moments[moment]
-            for step in [item] if isinstance(item, Step) else item.members:
-                views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
-                until = max((self.last.setdefault(x, moment) for x in step.outputs), default=moment)
-                for x in step.inputs:
-                    if type(x) is not Symbol:
-                        continue
-                    self.last[x] = max(self.last.get(x, moment), until if views else moment)
-                    if views and any(y in self.fresh for y in step.outputs):
-                        self.fresh.add(x)
+        self.fresh, self.last = lifetimes(self._moments, needed, given)
         self._ends: dict[int, list[Symbol]] = {}
         for x, moment in self.last.items():
             self._ends.setdefault(moment, []).append(x)
