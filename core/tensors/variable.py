@@ -423,7 +423,9 @@ class Variable(Operators):
         array
             An array of the variable's backend, shape and dtype.
         """
-        set_arrays((self,), (array,))
+        for tape in active_tapes.get():
+            tape.changing(self, self._array)
+        self._array = array
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array, without watching the variable.

@@ -75,6 +75,8 @@ class Lowering:
         #: By an elementwise step's result, the step; and results that nobody may want any more.
         self.made: dict[Symbol, Step] = {}
         self.optional: set[Symbol] = set()
+        #: By a known value with repetitions, the one without.
+        self.repeated: dict[Symbol, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -311,6 +313,7 @@ class Lowering:
         if whole is None:
             whole = self._equal[key] = Symbol(out.graph, out.shape, x.dtype)
             self.known[whole] = np.broadcast_to(self.known[x], shape_of(out)).copy()
+            self.repeated[whole] = x
         return whole
 
     def _is_masked(self, name: str, inputs: Sequence[Any], out: Symbol) -> bool:
