@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base.sizes import unsure
 from ..ops.backend import Backend, backend_for_type, current_backend
+from ..ops.watching import told
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
 from .constants import local_constants
@@ -59,22 +60,32 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     variables = program.variables
     runs: dict[str, Run] = {}
 
-    def run(arrays: Sequence[Any]) -> list[Any]:
+    def owner_of(arrays: Sequence[Any]) -> Backend:
         some = arrays[0] if arrays else variables[0].array if variables else None
-        owner = current_backend() if some is None else backend_for_type(type(some))
-        found = runs.get(owner.name)
+        return current_backend() if some is None else backend_for_type(type(some))
+
+    def made(owner: Backend, arrays: Sequence[Any]) -> Run:
+        found = compiler(program, owner, arrays)
         if found is None:
-            found = compiler(program, owner, arrays)
-            if found is None:
-                found = node_by_node(program, owner, arrays)
-            runs[owner.name] = found
-        return found(arrays)
+            found = node_by_node(program, owner, arrays)
+        runs[owner.name] = found
+        return found
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        owner = owner_of(arrays)
+        return (runs.get(owner.name) or made(owner, arrays))(arrays)
+
+    def watched(arrays: Sequence[Any]) -> list[Any]:
+        owner = owner_of(arrays)
+        found = runs.get(owner.name) or made(owner, arrays)
+        return getattr(found, "watched", found)(arrays)
 
     def explain() -> str:
         told = [f"on {name}: {_told(program, found)}" for name, found in runs.items()]
         return "\n".join(told) or "it has not run yet; what it compiles to depends on its arrays"
 
     run.explain = explain  # type: ignore[attr-defined]
+    run.watched = watched  # type: ignore[attr-defined]
     return run
 
 
@@ -98,11 +109,27 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
         The arrays of the first call.
     """
     function = _compile(program, owner, arrays)
-    return lambda arrays: function(*arrays)
+    made: list[Callable[..., list[Any]]] = []
+
+    def watched(arrays: Sequence[Any]) -> list[Any]:
+        if not made:
+            made.append(_compile(program, owner, arrays, telling=True))
+        return made[0](*arrays)
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        return function(*arrays)
+
+    run.watched = watched  # type: ignore[attr-defined]
+    return run
 
 
-def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., list[Any]]:
-    """Write the program as Python source with numbered names only, and compile it."""
+def _compile(
+    program: Graph, owner: Backend, arrays: Sequence[Any], telling: bool = False
+) -> Callable[..., list[Any]]:
+    """Write the program as Python source with numbered names only, and compile it.
+
+    If it is ``telling``, each kernel tells whoever watches.
+    """
     scope: dict[str, Any] = {}
     names: dict[Symbol, str] = {}
     for symbol, array in local_constants(program, arrays).items():
@@ -127,7 +154,7 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
             names[symbol] = f"v{len(names)}"
         targets = ", ".join(names[symbol] for symbol in node.outputs)
         targets += "," if node.several else ""
-        lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
+        lines.append(f"    {targets} = {_expression(node, names, scope, owner, telling)}")
         here = dict.fromkeys((*node.inputs, *node.outputs))
         free = [names[x] for x in here if last_use.get(x) == i and x not in known]
         if free:
@@ -142,14 +169,19 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     return scope["run"]
 
 
-def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:
+def _expression(
+    node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend, telling: bool
+) -> str:
     if isinstance(node.op, Read):
         return f"{_bind(scope, 'r', node.op.variable)}.array"
     arguments = [
         names[x] if type(x) is Symbol else _bind(scope, "s", argument_of(node, x, owner))
         for x in node.inputs
     ]
-    return f"{_bind(scope, 'k', kernel_of(node, owner))}({', '.join(arguments)})"
+    kernel = kernel_of(node, owner)
+    if telling:
+        kernel = told(node.op.name, owner, kernel)
+    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
 
 
 def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .stopwatch import Stopwatch
 
 __all__ = [
     "Backend",
@@ -204,10 +205,21 @@ class Backend:
         -------
         callable or None
             ``run(arrays) -> list of arrays``; an attribute ``explain`` may be a function that
-            returns how it runs, as ``fn.explain()`` shows it. None, by default, if the plain
-            executor is to run the program.
+            returns how it runs, as ``fn.explain()`` shows it, and an attribute ``watched`` one that
+            runs it and tells of its steps, as ``gt.profile()`` shows them. None, by default, if the
+            plain executor is to run the program.
         """
         return None
+
+    def stopwatch(self) -> Stopwatch:
+        """Return what measures how long steps take on this backend.
+
+        Returns
+        -------
+        Stopwatch
+            One by the host's clock, by default.
+        """
+        return Stopwatch()
 
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.

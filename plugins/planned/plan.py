@@ -59,6 +59,7 @@ class Plans:
         self.program = program
         self.emitter = emitter or Emitter()
         self._plans: dict[Any, Plan] = {}
+        self._telling: dict[Any, Plan] = {}
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
         # two calls at once would write to the same packs
@@ -76,7 +77,17 @@ class Plans:
         with self._alone:
             return found[0](*arrays)
 
-    def _plan(self, arrays: Sequence[Any]) -> Plan:
+    def watched(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the program by plans that tell whoever watches of their steps."""
+        key = tuple([(x.shape, x.dtype) for x in arrays])
+        if key not in self._plans:
+            return self(arrays)  # the first call plans, and is told of as a whole
+        if key not in self._telling:
+            self._telling[key] = self._plan(arrays, telling=True)
+        with self._alone:
+            return self._telling[key][0](*arrays)
+
+    def _plan(self, arrays: Sequence[Any], telling: bool = False) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
         pairs = zip(program.inputs, arrays, strict=True)
@@ -86,7 +97,7 @@ class Plans:
             except Exception:  # a shape rule may refuse what the kernel then says in better words
                 return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
-        emission = Emission(lowered, self.emitter, self._memory)
+        emission = Emission(lowered, self.emitter, self._memory, telling)
         return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:
