@@ -7,7 +7,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from ..core.extend import Module
+from ..core.extend import Module, snake_case
 
 __all__ = ["Event", "Places"]
 
@@ -28,13 +28,15 @@ class Event:
         ``"kernel"`` of an op, ``"rule"`` of one, ``"graph"``, or ``"step"`` of a graph or of the
         program.
     phase
-        ``"forward"``, ``"backward"`` or ``"compiled"``.
+        ``"forward"``, ``"backward"``, ``"compiled"`` or ``"other"``.
     place
         The source line and the layers.
     parent
         The event in which it ran.
     seconds, inner
         How long it took, and what ran in it and is noted too.
+    noting
+        The nanoseconds that it cost to note what ran in it.
     bytes, peak
         Those of its results; and of host memory beyond what there was before, if it was measured.
     """
@@ -46,6 +48,7 @@ class Event:
         "inner",
         "kind",
         "name",
+        "noting",
         "parent",
         "peak",
         "phase",
@@ -63,6 +66,7 @@ class Event:
         self.name, self.kind, self.phase, self.place = name, kind, phase, place
         self.parent, self.watch = parent, watch
         self.thread = self.bytes = self.peak = self.began = self.before = 0
+        self.noting = 0
         self.seconds = self.inner = 0.0
         self.start: Any = None
         self.stop: Any = None
@@ -99,6 +103,7 @@ class Places:
         frame: FrameType | None = sys._getframe(2)
         line = ""
         layers: list[str] = []
+        last = None
         while frame is not None:
             code = frame.f_code
             kind = self._kinds.get(code)
@@ -109,8 +114,9 @@ class Places:
                 line = self._line(code, frame.f_lineno)
             if call:
                 module = frame.f_locals.get("self")
-                if isinstance(module, Module):
+                if isinstance(module, Module) and module is not last:
                     layers.append(self._layer(module))
+                    last = module
             if frame is self._outermost:
                 break
             frame = frame.f_back
@@ -127,6 +133,8 @@ class Places:
         known = self._layers.get(id(module))
         if known is None:  # the module is held, or its id might become another's
             kind = type(module).__name__
+            name = getattr(module, "name", None)
+            kind = name if type(name) is str and name != snake_case(kind) else kind
             count = self._counts[kind] = self._counts.get(kind, 0) + 1
             known = self._layers[id(module)] = (module, kind if count == 1 else f"{kind}_{count}")
         return known[1]
@@ -136,5 +144,5 @@ def _kind_of(frame: FrameType) -> tuple[bool, bool]:
     """Return whether a frame is of the user's code, and whether it may be a layer's call."""
     code = frame.f_code
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    call = code.co_name == "__call__" and code.co_varnames[:1] == ("self",)
+    call = code.co_name in ("__call__", "call") and code.co_varnames[:1] == ("self",)
     return package not in _NOT_USERS, call

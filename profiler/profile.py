@@ -97,6 +97,8 @@ class Profile(Report, Watcher):
         ended = [event for event in self.events if event.stop is not None]
         for event in ended:
             event.seconds = event.watch.seconds(event.start, event.stop)
+            if event.watch.clock == self._host.clock:
+                event.seconds = max(0.0, event.seconds - event.noting / 1e9)
             if event.parent is not None:
                 event.parent.inner += event.seconds
             self.clocks.add(event.watch.clock)
@@ -184,6 +186,7 @@ class Profile(Report, Watcher):
         if self._open:
             event = self._begin(name, "step", self._watch_for(like))
             event.bytes = nbytes
+            event.phase = "compiled" if event.phase == "compiled" else "other"
 
     def end(self) -> None:
         """Note that a step has ended."""
@@ -217,6 +220,7 @@ class Profile(Report, Watcher):
     def _begin(
         self, name: str, kind: str, watch: Stopwatch, place: Place | None = None
     ) -> Event:
+        entered = perf_counter_ns()
         parent = self._current()
         if place is None:
             inside = parent is not None and (parent.kind == "rule" or parent.phase == "compiled")
@@ -232,17 +236,23 @@ class Profile(Report, Watcher):
         if self._memory:
             self._look_at_memory(parent)
             event.before, _ = tracemalloc.get_traced_memory()
-        event.began = perf_counter_ns() - self._began
         event.start = watch.start(name)
+        now = perf_counter_ns()
+        event.began = now - self._began
+        if parent is not None:
+            parent.noting += now - entered
         return event
 
     def _end(self, event: Event, result: Any) -> None:
         event.stop = event.watch.stop(result)
+        left, parent = perf_counter_ns(), event.parent
         if self._memory:
             self._look_at_memory(event)
-            if event.parent is not None:
-                event.parent.peak = max(event.parent.peak, event.peak)
+            if parent is not None:
+                parent.peak = max(parent.peak, event.peak)
             event.peak = max(0, event.peak - event.before)
+        if parent is not None:
+            parent.noting += event.noting + perf_counter_ns() - left
 
     def _look_at_memory(self, event: Event | None) -> None:
         """Note the peak of host memory since the last look as one of an event."""

@@ -26,7 +26,8 @@ class Row(NamedTuple):
     name
         An op or a step, a source line, or a layer: ``"Sequential/Dense"``.
     phase
-        ``"forward"``, ``"backward"`` or ``"compiled"``: a compiled function may do both.
+        ``"forward"``, ``"backward"``, ``"compiled"`` (which may be both), or ``"other"``: an
+        optimizer's step.
     calls
         How many there were.
     seconds
@@ -73,7 +74,7 @@ class Report:
     @property
     def measured(self) -> float:
         """The seconds of all that was measured, each counted once."""
-        return sum(event.seconds for event in self.events if event.parent is None)
+        return sum(event.own for event in self.events)
 
     def rows(self, by: str = "op") -> list[Row]:
         """Return the rows of a table, those that took longest first.
@@ -148,7 +149,7 @@ class Report:
         told = f"{_time(measured)} measured by the clock of: {', '.join(sorted(self.clocks)) or '-'}"
         told += f"; the block took {_time(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
-            told += f", {_time(whole - measured)} of it Python, dispatch and what is not measured"
+            told += f", {_time(whole - measured)} of it Python, dispatch, the profile itself and what is not measured"
         if self.dropped:
             told += f". {self.dropped:,} events beyond the limit are not in the table"
         return told

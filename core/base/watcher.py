@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -85,9 +85,8 @@ def end_step() -> None:
         watching.end()
 
 
-@contextmanager
-def stage(name: str, like: Any = None) -> Iterator[None]:
-    """Run a block as one step, if anybody watches.
+def stage(name: str, like: Any = None) -> AbstractContextManager[None]:
+    """Return a context in which what runs is one step, if anybody watches.
 
     Parameters
     ----------
@@ -97,9 +96,14 @@ def stage(name: str, like: Any = None) -> Iterator[None]:
         An array of the backend that it runs on.
     """
     watching = watcher.get()
-    if watching is None:
-        yield
-        return
+    return _NOTHING if watching is None else _within(watching, name, like)
+
+
+_NOTHING = nullcontext()
+
+
+@contextmanager
+def _within(watching: Watcher, name: str, like: Any) -> Iterator[None]:
     watching.begin(name, like)
     try:
         yield

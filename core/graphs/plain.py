@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.sizes import unsure
+from ..base.watcher import stage
 from ..ops.backend import Backend, backend_for_type, current_backend
 from ..ops.watching import told
 from ..tensors.op import Op
@@ -60,10 +61,6 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     variables = program.variables
     runs: dict[str, Run] = {}
 
-    def owner_of(arrays: Sequence[Any]) -> Backend:
-        some = arrays[0] if arrays else variables[0].array if variables else None
-        return current_backend() if some is None else backend_for_type(type(some))
-
     def made(owner: Backend, arrays: Sequence[Any]) -> Run:
         found = compiler(program, owner, arrays)
         if found is None:
@@ -72,11 +69,13 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         return found
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        owner = owner_of(arrays)
+        some = arrays[0] if arrays else variables[0].array if variables else None
+        owner = current_backend() if some is None else backend_for_type(type(some))
         return (runs.get(owner.name) or made(owner, arrays))(arrays)
 
     def watched(arrays: Sequence[Any]) -> list[Any]:
-        owner = owner_of(arrays)
+        some = arrays[0] if arrays else variables[0].array if variables else None
+        owner = current_backend() if some is None else backend_for_type(type(some))
         found = runs.get(owner.name) or made(owner, arrays)
         return getattr(found, "watched", found)(arrays)
 
@@ -113,7 +112,8 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
 
     def watched(arrays: Sequence[Any]) -> list[Any]:
         if not made:
-            made.append(_compile(program, owner, arrays, telling=True))
+            with stage("(compiling once more, to be watched)"):
+                made.append(_compile(program, owner, arrays, telling=True))
         return made[0](*arrays)
 
     def run(arrays: Sequence[Any]) -> list[Any]:

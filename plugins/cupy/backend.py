@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
+from .stopwatch import GpuStopwatch
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
 
@@ -103,6 +104,10 @@ class CupyBackend(Backend):
     def device(self, array: Any) -> str:
         """Return the number of the GPU that holds ``array``."""
         return str(array.device.id)
+
+    def stopwatch(self) -> GpuStopwatch:
+        """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
+        return GpuStopwatch(self.xp)
 
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from threading import RLock
 from typing import Any, TypeAlias
 
-from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, unsure
+from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, stage, unsure
 from .emission import Emission, Emitter
 from .lowering import Lowering
 from .memory import Packed
@@ -83,7 +83,8 @@ class Plans:
         if key not in self._plans:
             return self(arrays)  # the first call plans, and is told of as a whole
         if key not in self._telling:
-            self._telling[key] = self._plan(arrays, telling=True)
+            with stage("(planning once more, to be watched)"):
+                self._telling[key] = self._plan(arrays, telling=True)
         with self._alone:
             return self._telling[key][0](*arrays)
 
