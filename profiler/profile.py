@@ -217,9 +217,7 @@ class Profile(Report, Watcher):
                 last = last.parent
             self._local.event = event.parent
 
-    def _begin(
-        self, name: str, kind: str, watch: Stopwatch, place: Place | None = None
-    ) -> Event:
+    def _begin(self, name: str, kind: str, watch: Stopwatch, place: Place | None = None) -> Event:
         entered = perf_counter_ns()
         parent = self._current()
         if place is None:

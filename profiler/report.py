@@ -146,7 +146,9 @@ class Report:
 
     def _foot(self) -> str:
         measured, whole = self.measured, self.seconds
-        told = f"{_time(measured)} measured by the clock of: {', '.join(sorted(self.clocks)) or '-'}"
+        told = (
+            f"{_time(measured)} measured by the clock of: {', '.join(sorted(self.clocks)) or '-'}"
+        )
         told += f"; the block took {_time(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
             told += f", {_time(whole - measured)} of it Python, dispatch, the profile itself and what is not measured"

@@ -106,6 +106,17 @@ class Backend:
             return f"backend {self.name!r}: {type(error).__name__}: {error}"
         return None
 
+    def diagnosis(self) -> dict[str, Any]:
+        """Return what ``gradtape doctor`` tells of what the backend runs on.
+
+        Returns
+        -------
+        dict
+            JSON values: ``"lines"`` to print, ``"advice"``, and what they were made of; empty, by
+            default, if there is nothing to tell. It raises nothing.
+        """
+        return {}
+
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array with ``value`` (a NumPy array, a number, nested lists).
 

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
+from .diagnosis import diagnosis
 from .stopwatch import GpuStopwatch
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
@@ -108,6 +109,10 @@ class CupyBackend(Backend):
     def stopwatch(self) -> GpuStopwatch:
         """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
         return GpuStopwatch(self.xp)
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Return what is known of drivers, GPUs, CuPy and its libraries, and what to do."""
+        return diagnosis()
 
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""
