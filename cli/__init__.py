@@ -1,4 +1,4 @@
-"""The command line: ``gradtape plugins | plugin new | doctor | profile | demo | inspect | verify | diff``.
+"""The command line: ``gradtape plugins | plugin new | doctor | profile | demo | inspect | ...``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
 failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.

@@ -42,8 +42,8 @@ class Event:
     """
 
     __slots__ = (
-        "began",
         "before",
+        "began",
         "bytes",
         "inner",
         "kind",

@@ -151,7 +151,8 @@ class Report:
         )
         told += f"; the block took {_time(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
-            told += f", {_time(whole - measured)} of it Python, dispatch, the profile itself and what is not measured"
+            told += f", {_time(whole - measured)} of it Python, dispatch, the profile itself"
+            told += " and what is not measured"
         if self.dropped:
             told += f". {self.dropped:,} events beyond the limit are not in the table"
         return told

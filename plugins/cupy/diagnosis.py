@@ -162,8 +162,8 @@ def advice(found: dict[str, Any]) -> list[str]:
         told = asked(found)
         if told:
             return [told]  # what follows from it is not told too
-    told = [_about_capability(found), _about_libraries(found), _about_the_rest(found)]
-    return [*filter(None, told), *_about_the_cache(found), *_about_options(found)]
+    several = [_about_capability(found), _about_libraries(found), _about_the_rest(found)]
+    return [*filter(None, several), *_about_the_cache(found), *_about_options(found)]
 
 
 def _cuda_of(found: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""gradtape doctor names each fault of a GPU's software, and the line that mends it (pretend GPU)."""
+"""gradtape doctor names each fault of a GPU's software, and what mends it (pretend GPU)."""
 
 from __future__ import annotations
 
