@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -127,9 +128,13 @@ class Process:
         except BrokenPipeError:
             raise Missing("its process ended, as told above") from None
 
-    def answer(self) -> Any:
-        """Wait for a line of it."""
+    def answer(self, seconds: float | None = None) -> Any:
+        """Wait for a line of it, and end it if none comes for so long."""
         assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+        if not ready:
+            self._process.kill()
+            raise Missing(f"no answer came in {seconds:.0f} s")
         line = self._process.stdout.readline()
         if not line:
             raise Missing("its process ended, as told above")
