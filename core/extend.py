@@ -102,6 +102,7 @@ from .ops.hookspecs import hookimpl
 from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
+from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .tape.tape import GradientTape
@@ -153,6 +154,7 @@ __all__ = [
     "Refusal",
     "Registry",
     "RestoredFunction",
+    "Sender",
     "Shape",
     "Shared",
     "Size",

@@ -15,6 +15,7 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .sender import Sender
 from .stopwatch import Stopwatch
 
 __all__ = [
@@ -105,6 +106,21 @@ class Backend:
         except Exception as error:  # a library that fails as it likes must not take others down
             return f"backend {self.name!r}: {type(error).__name__}: {error}"
         return None
+
+    def sender(self, device: str | None = None) -> Sender:
+        """Return what copies arrays from host memory to a device, beside what it computes.
+
+        Parameters
+        ----------
+        device
+            The device, without the backend's name; the default one if not given.
+
+        Returns
+        -------
+        Sender
+            One that copies by :meth:`asarray`, by default.
+        """
+        return Sender(self, device)
 
     def diagnosis(self) -> dict[str, Any]:
         """Return what ``gradtape doctor`` tells of what the backend runs on.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl
 from .diagnosis import diagnosis
+from .sender import GpuSender
 from .stopwatch import GpuStopwatch
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
@@ -105,6 +106,10 @@ class CupyBackend(Backend):
     def device(self, array: Any) -> str:
         """Return the number of the GPU that holds ``array``."""
         return str(array.device.id)
+
+    def sender(self, device: str | None = None) -> GpuSender:
+        """Return what copies arrays to a GPU on a stream of their own."""
+        return GpuSender(self, device)
 
     def stopwatch(self) -> GpuStopwatch:
         """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
