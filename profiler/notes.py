@@ -1,16 +1,15 @@
-"""``gt.profile()``: what runs in a block, and how long it takes."""
+"""What a profile notes while its block runs: every kernel, rule, graph and step."""
 
 from __future__ import annotations
 
-import sys
 import threading
 import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from time import perf_counter_ns
-from types import TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 from ..core.extend import (
     Backend,
@@ -23,13 +22,12 @@ from ..core.extend import (
     watching,
 )
 from .events import Event, Place, Places
-from .report import Report
 
-__all__ = ["Profile", "profile"]
+__all__ = ["Notes"]
 
 
-class Profile(Report, Watcher):
-    """A block that is profiled, and afterwards what took time in it; see :func:`gradtape.profile`.
+class Notes(Watcher):
+    """Watches what runs in a block.
 
     Parameters
     ----------
@@ -37,11 +35,25 @@ class Profile(Report, Watcher):
         Whether the peak of host memory is measured too, with ``tracemalloc``.
     limit
         How many events are kept; further ones are counted alone.
+
+    Attributes
+    ----------
+    events
+        What ran, in the order in which it began.
+    seconds
+        How long the block took.
+    clocks
+        What measured.
+    dropped
+        How many events there were beyond the limit.
     """
 
-    def __init__(self, memory: bool = False, limit: int = 1_000_000) -> None:
-        super().__init__()
-        self._memory = bool(memory)
+    def __init__(self, memory: bool, limit: int) -> None:
+        self.events: list[Event] = []
+        self.seconds = 0.0
+        self.clocks: set[str] = set()
+        self.dropped = 0
+        self._memory = memory
         self._limit = limit
         self._host = Stopwatch()
         self._watches: dict[int, Stopwatch] = {}
@@ -56,10 +68,11 @@ class Profile(Report, Watcher):
 
     # -- the block -----------------------------------------------------------------------------
 
-    def __enter__(self) -> Self:
+    def open(self, outermost: FrameType) -> None:
+        """Begin the block that is in a frame."""
         if self._stack is not None:
             raise RuntimeError("this profile has run already; make another with gradtape.profile()")
-        self._places = Places(sys._getframe(1))
+        self._places = Places(outermost)
         with ExitStack() as stack:
             if self._memory and not tracemalloc.is_tracing():
                 tracemalloc.start()
@@ -69,14 +82,9 @@ class Profile(Report, Watcher):
             self._stack = stack.pop_all()
         self._open = True
         self._began = perf_counter_ns()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the block: wait for devices, and ask their clocks."""
         assert self._stack is not None
         self._open, self.over = False, True
         try:
@@ -297,47 +305,3 @@ def _bytes_of(result: Any) -> int:
         result = result.array
     size = getattr(result, "nbytes", 0)
     return size if type(size) is int else 0
-
-
-def profile(*, memory: bool = False, limit: int = 1_000_000) -> Profile:
-    """Tell what takes time in a block: by op, by kernel, by source line and by layer.
-
-    What is measured: each kernel that runs eagerly, each gradient rule, and each step of a function
-    that is compiled: a kernel or a group of the plan, as the executor divides it. On a GPU the time
-    is the device's, between two of its events, and nothing waits for it before the block ends;
-    each step is an NVTX range as well, for NVIDIA's tools.
-
-    Parameters
-    ----------
-    memory
-        Whether the peak of host memory beyond what was there before is measured for each step, with
-        ``tracemalloc``. The block takes several times as long then.
-    limit
-        How many events are kept; the table says how many were not.
-
-    Returns
-    -------
-    Profile
-        A context manager for one block. Printed, or by ``table``, it is a table; ``rows`` are its
-        lines, ``to_json`` and ``to_trace`` write files.
-
-    Raises
-    ------
-    RuntimeError
-        If a profile is active in this thread already, or this one has run.
-
-    Notes
-    -----
-    Outside the block nothing is measured and nothing costs more: ops look for their kernels anew
-    when it begins and ends. What other threads run is not measured, unless they run in a copy of
-    the block's context.
-
-    Examples
-    --------
-    >>> x = gt.ones((64, 64))
-    >>> with gt.profile() as p:
-    ...     y = gt.sin(x @ x)
-    >>> [(row.name, row.phase, row.calls) for row in sorted(p.rows(), key=lambda row: row.name)]
-    [('matmul', 'forward', 1), ('sin', 'forward', 1)]
-    """
-    return Profile(memory=memory, limit=limit)
