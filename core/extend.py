@@ -23,6 +23,7 @@ from .base.dtypes import (
     kind_of,
     numpy_dtype,
 )
+from .base.handle import next_id
 from .base.holders import COUNTS
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.recorder import Everything, Recorder
@@ -57,6 +58,7 @@ from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, paths, structure
 from .base.unknown import line_of, user_line, warn_user
+from .base.watcher import Watcher, begin_step, end_step, stage
 from .batches.batched import (
     Batched,
     Shared,
@@ -75,7 +77,7 @@ from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
 from .graphs.constants import local_constants
-from .graphs.executors import compiled
+from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
@@ -101,6 +103,9 @@ from .ops.hookspecs import hookimpl
 from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
+from .ops.sender import Sender
+from .ops.stopwatch import Stopwatch
+from .ops.watching import watching
 from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
 from .tensors.indexing import decode_index
@@ -153,9 +158,11 @@ __all__ = [
     "Refusal",
     "Registry",
     "RestoredFunction",
+    "Sender",
     "Shape",
     "Shared",
     "Size",
+    "Stopwatch",
     "StoredRule",
     "Stream",
     "Symbol",
@@ -163,6 +170,7 @@ __all__ = [
     "TensorSpec",
     "UnaryOp",
     "Variable",
+    "Watcher",
     "Written",
     "active_graph",
     "active_tapes",
@@ -181,6 +189,7 @@ __all__ = [
     "backend",
     "backend_of",
     "batched_graph",
+    "begin_step",
     "beside",
     "blunt",
     "broadcast_shapes",
@@ -198,6 +207,7 @@ __all__ = [
     "default",
     "default_dtype",
     "describe",
+    "end_step",
     "evaluated",
     "exact_quotient",
     "exclusive",
@@ -231,6 +241,7 @@ __all__ = [
     "loop_limit",
     "lowered",
     "map_structure",
+    "next_id",
     "node_by_node",
     "numpy_dtype",
     "ops",
@@ -257,7 +268,9 @@ __all__ = [
     "sizes_differ",
     "smallest",
     "snake_case",
+    "stage",
     "structure",
+    "telling",
     "to_numpy",
     "trace_branch",
     "trace_rule",
@@ -266,6 +279,7 @@ __all__ = [
     "user_line",
     "vmap",
     "warn_user",
+    "watching",
 ]
 
 publish(__name__)

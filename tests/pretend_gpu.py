@@ -20,6 +20,7 @@ from typing import Any
 import cupy_rules
 import numpy as np
 import pytest
+from pretend_streams import Timeline
 
 import gradtape as gt
 from gradtape.core.extend import Backend, hookimpl
@@ -45,7 +46,8 @@ _UNARY = ("neg", "pos", "abs", "invert")
 def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.ModuleType:
     """Return a module called ``name`` with ``devices`` pretend devices.
 
-    ``with module.counting() as copies`` counts copies between host and device by what made them.
+    ``with module.counting() as copies`` counts copies between host and device by what made them;
+    ``module.timeline`` is what happens on streams.
     """
     return _Library(name, devices, version).module
 
@@ -90,6 +92,7 @@ class _Library:
         self.copies: Counter[str] = Counter()
         self.most = float("inf")  # bytes that one array may take
         self.left = float("inf")  # arrays until there is no memory
+        self.timeline = Timeline()
         self.Device = self._device_type()
         self.ndarray = self._array_type()
         self.module = module = types.ModuleType(name)
@@ -100,6 +103,7 @@ class _Library:
             asnumpy=lambda x: self.copied("asnumpy", np.array(x.data)),
             copies=self.copies,
             counting=self.counting,
+            timeline=self.timeline,
             __version__=version,
             __getattr__=self.missing,
             get_default_memory_pool=lambda: types.SimpleNamespace(
@@ -115,6 +119,7 @@ class _Library:
                     getDevice=lambda: self.current[-1],
                     memGetInfo=lambda: (1 << 29, 1 << 34),
                 ),
+                **self.timeline.names_of_cuda,
             ),
         )
         for room in ("linalg", "fft"):
@@ -338,6 +343,10 @@ class _Array:
 
     def get(self) -> Any:
         return self.library.copied("get", np.array(self.data))
+
+    def set(self, arr: Any, stream: Any = None) -> None:
+        self.library.timeline.copies(stream)
+        self.data[...] = self.library.copied("set", arr)
 
     def __getitem__(self, index: Any) -> Any:
         where = self.index(index)

@@ -44,6 +44,8 @@ class Examples:
     """
 
     rewinds = True
+    #: Whether a batch may be read before it is wanted: no code of the user's runs then.
+    early = True
 
     def __init__(self, x: Any, y: Any, batch_size: int, what: str = "data") -> None:
         self.x, self.y, self.what = x, y, what
@@ -142,6 +144,7 @@ class Batches:
         self.source = batches
         self.what = what
         self.rewinds = not hasattr(batches, "__next__")
+        self.early = type(batches) in (list, tuple)
         length = getattr(batches, "__len__", None)
         self.length: int | None = None if length is None else length()
         if self.length == 0:

@@ -63,7 +63,8 @@ def run_epochs(run: Run, held_out: Examples | Batches | None, verbose: bool) -> 
 
 def _epoch(run: Run, interrupt: DeferredInterrupt, bar: Any) -> dict[str, float]:
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
-    for i, batch in enumerate(run.batches(), run.batch):
+    batches = run.session.ahead(run.batches(), run.data.early)
+    for i, batch in enumerate(batches, run.batch):
         run.trained(run.session.train(batch))
         bar.postfix = _line(run.logs)
         bar.update()

@@ -46,7 +46,9 @@ def fit(
         A module that is called with a batch, and with ``training=True`` if it takes that. The
         layers in it that are called without ``training`` train either way.
     data
-        A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
+        A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches. What is in
+        host memory is copied to the model's device batch by batch, each while the device computes
+        with the one before (of an iterable, when it gives it).
     epochs
         How often to go through the data, those epochs that went before included.
     batch_size

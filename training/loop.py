@@ -27,6 +27,7 @@ from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
 from .data import Examples, as_dataset, as_part
 from .losses.kinds import kind_of
+from .sending import Ahead
 from .session import Session
 
 __all__ = ["Trainer", "evaluate", "predict"]
@@ -74,6 +75,18 @@ class Trainer(Session):
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
+        self._fetch: Callable[[], None] = _nothing
+
+    def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
+        """Return batches, those in host memory copied to the device that the model is on."""
+        self._fetch = _nothing
+        array = next((variable.array for variable in self.model.variables), None)
+        owner = None if array is None else backend_of(array)
+        if owner is None or owner.host:
+            return batches
+        found = Ahead(batches, owner, owner.device(array), early)
+        self._fetch = found.fetch
+        return found
 
     def call(self, x: Tensor, training: bool) -> Tensor:
         """Return the model's predictions, the mode handed on if it does not take it."""
@@ -86,7 +99,8 @@ class Trainer(Session):
 
     def prepare(self, batch: tuple[Tensor, Tensor]) -> None:
         """Make the model's variables and the optimizer's, with a call at inference."""
-        self._remember(batch[0])
+        for x, _ in self.ahead([batch], early=False):
+            self._remember(x)
 
     def trackables(self) -> dict[str, Any]:
         """Return the model and the optimizer."""
@@ -166,6 +180,7 @@ class Trainer(Session):
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:
             predicted, value = self._forward(x, y, training=True)
+        self._fetch()  # the device computes meanwhile: the next line waits for it
         number = float(value)
         if not math.isfinite(number):
             raise FloatingPointError(
@@ -205,7 +220,7 @@ class Trainer(Session):
         """Return the means of loss and metrics at inference; early if ``stop()``."""
         totals = dict.fromkeys(self.names, 0.0)
         count = 0
-        for x, y in batches:
+        for x, y in self.ahead(batches, early=False):
             predicted, value = self._forward(x, y, training=False)
             for name, number in {
                 "loss": float(value),
@@ -224,6 +239,10 @@ class Trainer(Session):
             name: float(np.mean(to_numpy(as_tensor(metric(y, predicted)).array)))
             for name, metric in self.metrics.items()
         }
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def evaluate(
@@ -296,7 +315,8 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
     """
     trainer = Trainer(model, "mse", ())
     dataset = Examples(as_part("x", x), None, batch_size)
-    outputs = [trainer.call(part, training=False) for part in dataset.batches()]
+    parts = trainer.ahead(dataset.batches(), early=True)
+    outputs = [trainer.call(part, training=False) for part in parts]
     for output in outputs:
         if not isinstance(output, Tensor) or not output.ndim:
             raise TypeError(

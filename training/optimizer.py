@@ -28,6 +28,7 @@ from ..core.extend import (
     init_scope,
     numpy_dtype,
     scope_of,
+    stage,
     to_numpy,
     unsure,
 )
@@ -165,7 +166,8 @@ class Optimizer(Module):
                 known = groups, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
         groups, alone = known
-        with alone:
+        like = gradients[0] if gradients else None
+        with alone, stage(type(self).__name__, like):
             self._step(groups, gradients)
 
     def _step(self, groups: list[Group], gradients: list[Any]) -> None:

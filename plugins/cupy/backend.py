@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from importlib import import_module
 from typing import Any
 
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, late
+from .diagnosis import diagnosis
 from .guarding import Scope, guarded
 from .names import Namespace
+from .sender import GpuSender
+from .stopwatch import GpuStopwatch
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
@@ -144,6 +146,18 @@ class CupyBackend(Backend):
         """Return the number of the GPU that holds ``array``."""
         return str(array.device.id)
 
+    def sender(self, device: str | None = None) -> GpuSender:
+        """Return what copies arrays to a GPU on a stream of their own."""
+        return GpuSender(self, self._cupy, device)
+
+    def stopwatch(self) -> GpuStopwatch:
+        """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
+        return GpuStopwatch(self._cupy)
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Return what is known of drivers, GPUs, CuPy and its libraries, and what to do."""
+        return diagnosis()
+
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""
         shape = array.shape
@@ -208,7 +222,7 @@ def _late(room: str, op: str) -> Callable[..., Any]:
 
     @cache
     def found() -> Callable[..., Any]:
-        kernel: Callable[..., Any] = import_module(f".{room}", __package__).KERNELS[op]
+        kernel: Callable[..., Any] = late(f"plugins.cupy.{room}").KERNELS[op]
         return kernel
 
     def kernel(*arrays: Any, **params: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, numpy_dtype
+from .stopwatch import JaxStopwatch
 
 __all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
 
@@ -154,6 +155,10 @@ class JaxBackend(Backend):
         if getattr(x, "weak_type", False) or not isinstance(x, self._jax.Array):
             return self._jax.lax.asarray(x).astype(x.dtype)
         return x
+
+    def stopwatch(self) -> JaxStopwatch:
+        """Return what waits for each step, and measures by the host's clock."""
+        return JaxStopwatch(self._jax)
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Return a traced program as one function of ``jax.jit``."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, set_arrays, unsure
+from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .lifetimes import lifetimes
 from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
+from .report import told
 from .rules import cast_into
 from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
@@ -37,6 +38,8 @@ class Emission:
         Who runs groups.
     memory
         What was packed for other sizes of the same program, by the pack's key.
+    telling
+        Whether each step tells whoever watches that it begins, and that it has ended.
 
     Attributes
     ----------
@@ -51,12 +54,17 @@ class Emission:
     """
 
     def __init__(
-        self, lowered: Lowering, emitter: Emitter, memory: dict[Any, Packed] | None = None
+        self,
+        lowered: Lowering,
+        emitter: Emitter,
+        memory: dict[Any, Packed] | None = None,
+        telling: bool = False,
     ) -> None:
+        self.telling = telling
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
-        self.scope: dict[str, Any] = {"empty": np.empty}
+        self.scope: dict[str, Any] = {"empty": np.empty, "begin": begin_step, "end": end_step}
         self.lines: list[str] = []
         self.names: dict[Symbol, str] = {}
         self.loops: list[Group] = []
@@ -163,6 +171,7 @@ class Emission:
             if isinstance(item, Stack):
                 self._place_stack(item, moment)
         for moment, item in enumerate(self._moments):
+            start = len(self.lines)
             if isinstance(item, Group):
                 self._group(item, moment)
             elif isinstance(item, Stack):
@@ -170,13 +179,22 @@ class Emission:
             else:
                 self._step(item, moment)
                 self._drop(item, moment)
+            self._tell(item, start)
             self._expire(moment)
         for pack, memory in self.packs:
+            start = len(self.lines)
             self._pack(pack, memory)
+            self._tell(pack, start)
         self._commit()
         self.lines.append("give(arena)")
         self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
         return self._compiled()
+
+    def _tell(self, item: Any, start: int) -> None:
+        """Let the lines from ``start`` on say what they run, if anybody may watch."""
+        if self.telling and len(self.lines) > start:
+            self.lines.insert(start, f"begin({self.bind(told(item, item in self.loops))})")
+            self.lines.append("end()")
 
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered
