@@ -25,6 +25,17 @@ from .base.dtypes import (
 )
 from .base.holders import COUNTS
 from .base.operators import ArrayOperators
+from .base.precision import (
+    CASTING,
+    Policy,
+    as_policy,
+    computing,
+    computing_in,
+    get_policy,
+    in_precision,
+    policy,
+    set_policy,
+)
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Dim,
@@ -112,6 +123,7 @@ from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
 __all__ = [
+    "CASTING",
     "COUNTS",
     "NONDIFF",
     "SCALARS",
@@ -143,6 +155,7 @@ __all__ = [
     "Pending",
     "PluginError",
     "PluginInfo",
+    "Policy",
     "Program",
     "Read",
     "Recorder",
@@ -171,6 +184,7 @@ __all__ = [
     "as_batched",
     "as_dtype",
     "as_inputs",
+    "as_policy",
     "as_shape",
     "as_size",
     "as_tensor",
@@ -186,6 +200,8 @@ __all__ = [
     "check_randomness",
     "check_same_backend",
     "compiled",
+    "computing",
+    "computing_in",
     "constant",
     "current_backend",
     "current_device",
@@ -203,12 +219,14 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "function",
+    "get_policy",
     "has_level",
     "held_to",
     "holding",
     "holds",
     "hookimpl",
     "host_array",
+    "in_precision",
     "in_words",
     "init_scope",
     "is_differentiable",
@@ -234,6 +252,7 @@ __all__ = [
     "pack_like",
     "paths",
     "plain",
+    "policy",
     "public",
     "put_away",
     "put_back",
@@ -248,6 +267,7 @@ __all__ = [
     "saved_classes",
     "shape_in_run",
     "shapes_differ",
+    "set_policy",
     "sizes_differ",
     "smallest",
     "snake_case",

@@ -32,7 +32,7 @@ from ..core.extend import (
 from .clipping import CLIPPING, check_clipping, clipped
 from .packing import Group, do_step
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "checked_gradient"]
 
 
 class Optimizer(Module):
@@ -144,7 +144,7 @@ class Optimizer(Module):
         """
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        gradients = [_checked(g, variable) for g, variable in pairs]
+        gradients = [checked_gradient(g, variable) for g, variable in pairs]
         sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         if sizes != (None, None, None):
             gradients = [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
@@ -173,6 +173,21 @@ class Optimizer(Module):
         self.iterations.set_array(
             owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
         )
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return what is differentiated for a loss: the loss itself, unless gradients are scaled.
+
+        Parameters
+        ----------
+        loss
+            A tensor.
+
+        Returns
+        -------
+        Tensor
+            The tensor whose gradients :meth:`apply_gradients` takes.
+        """
+        return loss
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
@@ -203,7 +218,7 @@ class Optimizer(Module):
         """
         if callable(loss):
             with GradientTape() as tape:
-                loss = loss()
+                loss = self.scale_loss(loss())
         elif tape is None:
             raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
         chosen = list(variables() if callable(variables) else variables)
@@ -410,7 +425,7 @@ class Optimizer(Module):
 _GROUPING = RLock()
 
 
-def _checked(gradient: Any, variable: Any) -> Any:
+def checked_gradient(gradient: Any, variable: Any) -> Any:
     """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
     if not isinstance(variable, Variable):
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,19 @@ import numpy as np
 
 from ....core.extend import kind_of, numpy_dtype
 
-__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard", "truth"]
+__all__ = [
+    "cast_to",
+    "complex_of",
+    "in_float32",
+    "kind_of",
+    "native",
+    "reals",
+    "standard",
+    "summed",
+    "truth",
+]
+
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
@@ -27,6 +40,40 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
             return x != 0
         x = xp.real(x)
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
+def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that computes in ``float32`` what it is given in ``float16``.
+
+    For what sums many numbers, or exponentials of them: ``float16`` counts no further than 2048 and
+    ends at 65504. Results are rounded once.
+    """
+
+    @functools.wraps(kernel)
+    def wide(xp: Any, *arrays: Any, **params: Any) -> Any:
+        dtypes = [numpy_dtype(x.dtype) for x in arrays]
+        if _HALF not in dtypes:
+            return kernel(xp, *arrays, **params)
+        pairs = zip(arrays, dtypes, strict=True)
+        given = [cast_to(xp, x, _SINGLE) if dtype == _HALF else x for x, dtype in pairs]
+        result = kernel(xp, *given, **params)
+        if _SINGLE in dtypes:
+            return result
+        if type(result) is tuple:
+            return tuple([_narrow(xp, part) for part in result])
+        return _narrow(xp, result)
+
+    return wide
+
+
+def _narrow(xp: Any, x: Any) -> Any:
+    return cast_to(xp, x, _HALF) if numpy_dtype(x.dtype) == _SINGLE else x
+
+
+@in_float32
+def summed(xp: Any, x: Any, *, axis: Any, keepdims: bool = False) -> Any:
+    """Return sums in the dtype of ``x``, of which NumPy widens some."""
+    return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 
 def truth(condition: Any, unknown: bool) -> bool:

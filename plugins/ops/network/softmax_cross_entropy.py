@@ -11,7 +11,7 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import kind_of, truth
+from ..common.kernels import in_float32, kind_of, truth
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
@@ -51,6 +51,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
         )
 
 
+@in_float32
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
     check_labels(xp, logits, labels)
@@ -62,6 +63,7 @@ def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     return xp.reshape(losses, labels.shape)
 
 
+@in_float32
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
@@ -152,6 +154,7 @@ def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     return (*shape[:along], *shape[along + 1 :])
 
 
+@in_float32
 def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the cross-entropies of distributions under the softmax of logits."""
     _dense_shape(logits.shape, labels.shape, axis)
@@ -160,6 +163,7 @@ def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     return -xp.sum(labels * xp.where(labels == 0, xp.zeros_like(logs), logs), axis=axis)
 
 
+@in_float32
 def softmax_less_shares_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the softmax of logits, in amounts that sum to what labels do, less the labels."""
     p = softmax_kernel(xp, logits, axis=axis)
