@@ -107,7 +107,7 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
 
         return lifted
 
-    binary = "add sub mul truediv floordiv mod pow matmul and or xor".split()
+    binary = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
     for operation in binary:
         plain = getattr(operator, f"__{operation}__")
         setattr(ndarray, f"__{operation}__", lift(plain))

@@ -156,7 +156,8 @@ class LossScaleOptimizer(Optimizer, saved_as="training.LossScaleOptimizer"):
         inner.build([variable for _, variable in pairs])
         kept = [*(variable for _, variable in pairs), *inner.variables]
         before = [variable.value for variable in kept]
-        inner.apply_gradients(pairs)
+        # of numbers that are finite, or NumPy would warn of each step that is skipped
+        inner.apply_gradients([(ops["where"](finite, g, 0.0), v) for g, v in pairs])
         for variable, old in zip(kept, before, strict=True):
             new = variable.value
             if new.array is not old.array:

@@ -26,6 +26,7 @@ NAMES = {
     "layers.Sequential",
     "training.Adagrad",
     "training.Adam",
+    "training.LossScaleOptimizer",
     "training.RMSprop",
     "training.SGD",
 }

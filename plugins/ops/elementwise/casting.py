@@ -59,6 +59,7 @@ _round_to_bfloat16 = op(
     _round_to_bfloat16_kernel,
     gradients={"x": lambda g, x_like: F.cast_like(F.round_to_bfloat16(g), x_like)},
     infer=lambda x: (x.shape, np.dtype(np.float32)),
+    jvp="linear",
     batch="elementwise",
     doc="Return ``x`` in ``float32``, its values rounded to those of ``bfloat16``.",
 )
