@@ -99,6 +99,8 @@ class Layer(Module):
     #: Whether it has a policy; not if it only calls layers, which have theirs.
     takes_policy: ClassVar[bool] = True
 
+    dtype: str | None
+
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 

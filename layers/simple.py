@@ -19,8 +19,8 @@ __all__ = ["Activation", "Dropout", "Flatten"]
 
 def _named(layer: Layer) -> dict[str, Any]:
     """Return what a layer without weights is made with besides: a dtype only if it was given."""
-    config = Layer.get_config(layer)
-    return {key: value for key, value in config.items() if key == "name" or value is not None}
+    policy = vars(layer).get("_gradtape_policy")
+    return {"name": layer.name} if policy is None else {"name": layer.name, "dtype": policy}
 
 
 class Activation(Layer, saved_as="layers.Activation"):

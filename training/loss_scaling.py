@@ -243,7 +243,7 @@ def scaling_for(model: Module, optimizer: Optimizer) -> Optimizer:
 
 
 def scaled_quietly(optimizer: Optimizer) -> AbstractContextManager[Any]:
-    """Return a context in which NumPy does not warn of overflows that only end in a skipped step."""
+    """Return a context in which NumPy warns of no overflow that only ends in a skipped step."""
     scales = isinstance(optimizer, LossScaleOptimizer)
     return np.errstate(over="ignore", invalid="ignore") if scales else nullcontext()
 

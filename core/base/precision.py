@@ -73,7 +73,7 @@ class Policy:
             except TypeError:
                 hint = "; use 'mixed_bfloat16'" if name == "bfloat16" else ""
                 raise ValueError(
-                    f"unknown precision policy {name!r}; a policy is one of {(*_MIXED, 'float32')}, "
+                    f"unknown precision policy {name!r}; a policy is one of {(*_MIXED, 'float32')} "
                     f"or another floating dtype of tensors{hint}"
                 ) from None
         self.name = name if name in _MIXED else as_dtype(name).name

@@ -26,7 +26,7 @@ __all__ = ["checked"]
 # By the size of a real number, relative to the largest element; machines and backends round
 # differently. What rounding leaves of values that cancel is so many times the last place of these.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
-# What is float32 may come out of narrower numbers: their tolerance, and the distance of two of them.
+# What is float32 may come out of narrower numbers: their tolerance, and how far apart they are.
 NARROWER = {"": (0.0, 0.0), "float16": (2e-2, 2.0**-10), "bfloat16": (5e-2, 2.0**-7)}
 ROUNDING = 128
 _ORDERS = {"gradient": 1, "second gradient": 2}
