@@ -180,7 +180,7 @@ class LossScaleOptimizer(Optimizer, saved_as="training.LossScaleOptimizer"):
         return self.inner_optimizer.iterations
 
     @property
-    def learning_rate(self) -> Any:  # type: ignore[override]
+    def learning_rate(self) -> Any:
         """The learning rate of the optimizer inside."""
         return self.inner_optimizer.learning_rate
 
@@ -211,10 +211,7 @@ class LossScaleOptimizer(Optimizer, saved_as="training.LossScaleOptimizer"):
         yield from ()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "learning_rate":
-            self.inner_optimizer.learning_rate = value
-        else:
-            Module.__setattr__(self, name, value)
+        Module.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(vars(self))
