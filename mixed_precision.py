@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
-from .core.extend import Policy, get_policy, policy, set_policy
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from .core import extend  # noqa: F401
+from .core.base.precision import Policy, get_policy, policy, set_policy
 from .public import publish
 from .training.loss_scaling import LossScaleOptimizer
 

@@ -27,15 +27,15 @@ from .base.holders import COUNTS
 from .base.operators import ArrayOperators
 from .base.precision import (
     CASTING,
-    Policy,
     as_policy,
     computing,
     computing_in,
-    get_policy,
     in_precision,
-    policy,
-    set_policy,
 )
+
+# their public names are those of `gradtape.mixed_precision`
+from .base.precision import Policy as Policy
+from .base.precision import policy as policy
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Dim,
@@ -155,7 +155,6 @@ __all__ = [
     "Pending",
     "PluginError",
     "PluginInfo",
-    "Policy",
     "Program",
     "Read",
     "Recorder",
@@ -219,7 +218,6 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "function",
-    "get_policy",
     "has_level",
     "held_to",
     "holding",
@@ -252,7 +250,6 @@ __all__ = [
     "pack_like",
     "paths",
     "plain",
-    "policy",
     "public",
     "put_away",
     "put_back",
@@ -265,7 +262,6 @@ __all__ = [
     "same_shape",
     "same_size",
     "saved_classes",
-    "set_policy",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",

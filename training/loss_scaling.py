@@ -31,7 +31,7 @@ __all__ = ["LossScaleOptimizer", "scaled_quietly", "scaling_for"]
 LEAST, LARGEST = 2.0**-14, 2.0**64
 
 
-class LossScaleOptimizer(Optimizer, saved_as="training.LossScaleOptimizer"):
+class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer"):
     """An optimizer of scaled gradients, for training in ``float16``.
 
     :meth:`scale_loss` multiplies a loss by the scale. The gradients of that, which

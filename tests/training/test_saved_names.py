@@ -26,7 +26,6 @@ NAMES = {
     "layers.Sequential",
     "training.Adagrad",
     "training.Adam",
-    "training.LossScaleOptimizer",
     "training.RMSprop",
     "training.SGD",
 }

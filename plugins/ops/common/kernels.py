@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,12 +43,16 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
 
 
-def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def in_float32(
+    kernel: Callable[..., Any], aside: tuple[str, ...] = ("like",)
+) -> Callable[..., Any]:
     """Return a kernel that computes in ``float32`` what it is given in ``float16``.
 
     For what sums many numbers, or exponentials of them: ``float16`` counts no further than 2048 and
-    ends at 65504. Results are rounded once.
+    ends at 65504. Results are rounded once. The arrays called ``aside`` have no say in their dtype.
     """
+    names = list(inspect.signature(kernel).parameters)[1:]
+    places = [i for i, name in enumerate(names) if name in aside]
 
     @functools.wraps(kernel)
     def wide(xp: Any, *arrays: Any, **params: Any) -> Any:
@@ -57,17 +62,13 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         pairs = zip(arrays, dtypes, strict=True)
         given = [cast_to(xp, x, _SINGLE) if dtype == _HALF else x for x, dtype in pairs]
         result = kernel(xp, *given, **params)
-        if _SINGLE in dtypes:
+        if np.result_type(*[d for i, d in enumerate(dtypes) if i not in places]) != _HALF:
             return result
         if type(result) is tuple:
-            return tuple([_narrow(xp, part) for part in result])
-        return _narrow(xp, result)
+            return tuple([cast_to(xp, part, _HALF) for part in result])
+        return cast_to(xp, result, _HALF)
 
     return wide
-
-
-def _narrow(xp: Any, x: Any) -> Any:
-    return cast_to(xp, x, _HALF) if numpy_dtype(x.dtype) == _SINGLE else x
 
 
 @in_float32

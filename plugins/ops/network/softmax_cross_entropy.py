@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -17,6 +18,10 @@ from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax
 from .embeddings import hits
 
 __all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
+
+
+#: Class labels have no say in the dtype.
+_of_logits = functools.partial(in_float32, aside=("labels",))
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
@@ -51,7 +56,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
         )
 
 
-@in_float32
+@_of_logits
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
     check_labels(xp, logits, labels)
@@ -63,7 +68,7 @@ def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     return xp.reshape(losses, labels.shape)
 
 
-@in_float32
+@_of_logits
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
