@@ -12,7 +12,9 @@ from __future__ import annotations
 from .core import extend  # noqa: F401
 from .core.base.precision import Policy, get_policy, policy, set_policy
 from .public import publish
-from .training.loss_scaling import LossScaleOptimizer
+from .training import loss_scaling
+
+LossScaleOptimizer = loss_scaling.LossScaleOptimizer
 
 __all__ = ["LossScaleOptimizer", "Policy", "get_policy", "policy", "set_policy"]
 
