@@ -9,6 +9,7 @@ from . import export as export
 from . import fft as fft
 from . import layers as layers
 from . import linalg as linalg
+from . import mixed_precision as mixed_precision
 from . import nn as nn
 from . import plot as plot
 from . import profiler as profiler

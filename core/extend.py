@@ -26,6 +26,17 @@ from .base.dtypes import (
 from .base.handle import next_id
 from .base.holders import COUNTS
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
+from .base.precision import (
+    CASTING,
+    as_policy,
+    computing,
+    computing_in,
+    in_precision,
+)
+
+# their public names are those of `gradtape.mixed_precision`
+from .base.precision import Policy as Policy
+from .base.precision import policy as policy
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Dim,
@@ -119,6 +130,7 @@ from .transforms.vmap import vmap
 
 __all__ = [
     "BINARY",
+    "CASTING",
     "COMPARISONS",
     "COUNTS",
     "NONDIFF",
@@ -183,6 +195,7 @@ __all__ = [
     "as_batched",
     "as_dtype",
     "as_inputs",
+    "as_policy",
     "as_shape",
     "as_size",
     "as_tensor",
@@ -199,6 +212,8 @@ __all__ = [
     "check_randomness",
     "check_same_backend",
     "compiled",
+    "computing",
+    "computing_in",
     "constant",
     "current_backend",
     "current_device",
@@ -223,6 +238,7 @@ __all__ = [
     "holds",
     "hookimpl",
     "host_array",
+    "in_precision",
     "in_words",
     "init_scope",
     "is_differentiable",

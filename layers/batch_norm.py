@@ -39,8 +39,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     name
         A Python identifier.
     dtype
-        The dtype of the variables; by default that of the first input if floating, else
-        ``float32``.
+        The dtype of the variables, by default that of the first input if floating, else
+        ``float32``; or a precision policy: statistics are those of ``float32`` with any.
 
     Attributes
     ----------
@@ -92,6 +92,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         "keras": {"": ("batch_normalization", None)},
     }
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
+    computes_in_float32 = True
 
     gamma: Variable | None = None
     beta: Variable | None = None

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import (
+    CASTING,
     Function,
     Module,
+    Policy,
     Tensor,
     Variable,
     as_dtype,
     as_inputs,
+    as_policy,
     backend,
     backend_of,
     blunt,
@@ -29,6 +32,7 @@ from ..core.extend import (
     map_structure,
 )
 from . import initializers
+from .precision import by_policy, in_policy
 
 __all__ = ["Layer"]
 
@@ -55,7 +59,15 @@ class Layer(Module):
         A Python identifier; the class name in snake case by default.
     dtype
         The dtype of the weights; by default that of the first input if it is floating, else the
-        default dtype (``float32``).
+        default dtype (``float32``). Or a :class:`gradtape.mixed_precision.Policy` or its name, by
+        default that of :func:`gradtape.mixed_precision.set_policy` if one is chosen.
+
+    Attributes
+    ----------
+    policy : Policy
+        In which dtype it computes, and in which it keeps its weights.
+    dtype : str or None
+        The dtype of the weights, if one was asked for.
 
     Raises
     ------
@@ -81,12 +93,43 @@ class Layer(Module):
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
+    #: Whether it computes in ``float32`` whatever the policy, as what sums over a batch should: its
+    #: inputs come in ``float32``, and its outputs leave in the policy's dtype.
+    computes_in_float32: ClassVar[bool] = False
+    #: Whether it has a policy; not if it only calls layers, which have theirs.
+    takes_policy: ClassVar[bool] = True
+
+    dtype: str | None
+
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)
-        self.dtype = None if dtype is None else as_dtype(dtype).name
+        found = as_policy(dtype) if self.takes_policy else None
+        if found is not None:
+            self.dtype = found.variable_dtype
+            vars(self)["_gradtape_policy"] = found.name
+        else:
+            self.dtype = None if dtype is None else as_dtype(dtype).name
+
+    @property
+    def policy(self) -> Policy:
+        """In which dtype the layer computes, and in which it keeps its weights.
+
+        ``float32`` for a layer without a ``dtype``, which takes that of its input.
+        """
+        return Policy(vars(self).get("_gradtape_policy", "float32"))
+
+    @property
+    def compute_dtype(self) -> str:
+        """The dtype of what the layer computes."""
+        return self.policy.compute_dtype
+
+    @property
+    def variable_dtype(self) -> str:
+        """The dtype of the weights."""
+        return self.policy.variable_dtype
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         own = cls.__dict__
@@ -94,6 +137,8 @@ class Layer(Module):
             cls.__call__ = _building(own["call"])  # type: ignore[method-assign]
         elif "__call__" in own and not isinstance(own["__call__"], Function):
             cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
+        elif "__call__" in own:
+            by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)
 
     def _attribute_order(self) -> list[str]:
@@ -229,7 +274,7 @@ class Layer(Module):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments: JSON-able values and functions, never modules."""
-        return {"name": self.name, "dtype": self.dtype}
+        return {"name": self.name, "dtype": vars(self).get("_gradtape_policy", self.dtype)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -278,6 +323,8 @@ def _building(call: Any) -> Callable[..., Any]:
         p.kind is not p.VAR_KEYWORD for p in parameters.values()
     )
     traced = isinstance(call, Function)
+    if traced:
+        by_policy(call)
 
     @functools.wraps(call)
     def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -292,6 +339,8 @@ def _building(call: Any) -> Callable[..., Any]:
                 return wrapper(self, inputs, *args, **kwargs)
         if traced:
             return call.__get__(self)(inputs, *args, **kwargs)
+        if CASTING:
+            return in_policy(call, self, inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]

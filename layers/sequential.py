@@ -63,6 +63,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     # the layers of PyTorch's have no name but their number
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
+    takes_policy = False
     layers: list[Any]
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:

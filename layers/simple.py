@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Stream, is_open, key_for_examples, known_size, ops
+from ..core.extend import Stream, in_precision, is_open, key_for_examples, known_size, ops
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer
 
 __all__ = ["Activation", "Dropout", "Flatten"]
+
+
+def _named(layer: Layer) -> dict[str, Any]:
+    """Return what a layer without weights is made with besides: a dtype only if it was given."""
+    policy = vars(layer).get("_gradtape_policy")
+    return {"name": layer.name} if policy is None else {"name": layer.name, "dtype": policy}
 
 
 class Activation(Layer, saved_as="layers.Activation"):
@@ -26,6 +32,8 @@ class Activation(Layer, saved_as="layers.Activation"):
         A name (``"relu"``, ...) or any callable of one tensor.
     name
         A Python identifier.
+    dtype
+        ``"float32"`` to compute in that, also what comes in ``float16``; or a precision policy.
 
     Raises
     ------
@@ -38,8 +46,8 @@ class Activation(Layer, saved_as="layers.Activation"):
     [0.0, 2.0]
     """
 
-    def __init__(self, activation: Any, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, activation: Any, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.activation = activations.get(activation)
 
     def call(self, x: Any) -> Any:
@@ -48,7 +56,7 @@ class Activation(Layer, saved_as="layers.Activation"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"activation": activations.serialize(self.activation), "name": self.name}
+        return {"activation": activations.serialize(self.activation), **_named(self)}
 
 
 class Dropout(Layer, saved_as="layers.Dropout"):
@@ -62,6 +70,8 @@ class Dropout(Layer, saved_as="layers.Dropout"):
         A seed; by default one is drawn from ``gradtape.random``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -93,8 +103,10 @@ class Dropout(Layer, saved_as="layers.Dropout"):
     True
     """
 
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"Dropout: rate must be in [0, 1), got {rate!r}")
         self.rate = float(rate)
@@ -136,12 +148,15 @@ class Dropout(Layer, saved_as="layers.Dropout"):
             key = self.state.value
             examples = key_for_examples(key)
             self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
-        keep = ops["greater_equal"](ops["random_uniform_like"](examples, x), self.rate)
+        # numbers of float16 are too coarse for small rates
+        keep = ops["greater_equal"](
+            ops["random_uniform_like"](examples, in_precision(x, "float32")), self.rate
+        )
         return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"rate": self.rate, "seed": self.seed, "name": self.name}
+        return {"rate": self.rate, "seed": self.seed, **_named(self)}
 
 
 class Flatten(Layer, saved_as="layers.Flatten"):
@@ -151,6 +166,8 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -163,8 +180,8 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     (2, 12)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def call(self, x: Any) -> Any:
         """Flatten ``x``, of at least one axis."""
@@ -181,4 +198,4 @@ class Flatten(Layer, saved_as="layers.Flatten"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"name": self.name}
+        return _named(self)

@@ -11,6 +11,7 @@ from ..core.extend import Module
 from .data import Batches, Examples, as_dataset
 from .epochs import run_epochs
 from .loop import Trainer
+from .loss_scaling import LossScaleOptimizer
 from .optimizer import Optimizer
 from .resuming import Run, as_epochs
 from .session import History
@@ -115,6 +116,9 @@ def fit(
 
     Notes
     -----
+    A model with layers of the policy ``mixed_float16`` is trained with a
+    :class:`gradtape.mixed_precision.LossScaleOptimizer` around the optimizer, and a line says so.
+
     If an exception ends an epoch, model and optimizer are as they were when that epoch began, or
     when the run was resumed in it.
 
@@ -142,6 +146,12 @@ def fit(
     if callable(callbacks):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
     trainer = Trainer(model, loss, metrics, optimizer)
+    if (
+        verbose
+        and trainer.optimizer is not optimizer
+        and isinstance(trainer.optimizer, LossScaleOptimizer)
+    ):
+        print("fit: the model computes in float16, so LossScaleOptimizer scales the loss")
     dataset, held_out = _datasets(
         data, validation_data, validation_split, batch_size, epochs - initial_epoch, trainer.check
     )

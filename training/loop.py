@@ -17,6 +17,7 @@ from ..core.extend import (
     backend_of,
     calling_in,
     frozen_variables,
+    in_precision,
     ops,
     scope_of,
     to_numpy,
@@ -26,6 +27,7 @@ from . import losses, optimizers
 from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
 from .data import Examples, as_dataset, as_part
+from .loss_scaling import scaled_quietly, scaling_for
 from .losses.kinds import kind_of
 from .sending import Ahead
 from .session import Session
@@ -68,6 +70,7 @@ class Trainer(Session):
         self.with_training = sequential.takes_training(model)
         if method == "fit":
             check_restored(model)
+            self.optimizer = scaling_for(model, self.optimizer)
         self.variables: list[Variable] = []
         self.method = method
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
@@ -180,6 +183,7 @@ class Trainer(Session):
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:
             predicted, value = self._forward(x, y, training=True)
+            scaled = self.optimizer.scale_loss(value)
         self._fetch()  # the device computes meanwhile: the next line waits for it
         number = float(value)
         if not math.isfinite(number):
@@ -187,8 +191,9 @@ class Trainer(Session):
                 f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
                 f"{whats_not_finite(x, y)}The model is as it was when this epoch began"
             )
-        gradients = tape.gradient(value, self.variables)
-        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        with scaled_quietly(self.optimizer):
+            gradients = tape.gradient(scaled, self.variables)
+            self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
         return {"loss": number, **self._measured(y, predicted)}
 
     def _forward(self, x: Tensor, y: Tensor, training: bool) -> tuple[Tensor, Tensor]:
@@ -200,12 +205,12 @@ class Trainer(Session):
         seen = self._looked.get(alike, 0)
         if seen > 1 or seen == len(x):  # a batch of one example cannot show what broadcasts
             predicted = self.call(x, training)
-            return predicted, ops["mean"](self.loss(y, predicted))
+            return predicted, self._mean_loss(y, predicted)
         look = FirstLook(self.method, self.loss, self.kind)
         with look.looking():
             predicted = self.call(x, training)
             look.meet(y, predicted)
-            value = ops["mean"](self.loss(y, predicted))
+            value = self._mean_loss(y, predicted)
             self._measured(y, predicted)
         if value.dtype.kind not in "fiub":
             raise TypeError(
@@ -213,6 +218,9 @@ class Trainer(Session):
             )
         self._looked[alike] = len(x)
         return predicted, value
+
+    def _mean_loss(self, y: Tensor, predicted: Tensor) -> Tensor:
+        return ops["mean"](in_precision(as_tensor(self.loss(y, predicted)), "float32"))
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False

@@ -35,7 +35,7 @@ from ..core.extend import (
 from .clipping import CLIPPING, check_clipping, clipped
 from .packing import Group, do_step
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "checked_gradient"]
 
 
 class Optimizer(Module):
@@ -149,7 +149,7 @@ class Optimizer(Module):
         """
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        gradients = [_checked(g, variable) for g, variable in pairs]
+        gradients = [checked_gradient(g, variable) for g, variable in pairs]
         sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         if sizes != (None, None, None):
             gradients = [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
@@ -181,6 +181,21 @@ class Optimizer(Module):
         self.iterations.set_array(count)
         self._gradtape_read["iterations"] = count, done + 1
 
+    def scale_loss(self, loss: Any) -> Any:
+        """Return what is differentiated for a loss: the loss itself, unless gradients are scaled.
+
+        Parameters
+        ----------
+        loss
+            A tensor.
+
+        Returns
+        -------
+        Tensor
+            The tensor whose gradients :meth:`apply_gradients` takes.
+        """
+        return loss
+
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
     ) -> None:
@@ -210,7 +225,7 @@ class Optimizer(Module):
         """
         if callable(loss):
             with GradientTape() as tape:
-                loss = loss()
+                loss = self.scale_loss(loss())
         elif tape is None:
             raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
         chosen = list(variables() if callable(variables) else variables)
@@ -426,7 +441,7 @@ class Optimizer(Module):
 _GROUPING = RLock()
 
 
-def _checked(gradient: Any, variable: Any) -> Any:
+def checked_gradient(gradient: Any, variable: Any) -> Any:
     """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
     if type(gradient) is Tensor and isinstance(variable, Variable):  # the commonest, in few words
         array, own = gradient.array, variable.array

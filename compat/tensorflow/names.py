@@ -91,6 +91,11 @@ ALIASES: dict[str, dict[str, str]] = {
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",
     ),
+    "tf.keras.mixed_precision": {
+        **_same("LossScaleOptimizer Policy", "mixed_precision."),
+        "global_policy": "mixed_precision.get_policy",
+        "set_global_policy": "mixed_precision.set_policy",
+    },
 }
 
 #: The namespaces, each a module of this package (``tf`` is the package itself).
@@ -104,6 +109,7 @@ NAMESPACES = (
     "tf.keras.layers",
     "tf.keras.losses",
     "tf.keras.metrics",
+    "tf.keras.mixed_precision",
     "tf.keras.models",
     "tf.keras.optimizers",
     "tf.linalg",
@@ -119,7 +125,7 @@ NAMESPACES = (
 INSTEAD = {
     "Graph": "gradtape.function(f).get_concrete_function(...).graph",
     "Session": "eager code: ops run when they are called",
-    "bfloat16": "float32: NumPy has no bfloat16",
+    "bfloat16": "float32, or tf.keras.mixed_precision: NumPy has no bfloat16",
     "callbacks": "functions and objects that gradtape.training.fit is given, and its checkpoint=",
     "config": "gradtape.backend('cupy') to choose a device",
     "data": "arrays, or any iterable of (x, y) batches",

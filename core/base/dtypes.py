@@ -89,6 +89,11 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError
         If ``dtype`` is not a boolean, integer, floating or complex type.
     """
+    if str(dtype) == "bfloat16":
+        raise TypeError(
+            "bfloat16 is no dtype of tensors; layers compute in it with "
+            "mixed_precision.policy('mixed_bfloat16')"
+        )
     try:
         result = np.dtype(dtype)
     except TypeError as error:

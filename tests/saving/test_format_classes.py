@@ -32,6 +32,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "layers.Dense": {"units": 3},
     "layers.Dropout": {"rate": 0.5},
     "layers.Sequential": {"layers": [gt.layers.Flatten()]},
+    "mixed_precision.LossScaleOptimizer": {"inner_optimizer": "sgd"},
     "training.RMSprop": {"centered": True, "momentum": 0.5},
     "training.SGD": {"momentum": 0.5},
 }
@@ -66,7 +67,7 @@ def test_the_page_says_how_a_class_is_made(name: str) -> None:
     plain = {key: json.loads(default) for key, (_, default) in page.items() if default}
     needed = {key: value for key, value in GIVEN.get(name, {}).items() if key not in plain}
     assert cls(**needed, **plain, name=made.name).get_config().keys() == config.keys()
-    if issubclass(cls, gt.training.Optimizer):
+    if issubclass(cls, gt.training.Optimizer) and name.startswith("training."):
         assert [cls(**{key: 1.0}).get_config()[key] for key in CLIPPING] == [1.0, 1.0, 1.0]
         assert all(f"`{key}`" in PAGE for key in CLIPPING)
 

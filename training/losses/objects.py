@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ...core.extend import Tensor, as_tensor, ops, snake_case
+from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
 from ..shapes import of_one_rank, ratio, weights_like
 from . import crossentropies, errors
 
@@ -80,7 +80,7 @@ class Loss:
             Numbers by which the examples' values are multiplied; the mean still divides by how
             many values there are.
         """
-        values = as_tensor(self.call(y_true, y_pred))
+        values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
         if sample_weight is not None:
             values = values * weights_like(sample_weight, values)
         if self.reduction in ("none", None):

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from ..names import lookup
-from . import activations, initializers, layers, losses, metrics, models, optimizers
+from . import (
+    activations,
+    initializers,
+    layers,
+    losses,
+    metrics,
+    mixed_precision,
+    models,
+    optimizers,
+)
 from .layers import Input, Layer
 from .models import Model, Sequential
 
@@ -17,6 +26,7 @@ __all__ = [
     "layers",
     "losses",
     "metrics",
+    "mixed_precision",
     "models",
     "optimizers",
 ]

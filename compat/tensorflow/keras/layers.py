@@ -1,6 +1,7 @@
 """``tf.keras.layers``: gradtape's layers with the constructors and conventions of Keras 3.
 
-Other than gradtape's, these compute in float32 whatever they are given.
+Other than gradtape's, these compute in float32 whatever they are given, unless a policy of
+``tf.keras.mixed_precision`` says otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
                 f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or "
                 "tf.stack"
             )
-        if self.dtype is not None:
+        if self.dtype is not None and not self.policy.mixed:  # which casts them itself
             inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
         if training is None:
             return call(self, inputs, *args, **kwargs)
@@ -199,7 +200,19 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
 
 def _dtype(dtype: Any) -> str:
-    return "float32" if dtype is None else as_dtype(dtype).name
+    """Return a dtype, or the name of a mixed policy: of the one in force if nothing is given."""
+    policy = gradtape.mixed_precision.get_policy() if dtype is None else dtype
+    if isinstance(policy, gradtape.mixed_precision.Policy):
+        return policy.name
+    mixed = isinstance(dtype, str) and dtype.startswith("mixed_")
+    return gradtape.mixed_precision.Policy(dtype).name if mixed else as_dtype(dtype).name
+
+
+def _unlike_the_default(dtype: Any) -> str | None:
+    """Return the dtype of a layer without weights, if files have to say it."""
+    name = _dtype(dtype)
+    mixed = gradtape.mixed_precision.get_policy().mixed or name.startswith("mixed_")
+    return name if mixed else None
 
 
 @adapts("layers.Dense")
@@ -309,8 +322,8 @@ class Dropout(Layer, gradtape.layers.Dropout):
         name: str | None = None,
         **other: Any,
     ) -> None:
-        gradtape.layers.Dropout.__init__(self, rate, seed, name)
-        self.dtype = _dtype(dtype)
+        gradtape.layers.Dropout.__init__(self, rate, seed, name, _unlike_the_default(dtype))
+        self.dtype = self.dtype or _dtype(dtype)
         self._finish(True, {"noise_shape": noise_shape, **other})
 
 
@@ -336,8 +349,8 @@ class Flatten(Layer, gradtape.layers.Flatten):
         name: str | None = None,
         **other: Any,
     ) -> None:
-        gradtape.layers.Flatten.__init__(self, name)
-        self.dtype = _dtype(dtype)
+        gradtape.layers.Flatten.__init__(self, name, _unlike_the_default(dtype))
+        self.dtype = self.dtype or _dtype(dtype)
         plain = data_format in (None, "channels_last")
         self._finish(True, {"data_format": None if plain else data_format, **other})
 
@@ -359,8 +372,8 @@ class Activation(Layer, gradtape.layers.Activation):
     def __init__(
         self, activation: Any, *, dtype: Any = None, name: str | None = None, **other: Any
     ) -> None:
-        gradtape.layers.Activation.__init__(self, activation, name)
-        self.dtype = _dtype(dtype)
+        gradtape.layers.Activation.__init__(self, activation, name, _unlike_the_default(dtype))
+        self.dtype = self.dtype or _dtype(dtype)
         self._finish(True, other)
 
 
@@ -395,7 +408,7 @@ class Input:
         **other: Any,
     ) -> None:
         self.shape = tuple(shape or ())
-        self.dtype = as_dtype(_dtype(dtype))
+        self.dtype = as_dtype("float32" if dtype is None else dtype)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(

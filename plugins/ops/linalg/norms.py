@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
-from ..common.kernels import at_hand, kind_of
+from ..common.kernels import at_hand, in_float32, kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.sizes import empty, never_empty
@@ -19,6 +19,7 @@ from .matrices import as_inexact, real_of
 __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
+@in_float32
 def norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return Euclidean norms, of scaled elements where squares over- or underflow."""
     with np.errstate(over="ignore", under="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -11,12 +12,16 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import at_hand, kind_of, nan_where
+from ..common.kernels import at_hand, in_float32, kind_of, nan_where
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
 
 __all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
+
+
+#: Class labels have no say in the dtype.
+_of_logits = functools.partial(in_float32, aside=("labels",))
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
@@ -53,6 +58,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
     return wrong
 
 
+@_of_logits
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
     wrong = check_labels(xp, logits, labels)
@@ -69,6 +75,7 @@ def _no_class(logits: Any, labels: Any) -> Any:
     return (labels < 0) | (labels >= logits.shape[-1])
 
 
+@_of_logits
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
@@ -161,6 +168,7 @@ def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     return (*shape[:along], *shape[along + 1 :])
 
 
+@in_float32
 def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the cross-entropies of distributions under the softmax of logits."""
     _dense_shape(logits.shape, labels.shape, axis)
@@ -169,6 +177,7 @@ def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     return -xp.sum(labels * xp.where(labels == 0, xp.zeros_like(logs), logs), axis=axis)
 
 
+@in_float32
 def softmax_less_shares_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the softmax of logits, in amounts that sum to what labels do, less the labels."""
     p = softmax_kernel(xp, logits, axis=axis)
