@@ -22,6 +22,7 @@ from .base.dtypes import (
     is_differentiable,
     kind_of,
     numpy_dtype,
+    refuse_bfloat16,
 )
 from .base.handle import next_id
 from .base.holders import COUNTS
@@ -271,6 +272,7 @@ __all__ = [
     "rank_of",
     "recording_to",
     "register_array_type",
+    "refuse_bfloat16",
     "registry",
     "replay",
     "row_of",
