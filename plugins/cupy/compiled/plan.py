@@ -78,6 +78,8 @@ class Plan:
         self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}
         needed = {*lowered.outputs, *self.updates.values()}
         given = {x for pack in packs for row in pack.given.values() for x in row}
+        for pack in packs:  # and the numbers that are the same for all its variables
+            given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
         self.items: list[Item] = [part for item in items for part in _split(item)]
         close(self.items, needed | given)
