@@ -61,8 +61,8 @@ def expanded(node: Node) -> Graph | None:
     """Return what a node's portable kernel does, as a graph of which outputs are its results.
 
     The graph's inputs are the node's own symbols. It is None if the kernel does what a graph
-    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here; and if
-    the op is that function itself.
+    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here; or
+    if the op is that function itself.
     """
     op = node.op
     assert isinstance(op, Op)

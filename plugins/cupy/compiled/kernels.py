@@ -286,7 +286,7 @@ def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
 def _identity(step: Step) -> str:
     # what is added to a negative zero stays what it is, a negative zero too
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
-    text = literal(start, step.out.dtype)
+    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the least truth
     assert text is not None
     return text
 
