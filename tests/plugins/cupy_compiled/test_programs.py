@@ -149,6 +149,24 @@ def test_a_step_in_any_precision_is_kernels_and_products_alone(
 
 
 @BOTH
+def test_a_profile_tells_of_each_kernel_and_product_by_the_gpus_clock(cupy: Any, how: str) -> None:
+    f = gt.function(lambda x, w: gt.sum(gt.tanh(x @ w) * 2.0, axis=1))
+    with gt.backend("cupy"), gt.executor(how):
+        x, w = gt.ones((4, 3)), gt.ones((3, 5))
+        for _ in range(3):
+            f(x, w)
+        with gt.profile() as p:
+            f(x, w)
+        after = f(x, w)
+    rows = {row.name: row for row in p.rows()}
+    assert p.clocks == {"GPU"}
+    assert rows["matmul"].calls == rows["tanh_multiply_add"].calls == 1
+    assert rows["matmul"].bytes == 4 * 5 * 4
+    assert cupy.timeline.ranges == []
+    np.testing.assert_allclose(after.numpy(), np.full(4, 10 * np.tanh(3)), rtol=1e-6)
+
+
+@BOTH
 def test_old_and_new_values_of_a_variable_are_told_apart(cupy: Any, how: str) -> None:
     def run(where: str, how: str) -> list[Any]:
         with gt.backend(where), gt.executor(how):
