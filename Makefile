@@ -17,7 +17,7 @@ export PYTHONSAFEPATH := 1
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -q \
 	--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests
 
-.PHONY: help demo test coverage environment clean
+.PHONY: help demo test test-gpu coverage environment clean
 
 help:
 	@head -2 Makefile | cut -c3-
@@ -47,5 +47,18 @@ environment:
 	.venv-test/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	.venv-test/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
 
+# on a machine with an NVIDIA GPU: all that needs one, and a report of it. GPU_PACKAGES are CuPy for the
+# driver's CUDA (cupy-cuda13x[ctk] for 13); GPU_OTHERS is what gradtape is compared with
+GPU_PACKAGES ?= cupy-cuda12x[ctk]
+GPU_OTHERS ?= torch jax[cuda12]
+
+test-gpu:
+	$(PYTHON) -m venv .venv-gpu
+	rm -rf build dist
+	.venv-gpu/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	.venv-gpu/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]" $(GPU_PACKAGES)
+	.venv-gpu/bin/python -m pip install --quiet $(GPU_OTHERS) || echo "compared with less: see above"
+	env -u PYTHONSAFEPATH .venv-gpu/bin/python docs/benchmarks/gpu.py --out gpu-report.md
+
 clean:
-	rm -rf .cache .coverage .hypothesis .venv-demo .venv-test build demo-out dist gradtape.egg-info
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-gpu .venv-test build demo-out dist gradtape.egg-info

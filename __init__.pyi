@@ -10,8 +10,10 @@ from . import export as export
 from . import fft as fft
 from . import layers as layers
 from . import linalg as linalg
+from . import mixed_precision as mixed_precision
 from . import nn as nn
 from . import plot as plot
+from . import profiler as profiler
 from . import random as random
 from . import saving as saving
 from . import testing as testing
@@ -404,6 +406,7 @@ from .plugins.ops.statistics.nan_quantiles import nanquantile as nanquantile
 from .plugins.ops.statistics.quantiles import median as median
 from .plugins.ops.statistics.quantiles import percentile as percentile
 from .plugins.ops.statistics.quantiles import quantile as quantile
+from .profiler.profile import profile as profile
 from .saving import load as load
 from .saving import load_weights as load_weights
 from .saving import save as save

@@ -1,4 +1,4 @@
-"""The command line: ``gradtape plugins | plugin new | doctor | demo | inspect | verify | diff``.
+"""The command line: ``gradtape plugins | plugin new | doctor | profile | demo | inspect | ...``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
 failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
@@ -19,6 +19,7 @@ from .doctor import doctor_json, doctor_text
 from .files import add_commands
 from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
+from .profiling import add_profile
 
 __all__ = ["main"]
 
@@ -96,6 +97,8 @@ def parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)
+
+    add_profile(commands)
 
     demo = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
     demo.add_argument(

@@ -1,4 +1,4 @@
-"""``gradtape doctor``: what computes here, with how many threads, and what could be better."""
+"""``gradtape doctor``: what computes here, on what, and what could be better."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+    "CUPY_CACHE_DIR",
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
 )
@@ -58,6 +60,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
         "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "blas": _blas(),
         "backends": _backends(),
+        "devices": _devices(),
         "executors": _executors(),
     }
     if measure:
@@ -87,14 +90,16 @@ def doctor_text(measure: bool = True) -> str:
         lines.append(("threads", _product_told(product)))
     for what in ("backends", "executors"):
         lines += [(what, f"{name}: {x or 'ready'}") for name, x in found[what].items()]
-    told = []
+    for name, told in found["devices"].items():
+        lines += [(name, line) for line in told["lines"]]
+    words = []
     last = None
     for head, text in lines:
         label = "" if head == last else head
-        told.append(textwrap.fill(f"{label:13}{text}", 100, subsequent_indent=" " * 13))
+        words.append(_filled(f"{label:13}{text}", " " * 13))
         last = head
-    advice = [textwrap.fill(f"* {x}", 100, subsequent_indent="  ") for x in found["advice"]]
-    return "\n".join([*told, "", *(advice or ["Nothing to improve was found."])])
+    advice = [_filled(f"* {x}", "  ") for x in found["advice"]]
+    return "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
 
 
 # -- what is there ---------------------------------------------------------------------------------
@@ -143,6 +148,12 @@ def _blas() -> list[dict[str, Any]]:
 
 def _backends() -> dict[str, str | None]:
     return {name: x.unavailable() for name, x in registry(strict=False).backends.items()}
+
+
+def _devices() -> dict[str, Any]:
+    """Return what backends tell of what they run on, those that have something to tell."""
+    found = {name: x.diagnosis() for name, x in registry(strict=False).backends.items()}
+    return {name: told for name, told in found.items() if told}
 
 
 def _executors() -> dict[str, str | None]:
@@ -218,12 +229,22 @@ def _advice(found: dict[str, Any]) -> list[str]:
         advice.append(
             f"GRADTAPE_EXECUTOR names {named!r}, which is no executor: no compiled function runs."
         )
+    for told in found.get("devices", {}).values():
+        advice += told["advice"]
     if found["executors"].get("fused"):
         advice.append(f"Compiled functions would run faster: {found['executors']['fused']}.")
     return advice
 
 
 # -- in words --------------------------------------------------------------------------------------
+
+
+def _filled(text: str, indent: str) -> str:
+    """Return text in lines; a command in it can be copied, names in it stay whole."""
+    wrapper = textwrap.TextWrapper(
+        100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return wrapper.fill(text)
 
 
 def _cores_told(cores: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ __all__ = [
     "GradientError",
     "GradtapeError",
     "NonFiniteError",
+    "OutOfMemory",
     "PluginError",
     "TraceError",
     "UnknownOp",
@@ -30,6 +31,10 @@ class BackendUnavailable(GradtapeError, ImportError):
 
 class BackendMismatch(GradtapeError, TypeError):
     """One op was given arrays of two backends."""
+
+
+class OutOfMemory(GradtapeError, MemoryError):
+    """A device has no memory left for an op; the message says what it holds."""
 
 
 class UnknownOp(GradtapeError, LookupError):

@@ -22,9 +22,22 @@ from .base.dtypes import (
     is_differentiable,
     kind_of,
     numpy_dtype,
+    refuse_bfloat16,
 )
+from .base.handle import next_id
 from .base.holders import COUNTS
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
+from .base.precision import (
+    CASTING,
+    as_policy,
+    computing,
+    computing_in,
+    in_precision,
+)
+
+# their public names are those of `gradtape.mixed_precision`
+from .base.precision import Policy as Policy
+from .base.precision import policy as policy
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Dim,
@@ -57,6 +70,7 @@ from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, paths, structure
 from .base.unknown import line_of, user_line, warn_user
+from .base.watcher import Watcher, begin_step, end_step, stage
 from .batches.batched import (
     Batched,
     Shared,
@@ -76,7 +90,7 @@ from .functions.function import STORE, Function, function
 from .functions.halves import halved
 from .functions.program import Program, batched_graph
 from .graphs.constants import local_constants
-from .graphs.executors import compiled
+from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
@@ -95,6 +109,7 @@ from .ops.backend import (
     check_same_backend,
     current_backend,
     current_device,
+    scope_of,
     to_numpy,
 )
 from .ops.dispatch import is_transformed, register_array_type
@@ -102,6 +117,9 @@ from .ops.hookspecs import hookimpl
 from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
+from .ops.sender import Sender
+from .ops.stopwatch import Stopwatch
+from .ops.watching import watching
 from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
 from .tensors.indexing import decode_index
@@ -115,6 +133,7 @@ from .transforms.vmap import vmap
 
 __all__ = [
     "BINARY",
+    "CASTING",
     "COMPARISONS",
     "COUNTS",
     "NONDIFF",
@@ -154,9 +173,11 @@ __all__ = [
     "Refusal",
     "Registry",
     "RestoredFunction",
+    "Sender",
     "Shape",
     "Shared",
     "Size",
+    "Stopwatch",
     "StoredRule",
     "Stream",
     "Symbol",
@@ -164,6 +185,7 @@ __all__ = [
     "TensorSpec",
     "UnaryOp",
     "Variable",
+    "Watcher",
     "Written",
     "active_graph",
     "active_tapes",
@@ -176,12 +198,14 @@ __all__ = [
     "as_batched",
     "as_dtype",
     "as_inputs",
+    "as_policy",
     "as_shape",
     "as_size",
     "as_tensor",
     "backend",
     "backend_of",
     "batched_graph",
+    "begin_step",
     "beside",
     "blunt",
     "broadcast_shapes",
@@ -191,6 +215,8 @@ __all__ = [
     "check_randomness",
     "check_same_backend",
     "compiled",
+    "computing",
+    "computing_in",
     "constant",
     "current_backend",
     "current_device",
@@ -199,6 +225,7 @@ __all__ = [
     "default",
     "default_dtype",
     "describe",
+    "end_step",
     "evaluated",
     "exact_quotient",
     "exclusive",
@@ -215,6 +242,7 @@ __all__ = [
     "holds",
     "hookimpl",
     "host_array",
+    "in_precision",
     "in_words",
     "init_scope",
     "is_differentiable",
@@ -233,6 +261,7 @@ __all__ = [
     "loop_limit",
     "lowered",
     "map_structure",
+    "next_id",
     "node_by_node",
     "numpy_dtype",
     "ops",
@@ -246,6 +275,7 @@ __all__ = [
     "put_back",
     "rank_of",
     "recording_to",
+    "refuse_bfloat16",
     "register_array_type",
     "registry",
     "replay",
@@ -253,13 +283,16 @@ __all__ = [
     "same_shape",
     "same_size",
     "saved_classes",
+    "scope_of",
     "set_arrays",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",
     "smallest",
     "snake_case",
+    "stage",
     "structure",
+    "telling",
     "to_numpy",
     "trace_branch",
     "trace_rule",
@@ -268,6 +301,7 @@ __all__ = [
     "user_line",
     "vmap",
     "warn_user",
+    "watching",
 ]
 
 publish(__name__)

@@ -59,7 +59,7 @@ class _Dotted(Configured):
     def set_dropout(self, dropout: float, seed: int | None) -> None:
         """Keep the settings of dropout."""
         self.dropout, self.seed = float(dropout), seed
-        self.score_dropout = Dropout(dropout, seed) if dropout else None
+        self.score_dropout = Dropout(dropout, seed, dtype=self.given_dtype) if dropout else None
 
     def scores(self, query: Any, key: Any) -> Any:
         """Return how well each key fits each query."""
@@ -300,7 +300,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
         self.dropout, self.seed = float(dropout), seed
-        self.score_dropout = Dropout(dropout, seed) if dropout else None
+        self.score_dropout = Dropout(dropout, seed, dtype=self.given_dtype) if dropout else None
         self.query_dense = self._dense("abc,cde->abde", (None, self.num_heads, self.key_dim), "de")
         self.key_dense = self._dense("abc,cde->abde", (None, self.num_heads, self.key_dim), "de")
         self.value_dense = self._dense(
@@ -316,7 +316,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
             bias_axes=bias_axes if self.use_bias else None,
             kernel_initializer=self.kernel_initializer,
             bias_initializer=self.bias_initializer,
-            dtype=self.dtype,
+            dtype=self.given_dtype,
         )
 
     @property

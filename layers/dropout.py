@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.extend import Stream, key_for_examples, ops
+from ..core.extend import Stream, in_precision, key_for_examples, ops
 from .base.configured import Configured
 from .convolutional.spatial import Spatial
 from .initializers import draw_seed
@@ -28,9 +28,10 @@ class _Noisy(Configured):
     """What draws random numbers at each call while training, and saves where it is."""
 
     keeps_mask = True
+    weighs = False
 
-    def __init__(self, seed: int | None, name: str | None) -> None:
-        super().__init__(name)
+    def __init__(self, seed: int | None, name: str | None, dtype: Any) -> None:
+        super().__init__(name, dtype)
         if seed is not None and not 0 <= operator.index(seed) < 2**62:
             raise ValueError(
                 f"{type(self).__name__}: seed must be an integer from 0 to 2**62 - 1, got {seed!r}"
@@ -76,12 +77,18 @@ class _Noisy(Configured):
         self.state = Stream(np.array([seed, 0]), asked)
 
     def drawn(self, op: str, like: Any) -> Any:
-        """Return the next random numbers, of the shape of ``like``."""
+        """Return the next random numbers, of the shape of ``like``; in ``float32`` for float16."""
         with self.state.lock:
             key = self.state.value
             examples = key_for_examples(key)
             self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
-        return ops[op](examples, like)
+        # numbers of float16 are too coarse for small rates
+        return ops[op](examples, in_precision(like, "float32"))
+
+    def normal(self, like: Any) -> Any:
+        """Return the next normally distributed numbers, of the shape and dtype of ``like``."""
+        found = self.drawn("random_normal_like", like)
+        return found if found.dtype == like.dtype else found.astype(like.dtype)
 
 
 class Dropout(_Noisy, saved_as="layers.Dropout"):
@@ -95,6 +102,8 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
         A seed; by default one is drawn from ``gradtape.random``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -126,8 +135,10 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
     True
     """
 
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(seed, name)
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(seed, name, dtype)
         self.set_rate(rate)
 
     def call(self, x: Any, training: bool = False) -> Any:
@@ -150,6 +161,8 @@ class _SpatialDropout(_Noisy, Spatial):
         ``"channels_last"``, the default, or ``"channels_first"``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -168,8 +181,9 @@ class _SpatialDropout(_Noisy, Spatial):
         seed: int | None = None,
         data_format: str | None = None,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(seed, name)
+        super().__init__(seed, name, dtype)
         self.set_rate(rate)
         self.set_data_format(data_format)
 
@@ -256,6 +270,8 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
         A seed; by default one is drawn from ``gradtape.random``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -274,8 +290,10 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
     [1.0, 2.0]
     """
 
-    def __init__(self, stddev: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(seed, name)
+    def __init__(
+        self, stddev: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(seed, name, dtype)
         if not stddev >= 0.0:
             raise ValueError(f"GaussianNoise: stddev must not be negative, got {stddev!r}")
         self.stddev = float(stddev)
@@ -284,7 +302,7 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
         """Add noise to ``x`` if ``training``."""
         if not training or self.stddev == 0.0:
             return x
-        return x + self.drawn("random_normal_like", x) * self.stddev
+        return x + self.normal(x) * self.stddev
 
 
 class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
@@ -300,6 +318,8 @@ class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
         A seed; by default one is drawn from ``gradtape.random``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -322,8 +342,10 @@ class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
     [1.0, 2.0]
     """
 
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(seed, name)
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(seed, name, dtype)
         self.set_rate(rate)
 
     def call(self, x: Any, training: bool = False) -> Any:
@@ -331,7 +353,7 @@ class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
         if not training or self.rate == 0.0:
             return x
         deviation = (self.rate / (1.0 - self.rate)) ** 0.5
-        return x * (self.drawn("random_normal_like", x) * deviation + 1.0)
+        return x * (self.normal(x) * deviation + 1.0)
 
 
 class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
@@ -345,6 +367,8 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
         A seed; by default one is drawn from ``gradtape.random``.
     name
         A Python identifier.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
 
     Attributes
     ----------
@@ -370,8 +394,10 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
     #: What ``selu`` tends to for small inputs.
     lowest: ClassVar[float] = -1.7580993408473766
 
-    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
-        super().__init__(seed, name)
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(seed, name, dtype)
         self.set_rate(rate)
 
     def call(self, x: Any, training: bool = False) -> Any:

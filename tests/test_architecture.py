@@ -37,6 +37,7 @@ IMPORTS_IN_FUNCTIONS = {
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special
+        plugins.cupy.diagnosis: (by name)
         plugins.jax.backend: (by name)
         plugins.jax.backend: jax
         plugins.jax.backend: jax.scipy.special

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Tensor, are_several, as_tensor, backend_of, flatten, map_structure
+from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 
 __all__ = ["Batches", "Examples", "Labelled", "as_count", "as_dataset", "as_part"]
 
@@ -47,6 +47,8 @@ class Examples:
     """
 
     rewinds = True
+    #: Whether a batch may be read before it is wanted: no code of the user's runs then.
+    early = True
 
     def __init__(
         self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
@@ -76,10 +78,10 @@ class Examples:
         number ``first``.
         """
         size = self.batch_size
-        order = None if generator is None else generator.permutation(self.count)
+        order = None if generator is None else _Order(generator.permutation(self.count))
         for start in range(first * size, self.count, size):
             stop = min(start + size, self.count)  # some libraries take no later one
-            chosen = slice(start, stop) if order is None else order[start:stop]
+            chosen = slice(start, stop) if order is None else order.part(start, stop)
             x = _rows_of(self.x, chosen)
             if self.weight is not None:
                 yield x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
@@ -155,6 +157,7 @@ class Batches:
         self.source = batches
         self.what = what
         self.rewinds = not hasattr(batches, "__next__")
+        self.early = type(batches) in (list, tuple)
         length = getattr(batches, "__len__", None)
         self.length: int | None = None if length is None else length()
         if self.length == 0:
@@ -323,6 +326,26 @@ def _described(batch: Any) -> str:
     return f"{kind} of {len(batch)}" if isinstance(batch, (tuple, list)) else kind
 
 
+class _Order:
+    """The order of an epoch, copied once to each device that has examples."""
+
+    def __init__(self, numbers: Any) -> None:
+        self._numbers = numbers
+        self._there: dict[tuple[str, str], Any] = {}
+
+    def part(self, start: int, stop: int) -> Callable[[Any], Any]:
+        """Return a function of an array that returns rows to pick, where the array is."""
+
+        def rows(array: Any) -> Any:
+            owner = backend_of(array)
+            place = owner.name, owner.device(array)
+            if place not in self._there:
+                self._there[place] = owner.asarray(self._numbers, device=place[1])
+            return self._there[place][start:stop]
+
+        return rows
+
+
 def _rows_of(tensors: Any, chosen: Any) -> Any:
     return map_structure(lambda tensor: _rows(tensor, chosen), tensors)
 
@@ -331,6 +354,4 @@ def _rows(tensor: Tensor, chosen: Any) -> Tensor:
     array = tensor.array
     if isinstance(chosen, slice):
         return Tensor(array[chosen, ...])
-    owner = backend_of(array)
-    index = owner.asarray(chosen, device=owner.device(array))
-    return Tensor(owner.xp.take(array, index, axis=0))
+    return Tensor(F.take(array, chosen(array), axis=0))

@@ -74,7 +74,8 @@ def run_epochs(
 
 def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str, float]:
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
-    for i, batch in enumerate(run.batches(), run.batch):
+    batches = run.session.ahead(run.batches(), run.data.early)
+    for i, batch in enumerate(batches, run.batch):
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
         run.listeners.tell("on_train_batch_end", i, run.logs)

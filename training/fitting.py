@@ -12,6 +12,7 @@ from .callbacks import BackupAndRestore, Callback
 from .data import Batches, Examples, as_count, as_dataset
 from .epochs import run_epochs
 from .loop import Trainer
+from .loss_scaling import LossScaleOptimizer
 from .optimizers.optimizer import Optimizer
 from .resuming import Run, as_epochs
 from .session import History
@@ -56,7 +57,9 @@ def fit(
         A tuple of arrays ``(x, y)`` or ``(x, y, sample_weight)``, or a list or another iterable of
         such batches. Several inputs or outputs are lists or dictionaries of arrays.
         ``sample_weight`` has a number by which the loss of each example is multiplied; of several
-        outputs they may differ, in a dictionary.
+        outputs they may differ, in a dictionary. What is in host memory is copied to the model's
+        device batch by batch, each while the device computes with the one before (of an iterable,
+        when it gives it).
     epochs
         How often to go through the data, those epochs that went before included.
     batch_size
@@ -148,6 +151,9 @@ def fit(
 
     Notes
     -----
+    A model with layers of the policy ``mixed_float16`` is trained with a
+    :class:`gradtape.mixed_precision.LossScaleOptimizer` around the optimizer, and a line says so.
+
     If an exception ends an epoch, model and optimizer are as they were when that epoch began, or
     when the run was resumed in it.
 
@@ -193,6 +199,9 @@ def fit(
         class_weight=class_weight,
         compile=compile,
     )
+    scales = isinstance(trainer.optimizer, LossScaleOptimizer)
+    if verbose and scales and trainer.optimizer is not optimizer:
+        print("fit: the model computes in float16, so LossScaleOptimizer scales the loss")
     passes = epochs - initial_epoch
     dataset, held_out = _datasets(
         data,

@@ -23,6 +23,7 @@ from ..core.extend import (
     flatten,
     frozen_variables,
     pack_like,
+    scope_of,
     to_numpy,
 )
 from ..data import Dataset
@@ -30,7 +31,9 @@ from ..layers import added_losses, constrained, forward_pass, penalties, takes_t
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
+from .loss_scaling import scaled_quietly, scaling_for
 from .objective import Objective, Values, class_weights
+from .sending import Ahead
 from .session import Session
 from .steps import MODES, Step, attributes_of
 
@@ -73,6 +76,7 @@ class Trainer(Session):
         self.with_training = takes_training(model)
         if method == "fit":
             check_restored(model)
+            self.optimizer = scaling_for(model, self.optimizer)
         self.variables: list[Variable] = []
         self._penalties: list[tuple[Variable, Any]] = []
         self._limits: list[tuple[Variable, Any]] = []
@@ -87,6 +91,18 @@ class Trainer(Session):
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
+        self._fetch: Callable[[], None] = _nothing
+
+    def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
+        """Return batches, those in host memory copied to the device that the model is on."""
+        self._fetch = _nothing
+        array = next((variable.array for variable in self.model.variables), None)
+        owner = None if array is None else backend_of(array)
+        if owner is None or owner.host:
+            return batches
+        found = Ahead(batches, owner, owner.device(array), early)
+        self._fetch = found.fetch
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -113,7 +129,8 @@ class Trainer(Session):
 
     def prepare(self, batch: tuple[Any, ...]) -> None:
         """Make the model's variables and the optimizer's, with a call at inference."""
-        self._remember(batch[0])
+        for sent in self.ahead([batch], early=False):
+            self._remember(sent[0])
 
     def trackables(self) -> dict[str, Any]:
         """Return the model, the optimizer, and metrics with state."""
@@ -161,7 +178,9 @@ class Trainer(Session):
         if self._weigh is not None:
             weight = self._weigh(batch[1])
             batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
-        values = self._run(self.training, batch)
+        with scaled_quietly(self.optimizer):
+            values = self._run(self.training, batch)
+        self._fetch()
         number = self._finite(values.loss, batch)
         self._count += _added(self._totals, number, values, _length(batch))
         return self._means(self._totals, self._count)
@@ -245,10 +264,13 @@ class Trainer(Session):
         """Train on a batch; return what it gave before."""
         with GradientTape() as tape:
             predicted, total, means = self._forward(x, y, weight, True, look)
+            scaled = self.optimizer.scale_loss(total)
         if active_graph.get() is None:
+            self._fetch()  # the device computes meanwhile: the next line waits for it
             self._finite(total, (x, y, weight))
-        gradients = tape.gradient(total, self.variables)
-        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        with scaled_quietly(self.optimizer):
+            gradients = tape.gradient(scaled, self.variables)
+            self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
         return self._measured(y, predicted, weight, total, means, look)
@@ -293,7 +315,8 @@ class Trainer(Session):
 
     def _attributes(self) -> dict[str, Any]:
         """Return what a trace of a step takes from Python objects."""
-        found = attributes_of((self.model, *self.model.submodules, self.optimizer))
+        trainers = self.optimizer, *self.optimizer.submodules
+        found = attributes_of((self.model, *self.model.submodules, *trainers))
         found["the variables that train ()"] = [id(v) for v in self.variables]
         return found
 
@@ -305,7 +328,7 @@ class Trainer(Session):
         count = 0
         self.objective.reset()
         self.testing.revise()
-        for batch in batches:
+        for batch in self.ahead(batches, early=False):
             if not count:
                 self.objective.meet(batch[1])
                 if not self._penalties:
@@ -341,6 +364,10 @@ def _added(totals: dict[str, float], loss: float, values: Values, length: int) -
             )
         totals[name] = float(to_numpy(value.array))
     return length
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def evaluate(
@@ -422,8 +449,9 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Any:
     [[0.0], [2.0]]
     """
     trainer = Trainer(model, "mse", ())
+    parts = trainer.ahead(*_inputs(x, batch_size))
     try:
-        outputs = [trainer.call(part, training=False) for part in _inputs(x, batch_size)]
+        outputs = [trainer.call(part, training=False) for part in parts]
     except (AttributeError, TypeError) as error:
         if not are_several(x):
             raise
@@ -442,12 +470,13 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Any:
                     f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
                 )
         arrays = [output.array for output in column]
-        columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
+        with scope_of(arrays):
+            columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
     return pack_like(outputs[0], columns)
 
 
-def _inputs(x: Any, batch_size: int) -> Iterator[Any]:
-    """Yield batches of inputs."""
+def _inputs(x: Any, batch_size: int) -> tuple[Iterator[Any], bool]:
+    """Return batches of inputs, and whether one may be read before it is wanted."""
     if isinstance(x, Dataset):
-        return (part[0] if isinstance(part, tuple) else part for part in x)
-    return Examples(as_inputs(x), None, batch_size).batches()
+        return (part[0] if isinstance(part, tuple) else part for part in x), False
+    return Examples(as_inputs(x), None, batch_size).batches(), True

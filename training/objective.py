@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import Tensor, as_tensor, ops, to_numpy
+from ..core.extend import Tensor, as_tensor, in_precision, ops, to_numpy
 from ..layers import Model
 from . import losses
 from . import metrics as known_metrics
@@ -79,13 +79,13 @@ class Head:
     def minimised(self, y: Any, predicted: Any, weight: Any) -> Tensor:
         """Return the mean loss of a batch, a tensor with one number."""
         if weight is None:
-            return ops["mean"](self.loss(y, predicted))
+            return ops["mean"](in_precision(as_tensor(self.loss(y, predicted)), "float32"))
         if isinstance(self.loss, losses.Loss):
             return ops["mean"](self.loss(y, predicted, sample_weight=weight))
         own: Any = losses.function_named(getattr(self.loss, "__name__", None))
         if own is self.loss:
             y, predicted = in_columns(y, predicted)
-        values = as_tensor(self.loss(y, predicted))
+        values = in_precision(as_tensor(self.loss(y, predicted)), "float32")
         if not values.ndim:
             raise ValueError(
                 f"{getattr(self.loss, '__name__', 'the loss')} returns one number for a batch, "

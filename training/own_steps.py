@@ -162,8 +162,9 @@ class Stepping:
         with GradientTape() as tape:
             predicted = model(x, training=True)
             loss = self.compute_loss(x, y, predicted, *weight)
+            scaled = self.optimizer.scale_loss(loss)
         variables = model.trainable_variables
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.optimizer.apply_gradients(zip(tape.gradient(scaled, variables), variables))
         model.apply_constraints()
         return self._measured(loss, x, y, predicted, *weight)
 

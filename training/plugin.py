@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..core.extend import Module, hookimpl, saved_classes
-from . import metrics, optimizers, schedules
+from . import loss_scaling, metrics, optimizers, schedules
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:
     """Provide them: those that say how they are saved."""
-    return saved_classes(vars(optimizers), vars(metrics), vars(schedules))
+    modules = optimizers, metrics, schedules, loss_scaling
+    return saved_classes(*map(vars, modules))

@@ -42,6 +42,18 @@ class Session:
         """Train on a batch; return the values of the epoch so far."""
         raise NotImplementedError
 
+    def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
+        """Return batches as they are trained on, perhaps after a way to the model's device.
+
+        Parameters
+        ----------
+        batches
+            What the data give.
+        early
+            Whether a batch may be read while the one before is trained on.
+        """
+        return batches
+
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Any
 from ..core.extend import (
     Tensor,
     as_tensor,
+    in_precision,
     ops,
     public,
     same_shape,
@@ -41,9 +42,9 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
     A last axis of size 1 that only one of them has is dropped, so that a column of predictions
     meets a vector of labels; not so if ``columns`` is false, as where the last axis is that of
     classes. Labels that are integers or booleans take the dtype of the predictions, and predictions
-    that are become float64.
+    that are become float64; float16 becomes float32, in which losses are summed.
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = (in_precision(as_tensor(y), "float32") for y in (y_true, y_pred))
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float64")
     if y_true.dtype.kind in "biu":
@@ -156,9 +157,10 @@ def column_dropped(x: Tensor, like: Any) -> Tensor:
 def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     """Return the labels of classes as integers, and predictions with classes in the last axis.
 
-    Labels may be whole numbers of any dtype, and have a last axis of size 1 besides.
+    Labels may be whole numbers of any dtype, and have a last axis of size 1 besides. Predictions in
+    float16 become float32.
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = as_tensor(y_true), in_precision(as_tensor(y_pred), "float32")
     expected = y_pred.shape and y_pred.shape[:-1]
     y_true = column_dropped(y_true, expected)
     if expected is not None and y_true.shape is not None:

@@ -105,6 +105,11 @@ ALIASES: dict[str, dict[str, str]] = {
     ),
     "tf.keras.regularizers": _named(regularizers),
     "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
+    "tf.keras.mixed_precision": {
+        **_same("LossScaleOptimizer Policy", "mixed_precision."),
+        "global_policy": "mixed_precision.get_policy",
+        "set_global_policy": "mixed_precision.set_policy",
+    },
 }
 
 #: The namespaces, each a module of this package (``tf`` is the package itself).
@@ -120,6 +125,7 @@ NAMESPACES = (
     "tf.keras.layers",
     "tf.keras.losses",
     "tf.keras.metrics",
+    "tf.keras.mixed_precision",
     "tf.keras.models",
     "tf.keras.optimizers",
     "tf.keras.optimizers.schedules",
@@ -137,7 +143,7 @@ NAMESPACES = (
 INSTEAD = {
     "Graph": "gradtape.function(f).get_concrete_function(...).graph",
     "Session": "eager code: ops run when they are called",
-    "bfloat16": "float32: NumPy has no bfloat16",
+    "bfloat16": "float32, or tf.keras.mixed_precision: NumPy has no bfloat16",
     "config": "gradtape.backend('cupy') to choose a device",
     "data": "arrays, or any iterable of (x, y) batches",
     "debugging": "gradtape.debug, and assert",

@@ -20,6 +20,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
+from ..base.precision import computing_in
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec
 from ..base.table import registry
@@ -199,7 +200,8 @@ class Function(Generic[P, R]):
             rest = iter(tensors)
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
-            return self.python_function(*given, **named)
+            with computing_in(None):  # as anywhere else: which layer calls it makes no difference
+                return self.python_function(*given, **named)
         concrete = self._traces.known(key)
         if concrete is None:
             concrete = self._found_or_made(key, (given, named), tensors)
@@ -395,6 +397,7 @@ class Function(Generic[P, R]):
             calling_in(None if around is None else around.training) as mode,
             tracing_into(graph, closure),
             noting_trainable() as asked,
+            computing_in(None),
         ):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):

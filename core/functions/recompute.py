@@ -20,6 +20,7 @@ from ..base.context import (
     training_mode,
 )
 from ..base.handle import next_id
+from ..base.precision import computing, computing_in
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
@@ -122,7 +123,7 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        mode, batches = training_mode.get(), active_batches.get()
+        mode, batches, dtype = training_mode.get(), active_batches.get(), computing.get()
         outside = _Outside(active_tapes.get())
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
@@ -150,6 +151,7 @@ def recompute_grad(f: Fn) -> Fn:
                     with (
                         _as_then(states, batches),
                         calling_in(None if mode is None else mode.training),
+                        computing_in(dtype),
                     ):
                         repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)

@@ -28,6 +28,8 @@ def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
             owner = backend_for_type(type(constant))
             if owner is not here:
                 constant = here.asarray(owner.to_numpy(constant), device=here.device(array))
+            elif here.waits and here.device(constant) != here.device(array):
+                constant = here.asarray(constant, device=here.device(array))
             moved[symbol] = constant
         return moved
     return constants

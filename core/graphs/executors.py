@@ -11,6 +11,7 @@ from typing import Any
 from ..base.dtypes import numpy_dtype
 from ..base.spec import describe
 from ..base.table import registry
+from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
 from ..tensors.tensor import Tensor
 from ..tensors.variable import exclusive
@@ -18,7 +19,7 @@ from .graph import Graph
 from .nodes import Run, Symbol
 from .replay import replay
 
-__all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected"]
+__all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected", "telling"]
 
 #: The environment variable that names the executor of a process.
 ENVIRONMENT = "GRADTAPE_EXECUTOR"
@@ -28,6 +29,19 @@ selected: ContextVar[str] = ContextVar(
     "gradtape_executor", default=os.environ.get(ENVIRONMENT) or "default"
 )
 _OF_PROCESS = selected.get()
+
+#: What follows the name of an executor whose runs tell a watcher of their steps.
+_TELLING = ", telling"
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Run traced functions in a block so that they tell whoever watches of their steps."""
+    token = selected.set(selected.get().removesuffix(_TELLING) + _TELLING)
+    try:
+        yield
+    finally:
+        selected.reset(token)
 
 
 @contextmanager
@@ -63,7 +77,7 @@ def executor(name: str) -> Iterator[None]:
     9.0
     """
     registry().executor(name)  # fail here rather than at the first call
-    token = selected.set(name)
+    token = selected.set(name if watcher.get() is None else name + _TELLING)
     try:
         yield
     finally:
@@ -75,15 +89,34 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
     name = selected.get() if name is None else name
     run = graph.runs.get(name)
     if run is None:
-        made = graph.made[name] = _made(graph, name)
-        run = _naming(graph, _checking(graph, name, made))
+        own = name.removesuffix(_TELLING)
+        if own == name:
+            made = graph.made[name] = _made(graph, name)
+        else:
+            made = _telling(graph, own)
+        run = _naming(graph, _checking(graph, own, made))
         graph.runs[name] = run = _alone(graph, run) if graph.updates else run
+    return run
+
+
+def _telling(graph: Graph, name: str) -> Run:
+    """Return what runs a graph, and tells whoever watches of its steps if the executor can."""
+    compiled(graph, name)
+    made = graph.made[name]
+    by_steps = getattr(made, "watched", made)
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        watching = watcher.get()
+        if watching is None:  # it has gone, and this is a context that it was copied into
+            return made(arrays)
+        return watching.graph(graph.name, name, by_steps, arrays)
+
     return run
 
 
 def explained(graph: Graph, name: str | None = None) -> str:
     """Return what an executor made of a graph, in words."""
-    name = selected.get() if name is None else name
+    name = (selected.get() if name is None else name).removesuffix(_TELLING)
     compiled(graph, name)
     explain = getattr(graph.made[name], "explain", None)
     told = "it does not say how it runs graphs" if explain is None else str(explain())

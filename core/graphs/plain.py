@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.sizes import unsure
-from ..ops.backend import Backend, backend_for_type, current_backend
+from ..base.watcher import stage
+from ..ops.backend import Backend, backend_for_type, current_backend, scope_of
+from ..ops.watching import told
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
 from ..tensors.variable import set_arrays
@@ -60,22 +62,29 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     variables = program.variables
     runs: dict[str, Run] = {}
 
-    def run(arrays: Sequence[Any]) -> list[Any]:
+    def run(arrays: Sequence[Any], telling: bool = False) -> list[Any]:
         some = arrays[0] if arrays else variables[0].array if variables else None
         owner = current_backend() if some is None else backend_for_type(type(some))
-        found = runs.get(owner.name)
+        if not owner.waits or some is None:
+            return run_at(owner.name, owner, arrays, telling)
+        with scope_of((some,)):  # what it makes, and its constants, go where the arrays are
+            return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays, telling)
+
+    def run_at(place: str, owner: Backend, arrays: Sequence[Any], telling: bool) -> list[Any]:
+        found = runs.get(place)
         if found is None:
             found = compiler(program, owner, arrays)
             if found is None:
                 found = node_by_node(program, owner, arrays)
-            runs[owner.name] = found
-        return found(arrays)
+            runs[place] = found
+        return getattr(found, "watched", found)(arrays) if telling else found(arrays)
 
     def explain() -> str:
         told = [f"on {name}: {_told(program, found)}" for name, found in runs.items()]
         return "\n".join(told) or "it has not run yet; what it compiles to depends on its arrays"
 
     run.explain = explain  # type: ignore[attr-defined]
+    run.watched = functools.partial(run, telling=True)  # type: ignore[attr-defined]
     return run
 
 
@@ -99,11 +108,28 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
         The arrays of the first call.
     """
     function = _compile(program, owner, arrays)
-    return lambda arrays: function(*arrays)
+    made: list[Callable[..., list[Any]]] = []
+
+    def watched(arrays: Sequence[Any]) -> list[Any]:
+        if not made:
+            with stage("(compiling once more, to be watched)"):
+                made.append(_compile(program, owner, arrays, telling=True))
+        return made[0](*arrays)
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        return function(*arrays)
+
+    run.watched = watched  # type: ignore[attr-defined]
+    return run
 
 
-def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., list[Any]]:
-    """Write the program as Python source with numbered names only, and compile it."""
+def _compile(
+    program: Graph, owner: Backend, arrays: Sequence[Any], telling: bool = False
+) -> Callable[..., list[Any]]:
+    """Write the program as Python source with numbered names only, and compile it.
+
+    If it is ``telling``, each kernel tells whoever watches.
+    """
     scope: dict[str, Any] = {}
     names: dict[Symbol, str] = {}
     for symbol, array in local_constants(program, arrays).items():
@@ -128,7 +154,7 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
             names[symbol] = f"v{len(names)}"
         targets = ", ".join(names[symbol] for symbol in node.outputs)
         targets += "," if node.several else ""
-        lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
+        lines.append(f"    {targets} = {_expression(node, names, scope, owner, telling)}")
         here = dict.fromkeys((*node.inputs, *node.outputs))
         free = [names[x] for x in here if last_use.get(x) == i and x not in known]
         if free:
@@ -145,14 +171,19 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     return scope["run"]
 
 
-def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:
+def _expression(
+    node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend, telling: bool
+) -> str:
     if isinstance(node.op, Read):
         return f"{_bind(scope, 'r', node.op.variable)}.array"
     arguments = [
         names[x] if type(x) is Symbol else _bind(scope, "s", argument_of(node, x, owner))
         for x in node.inputs
     ]
-    return f"{_bind(scope, 'k', kernel_of(node, owner))}({', '.join(arguments)})"
+    kernel = kernel_of(node, owner)
+    if telling:
+        kernel = told(node.op.name, owner, kernel)
+    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
 
 
 def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:

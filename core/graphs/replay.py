@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.context import active_batches, active_graph, active_tapes, running
+from ..base.precision import computing_in
 from ..batches.batched import outermost
 from ..batches.boundary import key_for_examples
 from ..errors import GradientError
@@ -63,7 +64,8 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
                 tape.record_break(given, [value], why)
             outputs = [value]
         else:
-            outputs = [op.variable.value]
+            with computing_in(None):  # casts are in the graph
+                outputs = [op.variable.value]
         values.update(zip(node.outputs, outputs, strict=True))
     for variable, symbol in graph.updates.items():
         variable.check_shape(values[symbol].shape)

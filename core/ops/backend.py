@@ -15,6 +15,8 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .sender import Sender
+from .stopwatch import Stopwatch
 
 __all__ = [
     "Backend",
@@ -50,8 +52,12 @@ class Backend:
     host: bool = False
     #: The array type beside which Python scalars are turned into arrays once; None to leave them.
     scalar_array_type: type | None = None
-    #: What returns a context in which its arrays' operators do what ops do; None if they always do.
-    scope: Callable[[], AbstractContextManager[Any]] | None = None
+    #: What returns a context, of an array, in which its operators do what ops do; None if they
+    #: always do.
+    scope: Callable[[Any], AbstractContextManager[Any]] | None = None
+    #: Whether reading a value makes the host wait for a device: kernels then take the way that
+    #: serves all values.
+    waits: bool = False
     provider: Any = None
 
     @property
@@ -104,6 +110,32 @@ class Backend:
         except Exception as error:  # a library that fails as it likes must not take others down
             return f"backend {self.name!r}: {type(error).__name__}: {error}"
         return None
+
+    def sender(self, device: str | None = None) -> Sender:
+        """Return what copies arrays from host memory to a device, beside what it computes.
+
+        Parameters
+        ----------
+        device
+            The device, without the backend's name; the default one if not given.
+
+        Returns
+        -------
+        Sender
+            One that copies by :meth:`asarray`, by default.
+        """
+        return Sender(self, device)
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Return what ``gradtape doctor`` tells of what the backend runs on.
+
+        Returns
+        -------
+        dict
+            JSON values: ``"lines"`` to print, ``"advice"``, and what they were made of; empty, by
+            default, if there is nothing to tell. It raises nothing.
+        """
+        return {}
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array with ``value`` (a NumPy array, a number, nested lists).
@@ -204,10 +236,39 @@ class Backend:
         -------
         callable or None
             ``run(arrays) -> list of arrays``; an attribute ``explain`` may be a function that
-            returns how it runs, as ``fn.explain()`` shows it. None, by default, if the plain
-            executor is to run the program.
+            returns how it runs, as ``fn.explain()`` shows it, and an attribute ``watched`` one that
+            runs it and tells of its steps, as ``gt.profile()`` shows them. None, by default, if the
+            plain executor is to run the program.
         """
         return None
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a kernel as ops call it: where its arrays are, with the library's errors in words.
+
+        Parameters
+        ----------
+        kernel
+            A function of this backend's arrays and an op's parameters: a portable one that
+            :meth:`bind` has bound, or a plugin's.
+        name
+            The op's name.
+
+        Returns
+        -------
+        callable
+            A function of the same arguments; ``kernel`` itself by default.
+        """
+        return kernel
+
+    def stopwatch(self) -> Stopwatch:
+        """Return what measures how long steps take on this backend.
+
+        Returns
+        -------
+        Stopwatch
+            One by the host's clock, by default.
+        """
+        return Stopwatch()
 
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.
@@ -243,7 +304,7 @@ class Backend:
 
 _by_type: dict[type, Backend] = {}
 # Those of backends whose rules need a context around them.
-_scopes: dict[type, Callable[[], AbstractContextManager[Any]]] = {}
+_scopes: dict[type, Callable[[Any], AbstractContextManager[Any]]] = {}
 _NO_SCOPE = nullcontext()
 
 
@@ -277,7 +338,7 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
         for array in arrays:
             scope = _scopes.get(type(array))
             if scope is not None:
-                return scope()
+                return scope(array)
     return _NO_SCOPE
 
 

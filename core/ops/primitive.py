@@ -19,6 +19,7 @@ from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
 from .rule import BatchRule, ForwardRule, Rule
+from .watching import watched
 
 __all__ = ["Primitive"]
 
@@ -391,7 +392,7 @@ class Primitive:
             if not owners:
                 raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
             (backend,) = owners.values()
-            kernel = self.kernel_for(backend)
+            kernel = watched(self, backend, self.kernel_for(backend))
             if backend.scalar_array_type in types:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))

@@ -172,7 +172,7 @@ class Registry:
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         override = self.kernels.get((op.name, backend.name))
         if override is not None:
-            return override
+            return backend.guarded(override, op.name)
         try:
             bound: Callable[..., Any] = backend.bind(op.kernel)
         except AttributeError:
@@ -180,7 +180,7 @@ class Registry:
                 f"op {op.name!r} has no kernel for backend {backend.name!r}: its array namespace "
                 f"has no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
             ) from None
-        return bound
+        return backend.guarded(bound, op.name)
 
     def executor(self, name: str) -> Callable[..., Any]:
         """Return the executor called ``name``.

@@ -11,8 +11,9 @@ import numpy as np
 from ..base.context import BackwardPass, active_tapes, running
 from ..base.holders import COUNTS
 from ..base.table import F
+from ..base.watcher import watcher
 from ..tensors.tensor import Tensor, arrays_of
-from .records import MultiOutputRecord, Pick, Picks
+from .records import MultiOutputRecord, Pick, Picks, with_rules
 
 __all__ = ["run_backward"]
 
@@ -39,14 +40,36 @@ def run_backward(
     useful
         The ids of the tensors that sources influence; None for all.
     """
+    watching = watcher.get()
+    if watching is None:
+        _run(records.popitem, records, grads, wanted, raw, useful)
+        return
+
+    def popitem() -> tuple[int, Any]:
+        output, record = records.popitem()
+        return output, with_rules(output, record, watching.rule)
+
+    with watching.backward():
+        _run(popitem, records, grads, wanted, raw, useful)
+
+
+def _run(
+    last: Callable[[], tuple[int, Any]],
+    records: dict[int, Any],
+    grads: dict[int, Any],
+    wanted: set[int],
+    raw: bool,
+    useful: set[int] | None,
+) -> None:
+    """Walk back, and tell where the pass is if anybody asks."""
     if raw or not any(recorder.asks_where for recorder in active_tapes.get()):
-        _walk(records.popitem, records, grads, wanted, raw, useful)
+        _walk(last, records, grads, wanted, raw, useful)
         return
     here = BackwardPass()
     token = running.set((*running.get(), here))
 
     def popitem() -> tuple[int, Any]:
-        item = records.popitem()
+        item = last()
         here.output = item[0]
         return item
 

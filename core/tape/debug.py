@@ -16,7 +16,7 @@ from ..base.tree import flatten
 from ..base.unknown import user_line
 from ..batches.batched import Batched
 from ..errors import NonFiniteError
-from ..ops.backend import backend_of, to_numpy
+from ..ops.backend import backend_of, scope_of, to_numpy
 from ..ops.dispatch import is_transformed
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -136,7 +136,8 @@ class _Guard(Recorder):
         if dtype is None or is_transformed(array) or kind_of(dtype) not in "fc":
             return True
         xp = backend_of(array).xp
-        return not bool(xp.any(self._faults(xp, array)))
+        with scope_of((array,)):
+            return not bool(xp.any(self._faults(xp, array)))
 
     def _faults(self, xp: Any, array: Any) -> Any:
         return ~xp.isfinite(array) if self._infinities else xp.isnan(array)

@@ -33,6 +33,7 @@ __all__ = [
     "reachable",
     "read_of",
     "saved_tensors",
+    "with_rules",
 ]
 
 #: The commonest record, of one input and at most one value that the rule reads: (input, rule, value
@@ -201,6 +202,34 @@ def _gradient_of(read: Pick) -> Callable[..., Any]:
 def of_edges(found: Sequence[Edge]) -> Record:
     """Return the record of some edges."""
     return [(e.input, e.rule, e.values, e.keywords or {}, e.like) for e in found]
+
+
+def with_rules(
+    output: int, record: Any, around: Callable[[int, str, Callable[..., Any]], Callable[..., Any]]
+) -> Any:
+    """Return a record with others in the place of its rules.
+
+    Parameters
+    ----------
+    output
+        Under what the record is kept.
+    record
+        A record, or picks that wait for theirs.
+    around
+        ``around(output, op, rule)`` returns the other one.
+    """
+    if is_read(record):
+        return record
+    if type(record) is tuple:
+        input, rule, value, like = record
+        return input, around(output, op_of(rule), rule), value, like
+    if type(record) is list:
+        return [(e[0], around(output, op_of(e[1]), e[1]), *e[2:]) for e in record]
+    if type(record) is MultiOutputRecord and not is_lost(record):
+        return record._replace(backward=around(output, record.name, record.backward))
+    if type(record) is Pick:  # the same rule for all: they are grouped by it
+        return record._replace(together=around(0, record.name, record.together))
+    return record
 
 
 def pieces(record: Record) -> Iterator[tuple[int, str, Record]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..base.context import active_graph, active_tapes, told_trainable
 from ..base.dtypes import default_dtype, is_differentiable, numpy_dtype
 from ..base.handle import next_id
+from ..base.precision import CASTING, computing, in_precision
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
 from ..base.table import late
@@ -174,13 +175,13 @@ class Variable(Operators):
         """The current value; reading it watches the variable if it is trainable.
 
         The read belongs to the tapes that are active now: to one that begins later, this tensor is
-        a constant.
+        a constant. In a layer that computes in another dtype it is of that one.
         """
         graph = active_graph.get()
         read = Tensor(self._array if graph is None else graph.read(self))
         for tape in active_tapes.get():
             tape.accessed(self, read)
-        return read
+        return in_precision(read, computing.get()) if CASTING else read
 
     def read_as(self, array: Any) -> Tensor:
         """Return a tensor of what the variable holds, and tell the active tapes of the read.
@@ -213,7 +214,8 @@ class Variable(Operators):
 
     def _read(self) -> Tensor:
         graph = active_graph.get()
-        return self.read_as(self._array if graph is None else graph.read(self))
+        read = self.read_as(self._array if graph is None else graph.read(self))
+        return in_precision(read, computing.get()) if CASTING else read
 
     def handle(self) -> Tensor:
         """Return the value with the variable's identity on tapes, without watching the variable.
@@ -424,7 +426,9 @@ class Variable(Operators):
         array
             An array of the variable's backend, shape and dtype.
         """
-        set_arrays((self,), (array,))
+        for tape in active_tapes.get():
+            tape.changing(self, self._array)
+        self._array = array
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array, without watching the variable.

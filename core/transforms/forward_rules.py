@@ -214,8 +214,8 @@ def check_linear(
         if one is None or many is None or t is None or is_transformed(one.array):
             continue
         expected = F.multiply(one.array, 1024)
-        off, size = F.abs(many.array - expected), F.abs(expected)
-        close = F.less_equal(off, size * float(np.finfo(one.dtype).eps) * 64)
+        off, size = F.abs(F.subtract(many.array, expected)), F.abs(expected)
+        close = F.less_equal(off, F.multiply(size, float(np.finfo(one.dtype).eps) * 64))
         if not bool(F.all(F.logical_or(close, F.logical_not(F.isfinite(off))))):
             raise GradientError(
                 f"{name}: its gradient function is not linear in the gradient that it is given (it "

@@ -11,21 +11,18 @@ from __future__ import annotations
 import argparse
 import compileall
 import contextlib
-import gc
 import importlib.util
 import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import training_step
+from contest import Missing, Outcome, Process, Timer, channel, take_turns
 from timing import as_markdown, resident
 
 BASE, EAGER_BASE = "JAX, jit", "PyTorch, eager"
@@ -131,10 +128,6 @@ ROWS = {
 # -- a contender's process -------------------------------------------------------------------------
 
 
-class Missing(Exception):
-    """A contender is not installed here, or failed."""
-
-
 def _finished(made: Made, how: str) -> Callable[[], Any]:
     """Return what runs it until all is computed, which JAX leaves to others."""
     if how != "jax":
@@ -170,57 +163,13 @@ def _prepare(name: str) -> tuple[str, str, contextlib.ExitStack]:
     return library, how, context
 
 
-class Timer:
-    """Calls something for slices of time, and says how long a call takes."""
-
-    def __init__(self, run: Callable[[], Any], clock: str) -> None:
-        self.run = run
-        self.clock = time.process_time if clock == "cpu" else time.perf_counter
-
-    def slice(self, seconds: float) -> tuple[float, int]:
-        """Return the seconds of a call, the median of groups of them, and how many there were."""
-        run, clock = self.run, self.clock
-        end = time.perf_counter() + seconds
-        group, calls, found = 1, 0, []
-        gc.collect()
-        gc.disable()
-        try:
-            while not found or time.perf_counter() < end:
-                start = clock()
-                for _ in range(group):
-                    run()
-                took = clock() - start
-                calls += group
-                if took < 0.002 and time.perf_counter() < end:
-                    group *= 2
-                    continue
-                found.append(took / group)
-        finally:
-            gc.enable()
-        return statistics.median(found), calls
-
-    def settle(self, least: float, most: float = 60.0) -> dict[str, float]:
-        """Call until calls have not become quicker for so long; return what that cost."""
-        start = last = time.perf_counter()
-        before = self.clock()
-        best, calls = float("inf"), 0
-        while time.perf_counter() - last < least and time.perf_counter() - start < most:
-            each, count = self.slice(min(0.25, least))
-            calls += count
-            if each < 0.93 * best:
-                last = time.perf_counter()
-            best = min(best, each)
-        return {"seconds": self.clock() - before, "calls": calls, "each": best}
-
-
 def serve(row: str, name: str, folder: str, settle: float, clock: str) -> None:
     """Be a contender: say what the start cost, then run a slice for each line that comes."""
-    channel = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print is not for the one who waits
+    out = channel()
     try:
         library, how, context = _prepare(name)
     except Missing as error:
-        channel.write(json.dumps({"missing": str(error)}) + "\n")
+        out.write(json.dumps({"missing": str(error)}) + "\n")
         return
     before = resident()
     made = ROWS[row].make(library, how != "eager")
@@ -238,82 +187,29 @@ def serve(row: str, name: str, folder: str, settle: float, clock: str) -> None:
     timer.slice(0.05)
     peak = (resident(peak=True) - before) / 2**20
     told = {"first": first, "extra": max(extra, first), "peak": peak}
-    channel.write(json.dumps(told) + "\n")
+    out.write(json.dumps(told) + "\n")
     for line in sys.stdin:
-        channel.write(json.dumps(timer.slice(float(line))[0]) + "\n")
+        out.write(json.dumps(timer.slice(float(line))[0]) + "\n")
     context.close()
 
 
 # -- the one who starts them -----------------------------------------------------------------------
 
 
-class Process:
-    """A contender in a process of its own."""
-
-    def __init__(self, row: str, name: str, folder: str, options: argparse.Namespace) -> None:
-        self.name = name
-        how = CONTENDERS[name][1]
-        threads = str(options.threads)
-        settings = {
-            "JAX_PLATFORMS": "cpu",
-            **dict.fromkeys(
-                ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
-            ),
-            "XDG_CACHE_HOME": folder,
-        }
-        if CONTENDERS[name][0] == "gradtape" and how not in ("eager", "jax"):
-            settings["GRADTAPE_EXECUTOR"] = how
-        settle = options.settle * (4 if how == "fused" else 1)
-        told = ["--serve", row, name, folder, str(settle), options.clock]
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, *told],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **settings},
-            preexec_fn=partial(_bind, options.threads),
-        )
-
-    def answer(self) -> Any:
-        """Wait for a line of it."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise Missing("its process ended, as told above")
-        return json.loads(line)
-
-    def slice(self, seconds: float) -> float:
-        """Let it run for a slice of time; return the seconds of a call."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{seconds}\n")
-        self._process.stdin.flush()
-        return float(self.answer())
-
-    def end(self) -> None:
-        """Let it go."""
-        self._process.communicate(timeout=60)
-
-
-def _bind(threads: int) -> None:
-    """Keep this process to as many cores as it may have threads: pools are made for them."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
-
-
-class Outcome(NamedTuple):
-    """What a row gave: seconds of each round, and what starting cost, by contender."""
-
-    seconds: dict[str, list[float]]
-    starts: dict[str, dict[str, float]]
-
-    def ratio(self, name: str, base: str) -> tuple[float, float] | None:
-        """Return the median ratio to another contender, and half the distance of its quartiles."""
-        if name not in self.seconds or base not in self.seconds:
-            return None
-        pairs = zip(self.seconds[name], self.seconds[base], strict=True)
-        ratios = [a / b for a, b in pairs]
-        low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
-        return float(middle), float(high - low) / 2
+def _started(row: str, name: str, folder: str, options: argparse.Namespace) -> Process:
+    """Return a contender in a process of its own."""
+    how = CONTENDERS[name][1]
+    threads = str(options.threads)
+    settings = {
+        "JAX_PLATFORMS": "cpu",
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads),
+        "XDG_CACHE_HOME": folder,
+    }
+    if CONTENDERS[name][0] == "gradtape" and how not in ("eager", "jax"):
+        settings["GRADTAPE_EXECUTOR"] = how
+    settle = options.settle * (4 if how == "fused" else 1)
+    told = ["--serve", row, name, folder, str(settle), options.clock]
+    return Process(name, [__file__, *told], settings, options.threads)
 
 
 def contest(
@@ -326,7 +222,7 @@ def contest(
         for name in names:
             fused = name == "fused"
             for kind in ("", "cached ") if fused else ("",):
-                process = Process(row, name, folder, options)
+                process = _started(row, name, folder, options)
                 try:
                     told = process.answer()
                 except Missing as error:
@@ -345,11 +241,7 @@ def contest(
                 running.append(process)
                 stack.callback(process.end)
         _check(row, [process.name for process in running], folder)
-        seconds: dict[str, list[float]] = {process.name: [] for process in running}
-        for number in range(options.rounds):
-            for process in running if number % 2 else running[::-1]:
-                seconds[process.name].append(process.slice(options.slice))
-                time.sleep(0.02)
+        seconds = take_turns(running, options.rounds, options.slice)
     return Outcome(seconds, starts)
 
 

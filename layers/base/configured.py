@@ -25,10 +25,14 @@ class Configured(Layer):
     #: What the classes of a family say of their parameters and errors: where one of them has
     #: ``{family}`` in its docstring, this is put.
     family: ClassVar[str] = ""
+    #: Whether there are weights, of a dtype that files tell; else they tell of a policy alone.
+    weighs: ClassVar[bool] = False
     takes_one = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "build" in vars(cls) and "weighs" not in vars(cls):
+            cls.weighs = True
         if cls.__doc__ and "{family}" in cls.__doc__:
             cls.__doc__ = inspect.cleandoc(cls.__doc__).replace(
                 "{family}", inspect.cleandoc(cls.family)
@@ -38,6 +42,10 @@ class Configured(Layer):
         """Return the constructor's arguments."""
         kind: Any = type(self)
         given = {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
+        if "dtype" in given:
+            given["dtype"] = self.given_dtype
+            if not self.weighs and "_gradtape_policy" not in vars(self):
+                del given["dtype"]
         return {**given, **self.rules_given()}
 
     def known(self, shape: Any, axis: int = -1) -> int:

@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
+    CASTING,
     Function,
     Module,
+    Policy,
     Tensor,
     Variable,
     are_several,
     as_dtype,
     as_inputs,
+    as_policy,
     as_tensor,
     backend,
     backend_of,
@@ -45,6 +48,7 @@ from .losses import (
     losses_of,
     passing,
 )
+from .precision import by_policy, in_policy
 from .symbolic import Placeholder, called, placeholders_in
 
 __all__ = ["Layer", "takes_training"]
@@ -72,9 +76,17 @@ class Layer(Module):
         A Python identifier; the class name in snake case by default.
     dtype
         The dtype of the weights; by default that of the first input if it is floating, else the
-        default dtype (``float32``).
+        default dtype (``float32``). Or a :class:`gradtape.mixed_precision.Policy` or its name, by
+        default that of :func:`gradtape.mixed_precision.set_policy` if one is chosen.
     rules
         Regularizers and constraints of the weights that :attr:`ruled` names.
+
+    Attributes
+    ----------
+    policy : Policy
+        In which dtype it computes, and in which it keeps its weights.
+    dtype : str or None
+        The dtype of the weights, if one was asked for.
 
     Raises
     ------
@@ -108,13 +120,25 @@ class Layer(Module):
     takes_one: ClassVar[bool] = False
     #: Whether the result has a step for each of the inputs', so that their mask is the result's.
     keeps_mask: ClassVar[bool] = False
+    #: Whether it computes in ``float32`` whatever the policy, as what sums over a batch should: its
+    #: inputs come in ``float32``, and its outputs leave in the policy's dtype.
+    computes_in_float32: ClassVar[bool] = False
+    #: Whether it has a policy; not if it only calls layers, which have theirs.
+    takes_policy: ClassVar[bool] = True
+
+    dtype: str | None
 
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 
     def __init__(self, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]) -> None:
         super().__init__(name)
-        self.dtype = None if dtype is None else as_dtype(dtype).name
+        found = as_policy(dtype) if self.takes_policy else None
+        if found is not None:
+            self.dtype = found.variable_dtype
+            vars(self)["_gradtape_policy"] = found.name
+        else:
+            self.dtype = None if dtype is None else as_dtype(dtype).name
         for rule, given in rules.items():
             if rule not in self._rules():
                 known = ", ".join(self._rules()) or "none"
@@ -129,6 +153,29 @@ class Layer(Module):
         names = [f"{prefix}_{kind}" for prefix in cls.ruled for kind in RULES]
         return (*names, *(["activity_regularizer"] if names else ()))
 
+    @property
+    def policy(self) -> Policy:
+        """In which dtype the layer computes, and in which it keeps its weights.
+
+        ``float32`` for a layer without a ``dtype``, which takes that of its input.
+        """
+        return Policy(vars(self).get("_gradtape_policy", "float32"))
+
+    @property
+    def compute_dtype(self) -> str:
+        """The dtype of what the layer computes."""
+        return self.policy.compute_dtype
+
+    @property
+    def variable_dtype(self) -> str:
+        """The dtype of the weights."""
+        return self.policy.variable_dtype
+
+    @property
+    def given_dtype(self) -> str | None:
+        """The dtype or the policy that was asked for, by name."""
+        return vars(self).get("_gradtape_policy", self.dtype)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         own = cls.__dict__
         for rule in cls._rules() if "ruled" in own else ():
@@ -137,6 +184,8 @@ class Layer(Module):
             cls.__call__ = _building(own["call"])  # type: ignore[method-assign]
         elif "__call__" in own and not isinstance(own["__call__"], Function):
             cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
+        elif "__call__" in own:
+            by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)
 
     def _attribute_order(self) -> list[str]:
@@ -356,7 +405,7 @@ class Layer(Module):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments: JSON-able values and functions, never modules."""
-        return {"name": self.name, "dtype": self.dtype, **self.rules_given()}
+        return {"name": self.name, "dtype": self.given_dtype, **self.rules_given()}
 
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints that it was made with, for its configuration."""
@@ -410,6 +459,8 @@ def _building(call: Any) -> Callable[..., Any]:
         p.kind is not p.VAR_KEYWORD for p in parameters.values()
     )
     traced = isinstance(call, Function)
+    if traced:
+        by_policy(call)
 
     @functools.wraps(call)
     def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -441,6 +492,8 @@ def _building(call: Any) -> Callable[..., Any]:
                 return wrapper(self, inputs, *args, **kwargs)
         if traced:
             result = call.__get__(self)(inputs, *args, **kwargs)
+        elif CASTING:
+            result = in_policy(call, self, inputs, *args, **kwargs)
         else:
             result = call(self, inputs, *args, **kwargs)
         if self.activity_regularizer is not None:

@@ -25,6 +25,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         Where the ramp begins, 0 by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -50,8 +52,9 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         negative_slope: float = 0.0,
         threshold: float = 0.0,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         settings = {
             "max_value": max_value,
             "negative_slope": negative_slope,
@@ -89,6 +92,8 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
         The slope below 0; 0.3 by default, as in Keras.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -103,8 +108,10 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
 
     keeps_mask = True
 
-    def __init__(self, negative_slope: float = 0.3, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, negative_slope: float = 0.3, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         if not negative_slope >= 0:
             raise ValueError(
                 f"LeakyReLU: negative_slope must not be negative, got {negative_slope!r}"
@@ -125,6 +132,8 @@ class ELU(Configured, saved_as="layers.ELU"):
         What it tends to for small inputs, but for its sign; 1 by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -139,8 +148,8 @@ class ELU(Configured, saved_as="layers.ELU"):
 
     keeps_mask = True
 
-    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, alpha: float = 1.0, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.alpha = float(alpha)
 
     def call(self, x: Any) -> Any:
@@ -158,6 +167,8 @@ class Softmax(Configured, saved_as="layers.Softmax"):
         The axis along which they sum to 1, or several; the last by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -172,8 +183,8 @@ class Softmax(Configured, saved_as="layers.Softmax"):
 
     keeps_mask = True
 
-    def __init__(self, axis: Any = -1, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, axis: Any = -1, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.axis = list(axis) if isinstance(axis, Sequence) else axis
 
     def call(self, x: Any, mask: Any = None) -> Any:

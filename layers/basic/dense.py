@@ -28,7 +28,8 @@ class Dense(Layer, saved_as="layers.Dense"):
     kernel_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dtype
-        The weights' dtype; by default that of the first input if floating, else ``float32``.
+        The weights' dtype, by default that of the first input if floating, else ``float32``; or a
+        precision policy.
     name
         A Python identifier.
     rules
@@ -132,9 +133,10 @@ class Dense(Layer, saved_as="layers.Dense"):
                 f"layer {self.name!r} (Dense): expected inputs of shape "
                 f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"
             )
+        weights = kernel.value
         if x.dtype.kind in "biu":
-            x = x.astype(kernel.dtype)
-        y = ops["matmul"](x, kernel.value)
+            x = x.astype(weights.dtype)
+        y = ops["matmul"](x, weights)
         if self.bias is not None:
             y = ops["add"](y, self.bias.value)
         return y if self.activation is None else self.activation(y)

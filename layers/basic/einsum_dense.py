@@ -153,7 +153,8 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
                 f"{self.equation!r}, got an input of shape {shape}"
             )
         x = self.fitted(x, {i: sizes[a] for i, a in zip(places, self._given) if a in sizes})
-        x = x.astype(self.kernel.dtype) if x.dtype.kind in "biu" else x
-        y = public("einsum")(self.equation, x, self.kernel.value)
+        kernel = self.kernel.value
+        x = x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
+        y = public("einsum")(self.equation, x, kernel)
         y = y if self.bias is None else ops["add"](y, self.bias.value)
         return y if self.activation is None else self.activation(y)

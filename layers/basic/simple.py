@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import as_tensor, default_dtype, is_open, known_size, ops
+from ...core.extend import as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
-from ..base.layer import Layer
+from ..base.precision import floating
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
 
 
-class Activation(Layer, saved_as="layers.Activation"):
+class Activation(Configured, saved_as="layers.Activation"):
     """Apply an activation.
 
     Parameters
@@ -24,6 +24,8 @@ class Activation(Layer, saved_as="layers.Activation"):
         A name (``"relu"``, ...) or any callable of one tensor.
     name
         A Python identifier.
+    dtype
+        ``"float32"`` to compute in that, also what comes in ``float16``; or a precision policy.
 
     Raises
     ------
@@ -36,29 +38,26 @@ class Activation(Layer, saved_as="layers.Activation"):
     [0.0, 2.0]
     """
 
-    takes_one = True
     keeps_mask = True
 
-    def __init__(self, activation: Any, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, activation: Any, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.activation = activations.get(activation)
 
     def call(self, x: Any) -> Any:
         """Apply the activation to ``x``."""
         return x if self.activation is None else self.activation(x)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"activation": activations.serialize(self.activation), "name": self.name}
 
-
-class Flatten(Layer, saved_as="layers.Flatten"):
+class Flatten(Configured, saved_as="layers.Flatten"):
     """Flatten every axis but the first: ``(batch, a, b, ...)`` becomes ``(batch, a * b * ...)``.
 
     Parameters
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
     data_format
         ``"channels_last"``, the default, or ``"channels_first"``: axis 1 is then put last first.
 
@@ -76,8 +75,10 @@ class Flatten(Layer, saved_as="layers.Flatten"):
 
     takes_one = True
 
-    def __init__(self, name: str | None = None, data_format: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, name: str | None = None, data_format: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         if data_format not in (None, "channels_last", "channels_first"):
             raise ValueError(
                 "Flatten: data_format must be 'channels_last' or 'channels_first', got "
@@ -103,8 +104,10 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         # only if it is set: files without it are as those of versions that did not have it
-        first = self.data_format == "channels_first"
-        return {"name": self.name} | ({"data_format": self.data_format} if first else {})
+        config = super().get_config()
+        if self.data_format == "channels_last":
+            del config["data_format"]
+        return config
 
 
 class Rescaling(Configured, saved_as="layers.Rescaling"):
@@ -118,6 +121,8 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
         The same; 0 by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -132,13 +137,15 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
 
     keeps_mask = True
 
-    def __init__(self, scale: Any, offset: Any = 0.0, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, scale: Any, offset: Any = 0.0, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         self.scale, self.offset = _plain(scale), _plain(offset)
 
     def call(self, x: Any) -> Any:
         """Scale and shift ``x``, in the default dtype if it has integers."""
-        x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        x = floating(x)
         lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
         if lengths - {1}:
             x = self.fitted(x, {-1: max(lengths)})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import as_tensor, default_dtype, ops
+from ...core.extend import as_tensor, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
+from ..base.precision import floating
 from .spatial import Spatial
 
 __all__ = [
@@ -40,6 +41,8 @@ class _Pooling(Spatial):
         ``"channels_last"``, the default, or ``"channels_first"``.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -56,8 +59,9 @@ class _Pooling(Spatial):
         padding: str = "valid",
         data_format: str | None = None,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.pool_size = sizes_of(self, "pool_size", pool_size, self.rank)
         given = self.pool_size if strides is None else strides
         self.strides = sizes_of(self, "strides", given, self.rank)
@@ -73,8 +77,7 @@ class _Pooling(Spatial):
         pool, x = type(self).pool, self.images(x)
         if self.padding == "valid":
             self.wide_enough(x, self.pool_size)
-        if pool is avg_pool and x.dtype.kind in "biu":
-            x = x.astype(default_dtype())
+        x = floating(x) if pool is avg_pool else x
         return self.as_given(pool(x, self.pool_size, self.strides, self.padding))
 
 
@@ -181,6 +184,8 @@ class _Global(Spatial):
         Whether spatial axes of size 1 stay; not by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -191,17 +196,20 @@ class _Global(Spatial):
     reduction: str
 
     def __init__(
-        self, data_format: str | None = None, keepdims: bool = False, name: str | None = None
+        self,
+        data_format: str | None = None,
+        keepdims: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.set_data_format(data_format)
         self.keepdims = bool(keepdims)
 
     def call(self, x: Any) -> Any:
         """Pool images."""
         self.images(x)
-        if self.reduction == "mean" and x.dtype.kind in "biu":
-            x = x.astype(default_dtype())
+        x = floating(x) if self.reduction == "mean" else x
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + self.rank))
         return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)
@@ -272,7 +280,7 @@ class GlobalAveragePooling1D(_Global, saved_as="layers.GlobalAveragePooling1D"):
             return super().call(x)
         self.images(x)
         axis = 1 if self.data_format == "channels_last" else 2
-        x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        x = floating(x)
         seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=3 - axis)
         total = ops["sum"](ops["where"](seen, x, 0.0), axis=axis, keepdims=self.keepdims)
         count = ops["sum"](seen.astype(x.dtype), axis=axis, keepdims=self.keepdims)

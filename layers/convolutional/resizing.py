@@ -58,6 +58,8 @@ class _ZeroPadding(_Edged):
         ``"channels_last"``, the default, or ``"channels_first"``.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -66,9 +68,13 @@ class _ZeroPadding(_Edged):
     """
 
     def __init__(
-        self, padding: Any = 1, data_format: str | None = None, name: str | None = None
+        self,
+        padding: Any = 1,
+        data_format: str | None = None,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.padding = self.widths("padding", padding)
         self.set_data_format(data_format)
 
@@ -88,6 +94,8 @@ class _Cropping(_Edged):
         ``"channels_last"``, the default, or ``"channels_first"``.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -97,9 +105,13 @@ class _Cropping(_Edged):
     """
 
     def __init__(
-        self, cropping: Any = 1, data_format: str | None = None, name: str | None = None
+        self,
+        cropping: Any = 1,
+        data_format: str | None = None,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.cropping = self.widths("cropping", cropping)
         self.set_data_format(data_format)
 
@@ -129,6 +141,8 @@ class _UpSampling(Spatial):
         the elements' centres, along each axis.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -142,8 +156,9 @@ class _UpSampling(Spatial):
         data_format: str | None = None,
         interpolation: str = "nearest",
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.size = sizes_of(self, "size", size, self.rank)
         self.set_data_format(data_format)
         if interpolation not in ("nearest", "bilinear"):

@@ -114,7 +114,7 @@ class Windowed(Spatial):
         if self.padding == "valid" and not self.enlarges:
             spans = zip(self.kernel_size, self.dilation_rate)
             self.wide_enough(x, [(size - 1) * apart + 1 for size, apart in spans])
-        return x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
+        return x.astype(kernel.value.dtype) if x.dtype.kind in "biu" else x
 
     def finished(self, y: Any) -> Any:
         """Return a convolution with bias and activation, channels where the inputs have them."""

@@ -119,6 +119,8 @@ class Model(Layer):
     (2, 3)
     """
 
+    takes_policy = False
+
     def __init__(self, inputs: Any = None, outputs: Any = None, name: str | None = None) -> None:
         super().__init__(name)
         if inputs is None and outputs is None:

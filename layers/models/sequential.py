@@ -49,6 +49,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     # the layers of PyTorch's have no name but their number
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
+    takes_policy = False
     layers: list[Any]
     #: What it will be given, if an ``Input`` tells.
     _gradtape_spec: Any = None

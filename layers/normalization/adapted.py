@@ -53,6 +53,8 @@ class Normalization(Configured, saved_as="layers.Normalization"):
     mean: Variable
     variance: Variable
 
+    computes_in_float32 = True
+
     def __init__(
         self,
         axis: int | None = -1,
@@ -150,7 +152,12 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments; the statistics are variables."""
-        return {"axis": self.axis, "invert": self.invert, "name": self.name, "dtype": self.dtype}
+        return {
+            "axis": self.axis,
+            "invert": self.invert,
+            "name": self.name,
+            "dtype": self.given_dtype,
+        }
 
 
 def _is_nested(data: Any) -> bool:

@@ -6,7 +6,16 @@ import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
+from ...core.extend import (
+    Tensor,
+    Variable,
+    known_size,
+    ops,
+    same_size,
+    scope_of,
+    sizes_differ,
+    unsure,
+)
 from ..base.layer import Elsewhere, Layer
 from ..base.losses import Rules
 
@@ -31,8 +40,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     name
         A Python identifier.
     dtype
-        The dtype of the variables; by default that of the first input if floating, else
-        ``float32``.
+        The dtype of the variables, by default that of the first input if floating, else
+        ``float32``; or a precision policy: statistics are those of ``float32`` with any.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -90,6 +99,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         "keras": {"": ("batch_normalization", None)},
     }
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
+    computes_in_float32 = True
 
     gamma: Variable | None = None
     beta: Variable | None = None
@@ -227,9 +237,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         # on arrays, so that no tape records it; in a trace they are symbols
         with moving.lock:
             old = moving.handle().array
-            new = batch.array - old
-            new *= 1.0 - self.momentum
-            new += old
+            with scope_of((old,)):
+                new = batch.array - old
+                new *= 1.0 - self.momentum
+                new += old
             held = moving.array
             if type(new) is type(held) and new.dtype is held.dtype:
                 moving.set_array(new)

@@ -35,6 +35,7 @@ class _Scaled(Configured):
     """What has a factor, and perhaps an offset, for each element of the axes it normalises."""
 
     keeps_mask = True
+    computes_in_float32 = True
 
     gamma: Variable | None = None
     beta: Variable | None = None
@@ -344,6 +345,8 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
         The axis or axes over which the length is taken, the last by default.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -357,9 +360,10 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     """
 
     keeps_mask = True
+    computes_in_float32 = True
 
-    def __init__(self, axis: Any = -1, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, axis: Any = -1, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.axis = _axes(self, axis)
 
     def call(self, x: Any) -> Any:

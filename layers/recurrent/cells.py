@@ -81,8 +81,12 @@ class Cell(Configured):
         self.bias_initializer = initializers.get(initial[2])
         self.seed = seed
         again = None if seed is None else seed + 1
-        self.input_dropout = Dropout(dropout, seed) if dropout else None
-        self.state_dropout = Dropout(recurrent_dropout, again) if recurrent_dropout else None
+        kind = self.given_dtype
+        self.input_dropout = self.state_dropout = None
+        if dropout:
+            self.input_dropout = Dropout(dropout, seed, dtype=kind)
+        if recurrent_dropout:
+            self.state_dropout = Dropout(recurrent_dropout, again, dtype=kind)
 
     @classmethod
     def _rules(cls) -> tuple[str, ...]:
@@ -155,8 +159,9 @@ class Cell(Configured):
                 f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
                 f"(..., {self.kernel.shape[0]}), got {x.shape}"
             )
-        x = x.astype(self.kernel.dtype) if x.dtype.kind in "biu" else x
-        y = ops["matmul"](x, self.kernel.value)
+        kernel = self.kernel.value
+        x = x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
+        y = ops["matmul"](x, kernel)
         return y if self.bias is None else ops["add"](y, self.input_bias())
 
     def input_bias(self) -> Any:

@@ -58,6 +58,12 @@ class _Recurrent(RNN):
         if activity is not None:
             self.activity_regularizer = regularizers.get(activity)
 
+    @property
+    def given_dtype(self) -> str | None:
+        """The dtype or the policy that was asked for: that of the cell."""
+        found: str | None = vars(self.cell).get("_gradtape_policy", self.dtype)
+        return found
+
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints of the cell's weights, and of the output."""
         activity = serialized(self.activity_regularizer)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Variable, known_size, ops, public, sizes_differ
+from ...core.extend import Policy, Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
+from ..base.precision import in_policy
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
 from .stacked import StackedRNNCells, called
 
@@ -61,6 +62,7 @@ class RNN(Configured, saved_as="layers.RNN"):
     (2, 5, 4)
     """
 
+    takes_policy = False
     cell: Any
     states: list[Variable] | None = None
 
@@ -90,6 +92,12 @@ class RNN(Configured, saved_as="layers.RNN"):
         """Return the constructor's arguments, the cell left out."""
         config = super().get_config()
         return {name: value for name, value in config.items() if name != "cell"}
+
+    @property
+    def policy(self) -> Policy:
+        """That of the cell."""
+        found: Policy = getattr(self.cell, "policy", super().policy)
+        return found
 
     @property
     def built(self) -> bool:
@@ -162,7 +170,12 @@ class RNN(Configured, saved_as="layers.RNN"):
         if self.states:
             x = self.fitted(x, {0: self.states[0].shape[0]})
         states = self._before(x, initial_state)
-        last, outputs, states = self._run(x, states, mask, training)
+
+        def run(cell: Any, *given: Any) -> Any:
+            return self._run(*given)
+
+        # steps of our cells are done here, not in calls of theirs
+        last, outputs, states = in_policy(run, self.cell, x, states, mask, training)
         if self.states is not None:
             for variable, value in zip(self.states, states, strict=True):
                 variable.assign(value)
@@ -228,7 +241,7 @@ class RNN(Configured, saved_as="layers.RNN"):
                 after = [ops["where"](seen, a, b) for a, b in zip(after, before, strict=True)]
             return (after, [] if alone else [y]), (y if self.return_sequences else None)
 
-        first = [] if alone else [zeros_beside(states[0], self._output_size(), states[0].dtype)]
+        first = [] if alone else [zeros_beside(states[0], self._output_size(), states[-1].dtype)]
         if mask is not None:
             along = (along, ops["swapaxes"](self._fitting(mask, x), axis1=0, axis2=1))
         if self.unroll:

@@ -34,6 +34,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     (3, 2)
     """
 
+    takes_policy = False
     cells: list[Any]
 
     def __init__(self, cells: Sequence[Any] = (), name: str | None = None) -> None:
@@ -71,8 +72,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
 
     def initial_states(self, x: Any) -> list[Any]:
         """Return zeros, for inputs ``x`` of one step."""
-        dtype = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
-        return [zeros_beside(x, n, dtype) for n in self.state_size]
+        usual = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
+        found = []
+        for cell in self.cells:
+            low = getattr(getattr(cell, "policy", None), "compute_dtype", None) == "float16"
+            found += [zeros_beside(x, n, "float16" if low else usual) for n in _sizes(cell)]
+        return found
 
     def masks(self, x: Any, training: Any) -> list[Any]:
         """Return those of every cell, for inputs ``x`` of one step: the same at each step."""

@@ -38,6 +38,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    takes_policy = False
     keeps_mask = True
     layer: Any
 
@@ -126,6 +127,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     (2, 8)
     """
 
+    takes_policy = False
     forward_layer: Any
     backward_layer: Any
 

@@ -55,8 +55,8 @@ class _Merge(Configured):
 class _Elementwise(_Merge):
     op: ClassVar[str]
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def call(self, xs: Any) -> Any:
         """Merge the inputs, from left to right."""
@@ -70,6 +70,8 @@ class Add(_Elementwise, saved_as="layers.Add"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -92,6 +94,8 @@ class Subtract(_Elementwise, saved_as="layers.Subtract"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -115,6 +119,8 @@ class Multiply(_Elementwise, saved_as="layers.Multiply"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -137,6 +143,8 @@ class Maximum(_Elementwise, saved_as="layers.Maximum"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -159,6 +167,8 @@ class Minimum(_Elementwise, saved_as="layers.Minimum"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -181,6 +191,8 @@ class Average(_Elementwise, saved_as="layers.Average"):
     ----------
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -209,6 +221,8 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
         Along which axis, the last by default; axis 0 is the batch.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -221,8 +235,8 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     (2, 7)
     """
 
-    def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, axis: int = -1, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.axis = operator.index(axis)
 
     def call(self, xs: Any) -> Any:
@@ -241,6 +255,8 @@ class Dot(_Merge, saved_as="layers.Dot"):
         Whether to divide vectors by their lengths, so that results are cosines.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -258,8 +274,10 @@ class Dot(_Merge, saved_as="layers.Dot"):
 
     most = 2
 
-    def __init__(self, axes: Any, normalize: bool = False, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, axes: Any, normalize: bool = False, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         given = tuple(axes) if isinstance(axes, Sequence) else (axes, axes)
         if len(given) != 2 or not all(hasattr(n, "__index__") and n != 0 for n in given):
             raise ValueError(f"Dot: axes must be an axis or two, and not the batch, got {axes!r}")

@@ -22,6 +22,8 @@ class Reshape(Configured, saved_as="layers.Reshape"):
         The shape without the batch; one size may be -1, for what is left.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -36,8 +38,10 @@ class Reshape(Configured, saved_as="layers.Reshape"):
     (2, 6, 2)
     """
 
-    def __init__(self, target_shape: Sequence[int], name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, target_shape: Sequence[int], name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
         given = target_shape if isinstance(target_shape, Sequence) else (target_shape,)
         sizes = tuple(operator.index(n) for n in given if hasattr(n, "__index__"))
         if len(sizes) != len(given) or sizes.count(-1) > 1 or min(sizes, default=0) < -1:
@@ -70,6 +74,8 @@ class Permute(Configured, saved_as="layers.Permute"):
         The axes in their new order, from 1 on; the batch is axis 0 and stays.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -82,8 +88,8 @@ class Permute(Configured, saved_as="layers.Permute"):
     (5, 4, 3)
     """
 
-    def __init__(self, dims: Sequence[int], name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, dims: Sequence[int], name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         self.dims = tuple(dims)
         if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
             raise ValueError(f"Permute: dims must be axes from 1 on, each once, got {dims!r}")
@@ -108,6 +114,8 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
         How often.
     name
         A Python identifier.
+    dtype
+        A precision policy.
 
     Raises
     ------
@@ -120,8 +128,8 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
     (2, 3, 4)
     """
 
-    def __init__(self, n: int, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, n: int, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
         (self.n,) = positive(self, n=n)
 
     def call(self, x: Any) -> Any:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl
+from ...core.extend import Backend, BackendUnavailable, hookimpl, late
+from .diagnosis import diagnosis
+from .guarding import Scope, guarded
+from .names import Namespace
+from .sender import GpuSender
+from .stopwatch import GpuStopwatch
 
-__all__ = ["CupyBackend", "gradtape_backends", "gradtape_kernels"]
+__all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
+#: What is imported with the first program that runs on CuPy.
+_PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -23,22 +30,38 @@ class CupyBackend(Backend):
     """``cupy.ndarray`` on an NVIDIA GPU.
 
     A device is the number that CuPy gives it: ``tensor.to("cupy:1")``. Without a number, new arrays
-    are made on CuPy's current device.
+    are made on CuPy's current device. Ops run on the device of their arrays, whichever is the
+    current one, and refuse arrays of two.
+
+    The host does not wait for the GPU but to read a value. So an index out of range is no error: it
+    gives nan, of integers the least, of unsigned ones the largest, of booleans true; a label that
+    is no class gives a loss of nan.
+
+    Ops run on CuPy's current stream, which is one for each thread. On the default stream, arrays of
+    one thread can be used in any other. With streams of your own, the thread that uses an array has
+    to wait for the one that makes it (``stream.synchronize()`` or ``stream.wait_event``), as
+    anywhere with CuPy.
     """
 
     name = "cupy"
     array_module = "cupy"
+    waits = True
 
     @property
     def xp(self) -> Any:
-        """CuPy itself.
+        """CuPy's names, and those of the array API standard that it lacks.
 
         Raises
         ------
         BackendUnavailable
             If CuPy is not installed, or finds no driver or no GPU, with what to install.
         """
-        return self._cupy
+        return self._namespace
+
+    # as _cupy: kept once it has succeeded
+    @cached_property
+    def _namespace(self) -> Any:
+        return Namespace(self._cupy)
 
     @property
     def special(self) -> Any:
@@ -72,6 +95,22 @@ class CupyBackend(Backend):
             )
         return cupy
 
+    def scope(self, array: Any) -> Any:
+        """Return a context in which operators run on the GPU of ``array``."""
+        return Scope(self._cupy, array)
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a kernel that runs on the GPU of its arrays, and tells what has no memory there.
+
+        Parameters
+        ----------
+        kernel
+            A function of CuPy's arrays.
+        name
+            The op's name.
+        """
+        return guarded(self._cupy, kernel, name)
+
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.
 
@@ -82,39 +121,70 @@ class CupyBackend(Backend):
         dtype
             The dtype; that of ``value`` by default.
         device
-            The number of the GPU, as in ``"cupy:1"``; the current one by default.
+            The number of the GPU, as in ``"cupy:1"``; by default that of ``value`` if it is on
+            one, or the current one.
 
         Raises
         ------
         ValueError
             If there is no such device.
         """
-        cupy = self.xp
+        make = guarded(self._cupy, lambda: self.xp.array(value, dtype=dtype), "a new array")
+        if device is None and isinstance(value, self._cupy.ndarray):
+            device = self.device(value)
         if device is None:
-            return cupy.array(value, dtype=dtype)
-        with cupy.cuda.Device(self._number(device)):
-            return cupy.array(value, dtype=dtype)
+            return make()
+        with self._cupy.cuda.Device(self._number(device)):
+            return make()
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return a copy of ``array`` in host memory."""
-        result: NDArray[Any] = self.xp.asnumpy(array)
+        result: NDArray[Any] = self._cupy.asnumpy(array)
         return result
 
     def device(self, array: Any) -> str:
         """Return the number of the GPU that holds ``array``."""
         return str(array.device.id)
 
+    def sender(self, device: str | None = None) -> GpuSender:
+        """Return what copies arrays to a GPU on a stream of their own."""
+        return GpuSender(self, self._cupy, device)
+
+    def stopwatch(self) -> GpuStopwatch:
+        """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
+        return GpuStopwatch(self._cupy)
+
+    def diagnosis(self) -> dict[str, Any]:
+        """Return what is known of drivers, GPUs, CuPy and its libraries, and what to do."""
+        return diagnosis()
+
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""
         shape = array.shape
         if array.nbytes <= 512:  # the least that CuPy's memory pool gives out
             return array
-        cupy = self.xp
-        with array.device:
-            return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        cupy = self._cupy
+        try:
+            with array.device:
+                return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
+        except cupy.cuda.memory.OutOfMemoryError:
+            return array
+
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Return what runs a traced program as kernels made for the shapes that it meets.
+
+        Parameters
+        ----------
+        program
+            A graph.
+        arrays
+            The arrays of the first call.
+        """
+        run: Callable[..., list[Any]] = late(_PROGRAMS).Programs(program, self)
+        return run
 
     def _number(self, device: str) -> int:
-        count = self.xp.cuda.runtime.getDeviceCount()
+        count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
             return int(device)
         raise ValueError(
@@ -127,13 +197,45 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+_backend = CupyBackend()
+#: The ops with a kernel here, by its module.
+_ROOMS = {
+    "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
+    "random": ("random_integers", "random_split", "random_uniform", "random_uniform_like"),
+}
+
+
 @hookimpl
 def gradtape_backends() -> list[Backend]:
     """Provide the CuPy backend, whether it can be used here or not."""
-    return [CupyBackend()]
+    return [_backend]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels where CuPy lacks, or bests, the portable ones."""
-    return {}
+    return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
+
+
+def _late(room: str, op: str) -> Callable[..., Any]:
+    """Return a kernel whose module is imported when it first runs."""
+
+    @cache
+    def found() -> Callable[..., Any]:
+        kernel: Callable[..., Any] = late(f"plugins.cupy.{room}").KERNELS[op]
+        return kernel
+
+    def kernel(*arrays: Any, **params: Any) -> Any:
+        return found()(_backend.xp, *arrays, **params)
+
+    return kernel
+
+
+@hookimpl
+def gradtape_executors() -> dict[str, Callable[..., Any]]:
+    """Provide what captures programs in CUDA graphs."""
+    return {"cuda_graphs": _cuda_graphs}
+
+
+def _cuda_graphs(graph: Any) -> Any:
+    return late(_PROGRAMS).cuda_graphs(graph)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, numpy_dtype
+from .stopwatch import JaxStopwatch
 
 __all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
 
@@ -74,7 +75,7 @@ class JaxBackend(Backend):
         """The type of arrays that are not traced."""
         return type(self.xp.zeros(()))
 
-    def scope(self) -> Any:
+    def scope(self, array: Any = None) -> Any:
         """Return a context in which 64-bit numbers stay so, in this thread."""
         return self._jax.enable_x64(True)
 
@@ -155,6 +156,10 @@ class JaxBackend(Backend):
             return self._jax.lax.asarray(x).astype(x.dtype)
         return x
 
+    def stopwatch(self) -> JaxStopwatch:
+        """Return what waits for each step, and measures by the host's clock."""
+        return JaxStopwatch(self._jax)
+
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Return a traced program as one function of ``jax.jit``."""
         from .compiling import compiled_by_xla
@@ -203,10 +208,7 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
 #: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
-    "indexing": (
-        *("getitem", "index_add_like", "index_set", "segment_sum"),
-        *("softmax_less_labels", "sparse_softmax_cross_entropy"),
-    ),
+    "indexing": ("getitem", "index_add_like", "index_set"),
     "random": (
         *("random_integers", "random_permutation", "random_split", "random_gamma"),
         *(

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...core.extend import decode_index, kind_of
-from .compiling import portable
 
 __all__ = ["KERNELS", "Namespace"]
 
@@ -102,26 +101,6 @@ def _index_set(x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     return jnp.where(last < 0, x, flat[jnp.maximum(last, 0)])
 
 
-def _or_nan(name: str, wrong: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that gives nan where what it checks fails in a compiled program."""
-
-    def kernel(*arrays: Any, **params: Any) -> Any:
-        found = portable(name)(*arrays, **params)
-        if not isinstance(arrays[1], jax.core.Tracer) or kind_of(found.dtype) not in "fc":
-            return found
-        return jnp.where(wrong(*arrays, **params), jnp.nan, found)
-
-    return kernel
-
-
-def _wrong_labels(logits: Any, labels: Any) -> Any:
-    return (labels < 0) | (labels >= logits.shape[-1])
-
-
-def _wrong_segments(x: Any, ids: Any, *, num: int) -> Any:
-    return jnp.any((ids < 0) | (ids >= num))
-
-
 def _typed(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arrays: Any, **params: Any) -> Any:
         with jax.enable_x64(True):
@@ -134,9 +113,4 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "getitem": _typed(_getitem),
     "index_add_like": _typed(_index_add_like),
     "index_set": _typed(_index_set),
-    "segment_sum": _typed(_or_nan("segment_sum", _wrong_segments)),
-    "softmax_less_labels": _typed(
-        _or_nan("softmax_less_labels", lambda x, labels: _wrong_labels(x, labels)[..., None])
-    ),
-    "sparse_softmax_cross_entropy": _typed(_or_nan("sparse_softmax_cross_entropy", _wrong_labels)),
 }

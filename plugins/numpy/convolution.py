@@ -7,6 +7,7 @@ place by place.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from ..ops.common.kernels import in_float32
 from ..ops.network import convolution, transposed_convolution
 from ..ops.network.windows import Windows
 
@@ -40,6 +42,20 @@ def _windows(x: Array, where: Windows, groups: int) -> Array:
     if groups > 1:
         shape, strides = (groups, *shape), (each * channels, *strides)
     return as_strided(x, shape, strides, writeable=False)
+
+
+def _in_float32(kernel: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a kernel that convolves float16 as float32, which BLAS has."""
+    wide = in_float32(lambda xp, *arrays, **params: kernel(*arrays, **params))
+
+    @functools.wraps(kernel)
+    def run(x: Array, *others: Array, **params: Any) -> Array:
+        found: Array = (
+            wide(np, x, *others, **params) if x.dtype.char == "e" else kernel(x, *others, **params)
+        )
+        return found
+
+    return run
 
 
 def _seen(x: Array, where: Windows, groups: int) -> Array:
@@ -91,6 +107,7 @@ def _by_group(w: Array, groups: int) -> Array:
     return w.reshape(-1, groups, w.shape[-1] // groups).transpose(1, 0, 2)
 
 
+@_in_float32
 def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
     fits = x.ndim == w.ndim and x.shape[-1] == w.shape[-2] * groups and not w.shape[-1] % groups
     if not fits or not x.size or not w.size:
@@ -115,6 +132,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
     return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
 
 
+@_in_float32
 def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
     if not x.size or not g.size:
         return convolution.conv_to_filters_kernel(np, g, x, like, groups=groups, **settings)
@@ -174,10 +192,12 @@ def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:
             np.add(seen, back.reshape(seen.shape), out=seen)
 
 
+@_in_float32
 def _to_images(g: Array, w: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
     return _images(g, w, like.shape, groups, settings)
 
 
+@_in_float32
 def _conv_transpose(x: Array, w: Array, **settings: Any) -> Array:
     return _images(
         x, w, transposed_convolution.transpose_shape(x.shape, w.shape, settings), 1, settings

@@ -17,18 +17,32 @@ __all__ = ["KERNELS"]
 Array = NDArray[Any]
 
 
+#: NumPy has one such object, but for arrays that other libraries made: of these products are slow.
+_HALF = np.dtype(np.float16)
+_product = np.matmul
+
+
+def _in_float32(kernel: Callable[..., Array], *arrays: Array) -> Array:
+    """Run a kernel on float16 as float32, which BLAS has; what it sums is rounded once."""
+    return kernel(*[x.astype(np.float32) for x in arrays]).astype(np.float16)
+
+
 def _matmul(x: Array, y: Array) -> Array:
     try:
+        if x.dtype is _HALF is y.dtype:
+            return _in_float32(_matmul, x, y)
         if y.ndim == 2 < x.ndim and x.size:  # one product of all rows, not one for each matrix
             rows: Array = x.reshape(-1, x.shape[-1]) @ y
             return rows.reshape(*x.shape[:-1], y.shape[1])
-        product: Array = np.matmul(x, y)
+        product: Array = _product(x, y)
         return product
     except (AttributeError, TypeError, ValueError):
         return matmul.matmul_kernel(np, x, y)  # which says what does not fit
 
 
 def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
+    if g.dtype is _HALF is y.dtype:
+        return _in_float32(_matmul_adjoint_x, g, y, like)
     if y.ndim == 2 == like.ndim:
         return g @ y.T
     if y.ndim == 2 < g.ndim == like.ndim:
@@ -37,6 +51,8 @@ def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
 
 
 def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
+    if g.dtype is _HALF is x.dtype:
+        return _in_float32(_matmul_adjoint_y, g, x, like)
     if x.ndim == 2 == like.ndim:
         return x.T @ g
     return matmul.adjoint_y_kernel(np, g, x, like)

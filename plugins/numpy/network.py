@@ -48,7 +48,7 @@ def _exponentials(x: Array, axis: int) -> Array:
 
 
 def _softmax(x: Array, *, axis: int = -1) -> Array:
-    if not x.size or x.dtype.kind != "f":
+    if not x.size or x.dtype.char not in "fd":
         return softmax.softmax_kernel(np, x, axis=axis)
     e = _exponentials(x, axis)
     e /= add_reduce(e, axis, None, None, True)
@@ -60,7 +60,7 @@ def _quick(logits: Array, labels: Array) -> bool:
 
 
 def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> Array:
-    if not _quick(logits, labels) or logits.dtype.kind != "f":
+    if not _quick(logits, labels) or logits.dtype.char not in "fd":
         return softmax_cross_entropy.dense_kernel(np, logits, labels, axis=axis)
     terms = np.subtract(logits, max_reduce(logits, axis, None, None, True))
     terms -= np.log(add_reduce(np.exp(terms), axis, None, None, True))
@@ -74,7 +74,7 @@ def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> A
 
 
 def _softmax_less_shares(logits: Array, labels: Array, *, axis: int = -1) -> Array:
-    if not _quick(logits, labels) or logits.dtype.kind != "f":
+    if not _quick(logits, labels) or logits.dtype.char not in "fd":
         return softmax_cross_entropy.softmax_less_shares_kernel(np, logits, labels, axis=axis)
     e = _exponentials(logits, axis)
     e *= add_reduce(labels, axis, None, None, True) / add_reduce(e, axis, None, None, True)
@@ -86,7 +86,7 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     if (
         logits.ndim != 2
         or not logits.size
-        or logits.dtype.kind != "f"
+        or logits.dtype.char not in "fd"
         or labels.dtype.kind not in "iu"
     ):
         return softmax_cross_entropy.sparse_cross_entropy_kernel(np, logits, labels)
@@ -102,7 +102,7 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
 
 
 def _softmax_less_labels(logits: Array, labels: Array) -> Array:
-    if logits.ndim != 2 or not logits.size or logits.dtype.kind != "f":
+    if logits.ndim != 2 or not logits.size or logits.dtype.char not in "fd":
         return softmax_cross_entropy.softmax_less_labels_kernel(np, logits, labels)
     p = _softmax(logits, axis=1)
     p[np.arange(len(labels)), labels] -= 1

@@ -45,6 +45,12 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
     return kernel
 
 
+def _sum(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    if x.dtype.char == "e":  # along most axes NumPy sums it in float16, which counts to 2048
+        return add_reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
+    return add_reduce(x, axis, None, None, keepdims)
+
+
 def _count(x: Array, axis: Axis) -> int:
     if axis is None:
         return x.size
@@ -206,6 +212,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "shift": _shift,
     "size_over": _size_over,
     "std": _std,
-    "sum": _reduction(np.add),
+    "sum": _sum,
     "var": _var,
 }

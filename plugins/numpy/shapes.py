@@ -69,13 +69,14 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
     shape = like.shape
     if x.shape != shape:
         extra = x.ndim - len(shape)
+        wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 counts no further than 2048
         if shape == x.shape[extra:]:  # by far the commonest: a bias, a scalar
-            x = add_reduce(x, 0 if extra == 1 else tuple(range(extra)), x.dtype)
+            x = add_reduce(x, 0 if extra == 1 else tuple(range(extra)), wide)
         else:
             axes = tuple(
                 i for i, n in enumerate(x.shape) if i < extra or (n != 1 and shape[i - extra] == 1)
             )
-            x = add_reduce(x, axes, x.dtype).reshape(shape)
+            x = add_reduce(x, axes, wide).reshape(shape)
     return x if x.dtype is like.dtype else cast_to(np, x, like.dtype)
 
 

@@ -56,6 +56,7 @@ def one_hot_product(
     for one_hot, slopes in (step.inputs, step.inputs[::-1]):
         if type(one_hot) is not Symbol or type(slopes) is not Symbol:
             continue
+        one_hot = lowering.repeated.get(one_hot, one_hot)
         count, batch, inner = shape_of(x)
         places = _places(lowering.known.get(one_hot))
         fits = shape_of(one_hot) == (count, 1, inner) and shape_of(slopes) == (batch, inner)

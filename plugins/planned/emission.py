@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, set_arrays, unsure
+from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
+from .lifetimes import lifetimes
 from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
+from .report import told
 from .rules import cast_into
 from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
@@ -23,13 +25,6 @@ __all__ = ["Emission"]
 _LARGE, _BLOCK = 2**18, 2**16
 #: From how many bytes on an array is let go as soon as nobody needs it.
 _DROPPED = 2**16
-#: Ops that return arrays of their own, never a view of what they are given. One that is not named
-#: here is taken for one that may: that is right for any op, and keeps its inputs for longer.
-_OWN = frozenset(
-    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
-    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
-    "sparse_softmax_cross_entropy".split()
-)
 
 
 class Emission:
@@ -43,6 +38,8 @@ class Emission:
         Who runs groups.
     memory
         What was packed for other sizes of the same program, by the pack's key.
+    telling
+        Whether each step tells whoever watches that it begins, and that it has ended.
 
     Attributes
     ----------
@@ -57,12 +54,17 @@ class Emission:
     """
 
     def __init__(
-        self, lowered: Lowering, emitter: Emitter, memory: dict[Any, Packed] | None = None
+        self,
+        lowered: Lowering,
+        emitter: Emitter,
+        memory: dict[Any, Packed] | None = None,
+        telling: bool = False,
     ) -> None:
+        self.telling = telling
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
-        self.scope: dict[str, Any] = {"empty": np.empty}
+        self.scope: dict[str, Any] = {"empty": np.empty, "begin": begin_step, "end": end_step}
         self.lines: list[str] = []
         self.names: dict[Symbol, str] = {}
         self.loops: list[Group] = []
@@ -101,21 +103,7 @@ class Emission:
                     continue
             self._moments.append(item)
         self._moments = stacked(self._moments, needed | given | self._viewed())
-        # what must be an array of its own, since it leaves the function, or a view of it does
-        self.fresh = set(needed)
-        # the moment at which a value, or a view of it, is read last
-        self.last: dict[Symbol, int] = dict.fromkeys(given, len(self._moments))
-        for moment in range(len(self._moments) - 1, -1, -1):
-            item = self._moments[moment]
-            for step in [item] if isinstance(item, Step) else item.members:
-                views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
-                until = max((self.last.setdefault(x, moment) for x in step.outputs), default=moment)
-                for x in step.inputs:
-                    if type(x) is not Symbol:
-                        continue
-                    self.last[x] = max(self.last.get(x, moment), until if views else moment)
-                    if views and any(y in self.fresh for y in step.outputs):
-                        self.fresh.add(x)
+        self.fresh, self.last = lifetimes(self._moments, needed, given)
         self._ends: dict[int, list[Symbol]] = {}
         for x, moment in self.last.items():
             self._ends.setdefault(moment, []).append(x)
@@ -183,6 +171,7 @@ class Emission:
             if isinstance(item, Stack):
                 self._place_stack(item, moment)
         for moment, item in enumerate(self._moments):
+            start = len(self.lines)
             if isinstance(item, Group):
                 self._group(item, moment)
             elif isinstance(item, Stack):
@@ -190,13 +179,22 @@ class Emission:
             else:
                 self._step(item, moment)
                 self._drop(item, moment)
+            self._tell(item, start)
             self._expire(moment)
         for pack, memory in self.packs:
+            start = len(self.lines)
             self._pack(pack, memory)
+            self._tell(pack, start)
         self._commit()
         self.lines.append("give(arena)")
         self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
         return self._compiled()
+
+    def _tell(self, item: Any, start: int) -> None:
+        """Let the lines from ``start`` on say what they run, if anybody may watch."""
+        if self.telling and len(self.lines) > start:
+            self.lines.insert(start, f"begin({self.bind(told(item, item in self.loops))})")
+            self.lines.append("end()")
 
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered

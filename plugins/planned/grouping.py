@@ -11,7 +11,7 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Group, Kind, Shape, Step
 
-__all__ = ["Emitter", "Item", "grouped"]
+__all__ = ["Emitter", "Item", "close", "grouped"]
 
 Item = Group | Step
 
@@ -83,11 +83,20 @@ def grouped(
         (group.tails if tail else group.steps).append(step)
     placed.sort(key=lambda place: place[0])
     items = [item for _, item in placed]
-    _close(items, needed)
+    close(items, needed)
     return items
 
 
-def _close(items: Sequence[Item], needed: Container[Symbol]) -> None:
+def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
+    """Say what goes in and out of groups.
+
+    Parameters
+    ----------
+    items
+        All groups and the steps beside them, in order.
+    needed
+        The values that are read after the last of them.
+    """
     homes: dict[Symbol, Any] = {}
     outside: set[Symbol] = set()
     for item in items:

@@ -34,7 +34,7 @@ from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
 from .tracing import expanded
 
-__all__ = ["Lowering"]
+__all__ = ["Lowering", "viewed"]
 
 
 class Lowering:
@@ -45,7 +45,7 @@ class Lowering:
     program
         The graph, as ``forward_only`` gives it.
     owner
-        The NumPy backend.
+        The backend that it runs on.
     arrays
         The arrays of the first call.
 
@@ -63,6 +63,11 @@ class Lowering:
         Why nodes stayed calls: how often by op and reason.
     """
 
+    #: Whether NumPy runs the steps: what is the same in every run may be laid out for it.
+    on_host = True
+    #: The kinds of numbers of which matrices are multiplied at once.
+    products = "fd"
+
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.owner = owner
         self.known: dict[Symbol, Any] = dict(local_constants(program, arrays))
@@ -72,6 +77,8 @@ class Lowering:
         #: By an elementwise step's result, the step; and results that nobody may want any more.
         self.made: dict[Symbol, Step] = {}
         self.optional: set[Symbol] = set()
+        #: By a known value with repetitions, the one without.
+        self.repeated: dict[Symbol, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -100,6 +107,21 @@ class Lowering:
     def kernel(self, node: Node) -> Callable[..., Any]:
         """Return the kernel of a node."""
         return kernel_of(node, self.owner)
+
+    def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
+        """Return what adds the steps of an op, if there is a rule for it."""
+        return RULES.get(name)
+
+    def ufunc(self, op: Op) -> np.ufunc | None:
+        """Return the ufunc of NumPy that an op is, if it is one."""
+        kernel = op.kernel_for(self.owner)
+        return kernel if isinstance(kernel, np.ufunc) else None
+
+    def viewing(self, node: Node) -> Callable[..., Any]:
+        """Return what makes a view of a node's first input."""
+        if node.op.name in _RESHAPES:
+            return methodcaller("reshape", shape_of(node.outputs[0]))
+        return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Let a symbol be another's value."""
@@ -145,7 +167,7 @@ class Lowering:
         node = Node(node.op, inputs, node.params, node.outputs, node.several, node.witnesses)
         value = folded(node, self.known, self.owner)
         if value is not None:
-            self.known[node.outputs[0]] = _plain(value)
+            self.known[node.outputs[0]] = self._plain(value)
             return
         if node.op.name in CASTS and not unsure_any(node) and self._cast(node):
             return
@@ -171,14 +193,11 @@ class Lowering:
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
         (out,) = node.outputs
-        if node.op.name in _RESHAPES:
-            run: Any = methodcaller("reshape", shape_of(out))
-        else:
-            run = _viewing(kernel_of(node, self.owner), likes)
+        run = self.viewing(node)
         if x in self.known:
             value = run(self.known[x])
-            if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
-                self.known[out] = _plain(value)
+            if size_of(out) <= _SMALL or self.owner.xp.may_share_memory(value, self.known[x]):
+                self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
         if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
@@ -193,7 +212,7 @@ class Lowering:
             return False
         if x.dtype == out.dtype:
             self.same(out, x)
-        elif shape_of(out) == ():
+        elif shape_of(out) == () and self.on_host:
             kind = np.dtype(out.dtype)
             cast = kind.type if kind.kind == "f" else methodcaller("astype", kind)
             self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
@@ -211,17 +230,30 @@ class Lowering:
             return "it has no elements"
         return None
 
+    def _grown(self) -> list[Any]:
+        return [self.steps, self.made, self.known, self._same, self._equal]
+
+    def mark(self) -> list[int]:
+        """Return how far it has come, for :meth:`back`."""
+        return list(map(len, self._grown()))
+
+    def back(self, mark: Sequence[int]) -> None:
+        """Forget what was added since."""
+        for entries, count in zip(self._grown(), mark, strict=True):
+            while len(entries) > count:  # the last ones, of dictionaries too
+                entries.popitem() if isinstance(entries, dict) else entries.pop()
+
     def _in_steps(self, node: Node) -> str | None:
         """Add the steps of a node; return why it has none."""
         op = node.op
         assert isinstance(op, Op)
         replaced = registry().kernels.get((op.original.name, self.owner.name))
-        kernel = op.kernel_for(self.owner)
-        if isinstance(kernel, np.ufunc):
-            return None if self._ufunc(node, kernel) else "its dtype is converted"
+        ufunc = self.ufunc(op)
+        if ufunc is not None:
+            return None if self._ufunc(node, ufunc) else "its dtype is converted"
         if replaced is not None and not _ours(replaced):
             return "a plugin replaced its kernel"
-        rule = RULES.get(op.name)
+        rule = self.rule(op.name)
         if rule is not None:
             plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
@@ -230,15 +262,12 @@ class Lowering:
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is no formula"
-        grown: list[Any] = [self.steps, self.made, self.known, self._same, self._equal]
-        before = list(map(len, grown))
+        before = self.mark()
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
-            for entries, count in zip(grown, before, strict=True):
-                while len(entries) > count:  # the last ones, of dictionaries too
-                    entries.popitem() if isinstance(entries, dict) else entries.pop()
+            self.back(before)
             return "its kernel is no formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
@@ -262,7 +291,7 @@ class Lowering:
         name = ufunc.__name__
         if self._is_masked(name, inputs, out):
             return True
-        quick = _OF_NUMBERS.get(name)
+        quick = _OF_NUMBERS.get(name) if self.on_host else None
         if (
             quick is not None
             and shape_of(out) == ()
@@ -277,13 +306,16 @@ class Lowering:
 
     def _whole(self, x: Any, out: Symbol) -> Any:
         """Return an operand as large as the result, if it is the same in every run and is small."""
-        if x not in self.known or x.shape in ((), out.shape) or size_of(out) > _FEW:
+        if x not in self.known or not self.on_host:
+            return x
+        if x.shape in ((), out.shape) or size_of(out) > _FEW:
             return x
         key = x, shape_of(out)
         whole = self._equal.get(key)
         if whole is None:
             whole = self._equal[key] = Symbol(out.graph, out.shape, x.dtype)
             self.known[whole] = np.broadcast_to(self.known[x], shape_of(out)).copy()
+            self.repeated[whole] = x
         return whole
 
     def _is_masked(self, name: str, inputs: Sequence[Any], out: Symbol) -> bool:
@@ -309,6 +341,11 @@ class Lowering:
             self._masks[out] = masks[0] & masks[1]
         return False
 
+    def _plain(self, value: Any) -> Any:
+        """Return a value in plain order if it is small: other strides make products slow."""
+        small = self.on_host and np.ndim(value) and value.size <= _SMALL
+        return np.ascontiguousarray(value) if small else value
+
     def spread(self, out: Symbol, source: Symbol) -> None:
         """Say that a view repeats what NumPy would broadcast by itself."""
         self._sources[out] = source
@@ -332,11 +369,6 @@ def unsure_any(node: Node) -> bool:
     return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
 
 
-def _plain(value: Any) -> Any:
-    """Return a value in plain order, if it is small: products take longer with other strides."""
-    return np.ascontiguousarray(value) if np.ndim(value) and value.size <= _SMALL else value
-
-
 def _bits(scalar: Any) -> Any:
     """Return what tells a number apart: 0 and -0 are two, and nan is itself."""
     return (scalar.dtype.char, scalar.tobytes()) if type(scalar) is np.ndarray else repr(scalar)
@@ -350,7 +382,7 @@ def _ours(kernel: Callable[..., Any]) -> bool:
     return kernel is operator.pow or kernel.__module__.startswith(_KERNELS)
 
 
-_KERNELS = __name__.replace("planned.lowering", "numpy.")
+_KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
@@ -371,7 +403,7 @@ _VIEWS = frozenset(
 )
 
 
-def _viewing(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
+def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
     """Return a kernel with arrays that only have a shape in the place of all inputs but one."""
     if not likes:
         return run

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from threading import RLock
 from typing import Any, TypeAlias
 
-from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, unsure
+from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, stage, unsure
 from .emission import Emission
 from .grouping import Emitter
 from .lowering import Lowering
@@ -59,6 +60,7 @@ class Plans:
         self.program = program
         self.emitter = emitter or Emitter()
         self._plans: dict[Any, Plan] = {}
+        self._telling: dict[Any, Plan] = {}
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
         # two calls at once would write to the same packs
@@ -78,7 +80,18 @@ class Plans:
         with self._alone:
             return found[0](*arrays)
 
-    def _plan(self, arrays: Sequence[Any]) -> Plan:
+    def watched(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the program by plans that tell whoever watches of their steps."""
+        key = tuple([(x.shape, x.dtype) for x in arrays])
+        if key not in self._plans:
+            return self(arrays)  # the first call plans, and is told of as a whole
+        if key not in self._telling:
+            with stage("(planning once more, to be watched)"):
+                self._telling[key] = self._plan(arrays, telling=True)
+        with self._alone or nullcontext():
+            return self._telling[key][0](*arrays)
+
+    def _plan(self, arrays: Sequence[Any], telling: bool = False) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
         pairs = zip(program.inputs, arrays, strict=True)
@@ -88,7 +101,7 @@ class Plans:
             except Exception:  # a shape rule may refuse what the kernel then says in better words
                 return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
-        emission = Emission(lowered, self.emitter, self._memory)
+        emission = Emission(lowered, self.emitter, self._memory, telling)
         return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:

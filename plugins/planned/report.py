@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...core.extend import Graph
-from .steps import Group, Step
+from ...core.extend import Graph, unsure
+from .stacking import Stack
+from .steps import Group, Step, bytes_of
 
 if TYPE_CHECKING:
     from .emission import Emission
 
-__all__ = ["report"]
+__all__ = ["report", "told"]
 
 
 def report(program: Graph, shapes: Any, plan: Emission) -> str:
@@ -46,6 +47,35 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
         f"that runs, {packs} bytes in packs, {len(lowered.known)} values computed once"
     )
     return "\n".join(lines)
+
+
+def told(item: Any, loop: bool) -> tuple[str, None, int]:
+    """Return what a part of a plan is called, and how many bytes its results take.
+
+    Parameters
+    ----------
+    item
+        A step, a stack, a group or a pack.
+    loop
+        Whether it runs as one loop.
+    """
+    if isinstance(item, Step):
+        return item.op, None, sum(map(_bytes_of, item.outputs))
+    if isinstance(item, Stack):
+        step = item.members[0]
+        size = len(item.members) * _bytes_of(step.out)
+        return f"{step.op} of {len(item.members)} in a stack", None, size
+    how = "loop" if loop else "group"
+    if isinstance(item, Group):
+        name = f"{how} over {item.shape}: {_counted(item.members)}"
+        return name, None, sum(map(_bytes_of, item.outputs))
+    group = item.group
+    name = f"pack of {len(item.shapes)} updates: {_counted(group.steps)}"
+    return name, None, sum(map(_bytes_of, group.outputs))
+
+
+def _bytes_of(x: Any) -> int:
+    return 0 if unsure(x.shape) else bytes_of(x)
 
 
 def _counted(steps: Iterable[Step]) -> str:

@@ -18,7 +18,7 @@ from .steps import Kind, Shape, Step, shape_of, size_of
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["CASTS", "OF_SCALARS", "RULES", "cast_into"]
+__all__ = ["CASTS", "OF_SCALARS", "RULES", "are_rows", "cast_into", "exponentials_of"]
 
 CASTS = frozenset({"cast", "cast_like"})
 #: Ops whose rule knows what to do with weak scalars.
@@ -73,12 +73,12 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
 
 def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
     """Add a product of matrices; of many matrices by one, as a product of all rows."""
-    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in "fd":
+    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in lowering.products:
         return False
     left, right = shape_of(x), shape_of(y)
     if len(left) < 2 or len(right) < 2:
         return False
-    plain = len(right) == 2 and not turned.get("left")
+    plain = lowering.on_host and len(right) == 2 and not turned.get("left")
     if plain and one_hot_product(lowering, x, y, out, turned.get("right", False)):
         return True
     if len(left) > 2 and len(right) == 2:
@@ -180,19 +180,19 @@ def _softmax(lowering: Lowering, node: Node) -> bool:
     axis = node.params["axis"]
     if type(axis) is not int or x.dtype.char not in "fd":
         return False
-    exponentials, total = _exponentials(lowering, x, axis % len(shape_of(x)))[1:]
+    exponentials, total = exponentials_of(lowering, x, axis % len(shape_of(x)))[1:]
     lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
     return True
 
 
 def _cross_entropy(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the cross-entropies of labels under rows of logits."""
-    if not _are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     count = shape_of(x)[0]
     _check(lowering, node)
-    shifted, _, total = _exponentials(lowering, x, 1)
+    shifted, _, total = exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
     flat = Symbol(x.graph, (count,), x.dtype)
     flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
@@ -207,10 +207,10 @@ def _cross_entropy(lowering: Lowering, node: Node) -> bool:
 
 def _less_labels(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the softmax of rows of logits less 1 at the labels."""
-    if not _are_rows(node):
+    if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
-    exponentials, total = _exponentials(lowering, x, 1)[1:]
+    exponentials, total = exponentials_of(lowering, x, 1)[1:]
     (count, classes), shares = shape_of(x), _like(x)
     rows = np.arange(count)
     # as many zeros are subtracted as it takes for what is to be one call
@@ -228,14 +228,15 @@ def _less_labels(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _are_rows(node: Node) -> bool:
+def are_rows(node: Node) -> bool:
+    """Return whether a node has rows of logits, and one label for each."""
     x, labels = node.inputs
     if len(shape_of(x)) != 2 or x.dtype.char not in "fd":
         return False
     return shape_of(labels) == shape_of(x)[:1] and labels.dtype.kind in "iu"
 
 
-def _exponentials(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
+def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
     """Return a row less its maximum, the exponentials of that, and their sum."""
     shape = shape_of(x)
     column = (*shape[:axis], 1, *shape[axis + 1 :])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.extend import Stream, Variable, backend_of, exclusive, init_scope
+from ...core.extend import F, Stream, Variable, backend_of, exclusive, init_scope
 from ...training import Optimizer
 from ..errors import LoadError
 from ..records.counters import check_steps, check_stream
@@ -195,7 +195,7 @@ class Plan:
         with init_scope():
             targets = dict([*self._values, *self._built_states()])
             arrays = [(x, _beside(self._arrays[path], x)) for path, x in targets.items()]
-            arrays += [(x, backend_of(x.array).xp.zeros_like(x.array)) for x in self._zeros]
+            arrays += [(x, F.zeros_like(x.array)) for x in self._zeros]
             with exclusive(variable for variable, _ in arrays):
                 for variable, array in arrays:
                     variable.set_array(array)

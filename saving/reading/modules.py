@@ -16,6 +16,7 @@ from ...core.extend import (
     Tensor,
     Variable,
     as_tensor,
+    policy,
     registry,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
@@ -251,7 +252,8 @@ def restore_config(
             raise DamagedFile(f"{where}: configuration {key[:80]!r} is a {tag[:80]!r}")
     build = getattr(cls, "from_config", None)
     try:
-        module = cls(**config) if build is None else build(config)
+        with policy("float32"):  # what the file does not say is not for whoever loads it to say
+            module = cls(**config) if build is None else build(config)
     except Exception as error:  # the class is a plugin's, what it is given a stranger's
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):

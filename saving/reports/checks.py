@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import ConcreteFunction, Variable, current_backend, init_scope
+from ...core.extend import ConcreteFunction, Graph, Variable, current_backend, init_scope
 from ...core.extend import backend as select_backend
 from ..container.file import SafeFile
 from ..errors import DamagedFile, UnsafeFile, printable
@@ -26,6 +26,8 @@ __all__ = ["checked"]
 # By the size of a real number, relative to the largest element; machines and backends round
 # differently. What rounding leaves of values that cancel is so many times the last place of these.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+# What is float32 may come out of narrower numbers: their tolerance, and how far apart they are.
+NARROWER = {"": (0.0, 0.0), "float16": (2e-2, 2.0**-10), "bfloat16": (5e-2, 2.0**-7)}
 ROUNDING = 128
 _ORDERS = {"gradient": 1, "second gradient": 2}
 
@@ -155,6 +157,7 @@ def _run(
         check.exact, check.problem = False, why(error)
         return
     problems = []
+    narrowest = _narrowest(concrete.graph)
     scales: dict[str, float] = {}
     for name, want in expected.items():
         scales[_order(name)] = max(scales.get(_order(name), 0.0), _largest(want))
@@ -164,7 +167,7 @@ def _run(
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
         kind = _order(name)
-        tolerance, rounding = _tolerance(want.dtype)
+        tolerance, rounding = _tolerance(want.dtype, narrowest)
         off = _relative_error(got, want, max(_largest(want), rounding * scales[kind]))
         check.errors[kind] = max(check.errors.get(kind, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
@@ -184,7 +187,18 @@ def _largest(array: np.ndarray[Any, Any]) -> float:
     return float(np.max(size, initial=0.0, where=np.isfinite(size)))
 
 
-def _tolerance(dtype: np.dtype[Any]) -> tuple[float, float]:
+def _narrowest(graph: Graph) -> str:
+    """Return in which numbers narrower than float32 a trace computes: a key of ``NARROWER``."""
+    found = ""
+    for node in graph.nodes:
+        if getattr(node.op, "name", "") == "round_to_bfloat16":
+            return "bfloat16"
+        kinds = [x.dtype.name for x in node.outputs if x.dtype == np.float16]
+        found = max([found, *kinds, *map(_narrowest, node.graphs)], key=list(NARROWER).index)
+    return found
+
+
+def _tolerance(dtype: np.dtype[Any], narrowest: str) -> tuple[float, float]:
     """Return which relative error passes, and what part of the largest value of its order a value
     is measured by at least.
 
@@ -194,8 +208,10 @@ def _tolerance(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind not in "fc":
         return 0.0, 1.0
     real_size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    tolerance = TOLERANCE.get(real_size, 0.0)
-    return tolerance, min(1.0, ROUNDING * float(np.finfo(dtype).eps) / tolerance)
+    least, last_place = NARROWER[narrowest]
+    tolerance = max(TOLERANCE.get(real_size, 0.0), least)
+    last_place = max(float(np.finfo(dtype).eps), last_place)
+    return tolerance, min(1.0, ROUNDING * last_place / tolerance)
 
 
 def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable
+from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable, policy
 from ...layers import initializers
 from ..container.profile import DTYPES
 from ..errors import SaveError
@@ -350,7 +350,8 @@ def twin_of(module: Module, where: str) -> Module:
     config = {} if get_config is None else dict(get_config())
     build = getattr(cls, "from_config", None)
     try:
-        made: Module = cls(**config) if build is None else build(config)
+        with policy("float32"):
+            made: Module = cls(**config) if build is None else build(config)
     except Exception as error:  # the class is a plugin's
         raise SaveError(
             f"{where} refuses its own configuration, so it could not be loaded: {error}"

@@ -33,13 +33,13 @@ gpu = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=str(REASON
 @pytest.fixture
 def cupy_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
     """Return a function that puts something in the place of the module ``cupy``."""
-    vars(backend()).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
 
     def replace(module: Any) -> None:
         monkeypatch.setitem(sys.modules, "cupy", module)
 
     yield replace
-    vars(backend()).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import Tensor, as_tensor, ops, snake_case
+from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
 from ..shapes import weights_like
 
 __all__ = ["Loss"]
@@ -63,7 +63,7 @@ class Loss:
             Numbers by which the examples' values are multiplied; the mean still divides by how
             many values there are.
         """
-        values = as_tensor(self.call(y_true, y_pred))
+        values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
         if sample_weight is not None:
             values = values * weights_like(sample_weight, values)
         if self.reduction in ("none", None):

@@ -25,6 +25,9 @@ from ...core.extend import (
     numpy_dtype,
     ops,
     public,
+    scope_of,
+    stage,
+    to_numpy,
     unsure,
 )
 from .clipping import clipped
@@ -132,6 +135,8 @@ class Optimizer(Slots):
         self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
         self.learning_rate = learning_rate
         self.begin()
+        # numbers that were read, by the variable's name: the host need not wait for them again
+        self._gradtape_read: dict[str, tuple[Any, Any]] = {}
         self._gradtape_groups: dict[
             tuple[int, ...], tuple[list[Group], list[Group], exclusive]
         ] = {}
@@ -186,11 +191,12 @@ class Optimizer(Slots):
                 known = groups, sums, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
         groups, sums, alone = known
-        with alone:
+        like = gradients[0] if gradients else None
+        with alone, stage(type(self).__name__, like), scope_of(gradients):
             self._step(groups, sums, gradients)
 
     def _step(self, groups: list[Group], sums: list[Group], gradients: list[Any]) -> None:
-        done = int(self.iterations.array)
+        done = int(self._read("iterations"))
         every = self.gradient_accumulation_steps or 1
         if (done + 1) % every:
             do_step(sums, gradients, ())
@@ -211,9 +217,24 @@ class Optimizer(Slots):
                         variable.set_array(mean.array)
         count = self.iterations.array
         owner = backend_of(count)
-        self.iterations.set_array(
-            owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
-        )
+        count = owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
+        self.iterations.set_array(count)
+        self._gradtape_read["iterations"] = count, done + 1
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return what is differentiated for a loss: the loss itself, unless gradients are scaled.
+
+        Parameters
+        ----------
+        loss
+            A tensor.
+
+        Returns
+        -------
+        Tensor
+            The tensor whose gradients :meth:`apply_gradients` takes.
+        """
+        return loss
 
     def _clipped(self, gradients: list[Any]) -> list[Any]:
         sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
@@ -331,15 +352,24 @@ class Optimizer(Slots):
         """
         if callable(loss):
             with GradientTape() as tape:
-                loss = loss()
+                loss = self.scale_loss(loss())
         elif tape is None:
             raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
         chosen = list(variables() if callable(variables) else variables)
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
+    def _read(self, name: str) -> Any:
+        """Return the number that a variable holds."""
+        array = getattr(self, name).array
+        known, number = self._gradtape_read.get(name, (None, None))
+        if known is not array:
+            number = to_numpy(array).item()
+            self._gradtape_read[name] = array, number
+        return number
+
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
-        number = float(rate.array if isinstance(rate, Variable) else rate(step))
+        number = float(self._read("learning_rate") if isinstance(rate, Variable) else rate(step))
         if not 0.0 <= number < math.inf:
             raise ValueError(
                 f"{type(self).__name__}: the learning rate of step {step + 1} is {number}; it must "
@@ -451,7 +481,12 @@ class Optimizer(Slots):
     def __getstate__(self) -> dict[str, Any]:
         # A copy groups its own variables. It claims those that came with it, which are those of
         # the model's copy only if the two were copied together.
-        apart = {"_gradtape_groups": {}, "_gradtape_places": {}, "_gradtape_claims": self.trained}
+        apart = {
+            "_gradtape_groups": {},
+            "_gradtape_places": {},
+            "_gradtape_claims": self.trained,
+            "_gradtape_read": {},
+        }
         return {**vars(self), **apart}
 
     def get_config(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from threading import RLock
 from typing import Any
 
-from ...core.extend import Module, Variable, backend_of, init_scope, to_numpy
+from ...core.extend import F, Module, Variable, init_scope, to_numpy
 
 __all__ = ["GROUPING", "Slots"]
 
@@ -158,8 +158,6 @@ def _content(variable: Variable) -> Any:
 
 
 def _zeros_for(variable: Variable, slot: str) -> Variable:
-    array = variable.array
     with init_scope():
-        return Variable(
-            backend_of(array).xp.zeros_like(array), trainable=False, name=f"{variable.name}_{slot}"
-        )
+        zeros = F.zeros_like(variable.array)
+        return Variable(zeros, trainable=False, name=f"{variable.name}_{slot}")

@@ -1,6 +1,7 @@
 """``tf.keras.layers``: gradtape's layers with the constructors and conventions of Keras 3.
 
-Other than gradtape's, these compute in float32 whatever they are given.
+Other than gradtape's, these compute in float32 whatever they are given, unless a policy of
+``tf.keras.mixed_precision`` says otherwise.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
-        if self.dtype is not None:
+        if self.dtype is not None and not self.policy.mixed:  # which casts them itself
             inputs, args = map_structure(lambda x: _cast(x, self.dtype), (inputs, args))
         if training is None:
             return call(self, inputs, *args, **kwargs)
@@ -95,6 +96,14 @@ def _cast(x: Any, dtype: str) -> Any:
     return gradtape.as_tensor(x).astype(dtype)
 
 
+def _of_weights(dtype: Any) -> str:
+    """Return the dtype of weights, of a dtype or a policy."""
+    policy = gradtape.mixed_precision.Policy
+    if isinstance(dtype, str) and dtype.startswith("mixed_"):
+        dtype = policy(dtype)
+    return dtype.variable_dtype if isinstance(dtype, policy) else as_dtype(dtype).name
+
+
 def _own_call(cls: type) -> Any:
     return next((c.__dict__["__call__"] for c in cls.__mro__ if "__call__" in c.__dict__), None)
 
@@ -107,15 +116,16 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     ----------
     options
         ``name``; ``trainable``, whether the weights train; ``dtype``, that of the weights and to
-        which floating inputs are cast, ``float32`` by default; ``input_shape`` or ``input_dim``,
-        from which a ``Sequential`` is built. Anything else is an error.
+        which floating inputs are cast, ``float32`` by default, or a policy of
+        ``tf.keras.mixed_precision``; ``input_shape`` or ``input_dim``, from which a ``Sequential``
+        is built. Anything else is an error.
     """
 
     stands_for = gradtape.layers.Layer
     dtype: str | None = "float32"
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
-        gradtape.layers.Layer.__init__(self, name)
+        gradtape.layers.Layer.__init__(self, name, options.pop("dtype", None))
         self.take_options(options)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -127,14 +137,15 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     def take_options(self, options: dict[str, Any]) -> None:
         """Take what Keras' layers take besides; refuse what would make a difference."""
         given = {"trainable": True, **options}
-        self.dtype = as_dtype(given.pop("dtype", None) or self.dtype or "float32").name
+        dtype = given.pop("dtype", None)  # of a layer whose parts have theirs
+        self.dtype = (self.dtype or "float32") if dtype is None else _of_weights(dtype)
         shape, size = given.pop("input_shape", None), given.pop("input_dim", None)
         vars(self)["_gradtape_input_shape"] = shape if size is None else (size,)
         if not given.pop("trainable"):
             self.trainable = False
         refuse(type(self).__name__, {**given, "autocast": None})
 
-    def add_weight(  # type: ignore[override]
+    def add_weight(
         self,
         shape: Any = (),
         initializer: Any = None,

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import kind_of, numpy_dtype
+from ....core.extend import backend_of, kind_of, numpy_dtype
 
-__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard", "truth"]
+__all__ = [
+    "at_hand",
+    "cast_to",
+    "complex_of",
+    "in_float32",
+    "kind_of",
+    "nan_where",
+    "native",
+    "reals",
+    "standard",
+    "summed",
+    "truth",
+]
+
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
@@ -29,7 +46,41 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
 
 
-def truth(condition: Any, unknown: bool) -> bool:
+def in_float32(
+    kernel: Callable[..., Any], aside: tuple[str, ...] = ("like",)
+) -> Callable[..., Any]:
+    """Return a kernel that computes in ``float32`` what it is given in ``float16``.
+
+    For what sums many numbers, or exponentials of them: ``float16`` counts no further than 2048 and
+    ends at 65504. Results are rounded once. The arrays called ``aside`` have no say in their dtype.
+    """
+    names = list(inspect.signature(kernel).parameters)[1:]
+    places = [i for i, name in enumerate(names) if name in aside]
+
+    @functools.wraps(kernel)
+    def wide(xp: Any, *arrays: Any, **params: Any) -> Any:
+        dtypes = [numpy_dtype(x.dtype) for x in arrays]
+        if _HALF not in dtypes:
+            return kernel(xp, *arrays, **params)
+        pairs = zip(arrays, dtypes, strict=True)
+        given = [cast_to(xp, x, _SINGLE) if dtype == _HALF else x for x, dtype in pairs]
+        result = kernel(xp, *given, **params)
+        if np.result_type(*[d for i, d in enumerate(dtypes) if i not in places]) != _HALF:
+            return result
+        if type(result) is tuple:
+            return tuple([cast_to(xp, part, _HALF) for part in result])
+        return cast_to(xp, result, _HALF)
+
+    return wide
+
+
+@in_float32
+def summed(xp: Any, x: Any, *, axis: Any, keepdims: bool = False) -> Any:
+    """Return sums in the dtype of ``x``, of which NumPy widens some."""
+    return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+
+
+def truth(condition: Any, unknown: Any) -> Any:
     """Return whether a condition holds; ``unknown`` where a compiler has no values yet.
 
     Kernels ask it where a path is for some values only, and say which path serves all of them, or
@@ -39,6 +90,33 @@ def truth(condition: Any, unknown: bool) -> bool:
         return bool(condition)
     except TypeError:  # what JAX's tracers raise
         return unknown
+
+
+def at_hand(condition: Any, unknown: Any) -> Any:
+    """Return what :func:`truth` does; ``unknown`` also where the host would wait for a device.
+
+    For paths and checks of steps that run often.
+    """
+    try:
+        waits = type(condition) is not np.bool_ and backend_of(condition).waits
+    except TypeError:  # a kernel is run on the arrays of no backend
+        waits = False
+    return unknown if waits else truth(condition, unknown)
+
+
+def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
+    """Return ``found``, with nan where something is wrong that could not be checked before.
+
+    Parameters
+    ----------
+    wrong
+        A function of no arguments that returns where.
+    checked
+        What :func:`at_hand` returned; None if the condition was unknown.
+    """
+    if checked is not None or kind_of(found.dtype) not in "fc":
+        return found
+    return xp.where(wrong(), xp.asarray(math.nan, dtype=found.dtype), found)
 
 
 def complex_of(xp: Any, real: Any, imag: Any) -> Any:

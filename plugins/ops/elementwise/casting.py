@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor
-from ..common.kernels import cast_to
+from ....core.extend import NONDIFF, F, Tensor, refuse_bfloat16
+from ..common.kernels import cast_to, reals
 from ..common.op_builders import elementwise, named, op
 
 __all__ = ["cast", "copy", "stop_gradient"]
@@ -35,6 +35,33 @@ _cast = op(
     gradients={"x": lambda g, x_like: F.cast_like(g, x_like)},
     infer=lambda x, dtype: (x.shape, np.dtype(dtype)),
     batch="elementwise",
+)
+
+
+def _round_to_bfloat16_kernel(xp: Any, x: Any) -> Any:
+    """Return ``x`` rounded to the upper half of a ``float32``, halves to even."""
+    x = cast_to(xp, reals(x), np.float32)
+    if hasattr(x, "view"):
+        bits = x.view(np.uint32)
+        above = ((bits + (((bits >> 16) & 1) + 0x7FFF)) >> 16) << 16
+        return xp.where(xp.isnan(x), x, above.view(np.float32))
+    # the array API cannot look at bits: round to a multiple of the last of 8 binary places
+    wide = xp.astype(x, xp.float64)
+    usual = xp.isfinite(x) & (x != 0)
+    exponent = xp.floor(xp.log2(xp.abs(xp.where(usual, wide, xp.ones_like(wide)))))
+    place = 2.0 ** (xp.maximum(exponent, xp.full_like(exponent, -126.0)) - 7)
+    return xp.astype(xp.where(usual, xp.round(wide / place) * place, wide), xp.float32)
+
+
+# what stands for bfloat16, which NumPy has not: gradients are rounded as those of a cast would be
+_round_to_bfloat16 = op(
+    "round_to_bfloat16",
+    _round_to_bfloat16_kernel,
+    gradients={"x": lambda g, x_like: F.cast_like(F.round_to_bfloat16(g), x_like)},
+    infer=lambda x: (x.shape, np.dtype(np.float32)),
+    jvp="linear",
+    batch="elementwise",
+    doc="Return ``x`` in ``float32``, its values rounded to those of ``bfloat16``.",
 )
 
 
@@ -73,8 +100,10 @@ def cast(x: Any, dtype: Any) -> Tensor:
     try:
         wanted = np.dtype(dtype)
     except TypeError as error:
+        refuse_bfloat16(dtype)
         raise TypeError(f"cast: {dtype!r} is not a dtype; use a name such as 'float32'") from error
     if wanted.kind not in "biufc":
+        refuse_bfloat16(wanted)
         raise TypeError(f"cast: a tensor holds numbers or booleans, not dtype {wanted}")
     return _cast(x, dtype=wanted.name)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
-from ..common.kernels import kind_of, native, reals
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, numpy_dtype, ops
+from ..common.kernels import cast_to, kind_of, native, reals
 from ..common.op_builders import elementwise, named, op
 
 __all__ = ["copysign", "frexp", "ldexp", "modf", "nan_to_num", "nextafter", "signbit", "spacing"]
@@ -197,7 +197,10 @@ nextafter = elementwise(
 def _spacing_kernel(xp: Any, x: Any) -> Any:
     if hasattr(xp, "spacing"):
         return xp.spacing(x)
-    size = xp.abs(reals(x))
+    x = reals(x)
+    if kind_of(x.dtype) != "f":
+        x = cast_to(xp, x, np.result_type(numpy_dtype(x.dtype), np.float16))
+    size = xp.abs(x)
     step = xp.nextafter(size, xp.full_like(size, math.inf)) - size
     return xp.where(xp.signbit(x), -step, step)
 

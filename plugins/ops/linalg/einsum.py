@@ -25,6 +25,7 @@ from ....core.extend import (
     ops,
 )
 from ..common.gradients import as_like
+from ..common.kernels import in_float32
 from ..common.op_builders import named, op
 
 __all__ = ["einsum"]
@@ -108,11 +109,13 @@ def _aligned(xp: Any, term: str, x: Any, labels: str) -> Any:
     return xp.reshape(xp.permute_dims(x, tuple(order)), tuple(sizes.get(a, 1) for a in labels))
 
 
+@in_float32
 def _kernel(xp: Any, *operands: Any, subscripts: str) -> Any:
     terms, output = labelled(subscripts, tuple(x.ndim for x in operands))
     return _contract(xp, terms, output, operands)
 
 
+@in_float32
 def _adjoint(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) -> Any:
     terms, output = labelled(subscripts, tuple(x.ndim for x in operands))
     term, shape = terms[position], operands[position].shape

@@ -24,6 +24,7 @@ from ....core.extend import (
 )
 from ..common.batching import aligned
 from ..common.gradients import as_like
+from ..common.kernels import summed
 from ..common.op_builders import op
 from ..shapes.joining import common_dtype
 
@@ -36,7 +37,7 @@ def _sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
         return x
     extra = x.ndim - len(shape)
     axes = tuple(i for i, n in enumerate(x.shape) if i < extra or shape[i - extra] != n)
-    return xp.reshape(xp.sum(x, axis=axes, dtype=x.dtype), shape)
+    return xp.reshape(summed(xp, x, axis=axes), shape)
 
 
 def _matmul_shape(x: Any, y: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
-from ..common.kernels import kind_of, truth
+from ..common.kernels import at_hand, in_float32, kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.sizes import empty, never_empty
@@ -19,13 +19,14 @@ from .matrices import as_inexact, real_of
 __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
+@in_float32
 def norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return Euclidean norms, of scaled elements where squares over- or underflow."""
     with np.errstate(over="ignore", under="ignore"):
         total = _square_sum(xp, x, axis, keepdims)
     smallest = xp.finfo(total.dtype).smallest_normal
     usual = xp.all((total >= smallest / xp.finfo(total.dtype).eps) & (total < inf))
-    if truth(usual, unknown=False):
+    if at_hand(usual, unknown=False):
         return xp.sqrt(total)
     return _scaled_norm(xp, x, axis, keepdims)
 

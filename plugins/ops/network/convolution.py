@@ -25,6 +25,7 @@ from ....core.extend import (
 )
 from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
+from ..common.kernels import in_float32
 from ..common.op_builders import named, op
 from ..common.scattering import put
 from ..linalg.matmul import adjoint_spec
@@ -48,6 +49,7 @@ def _grouped(xp: Any, w: Any, groups: int) -> Any:
     return xp.permute_dims(xp.reshape(w, (each, groups, out // groups)), (1, 0, 2))
 
 
+@in_float32
 def conv_kernel(
     xp: Any,
     x: Any,
@@ -75,6 +77,7 @@ def conv_kernel(
     return total
 
 
+@in_float32
 def conv_to_images_kernel(
     xp: Any,
     g: Any,
@@ -108,6 +111,7 @@ def images_of(xp: Any, g: Any, w: Any, shape: Sizes, settings: Any, groups: int)
     return total[where.inside]
 
 
+@in_float32
 def conv_to_filters_kernel(
     xp: Any,
     g: Any,

@@ -20,7 +20,7 @@ from ....core.extend import (
     sizes_differ,
 )
 from ..common.batching import leading
-from ..common.kernels import cast_to, kind_of, truth
+from ..common.kernels import at_hand, cast_to, kind_of, nan_where
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
 from ..indexing.batched_index import example_numbers
@@ -139,13 +139,15 @@ def _segment_kernel(xp: Any, x: Any, ids: Any, *, num: int) -> Any:
     shape = _segment_shape(x.shape, ids.shape, num)
     if kind_of(ids.dtype) not in "iu":
         raise TypeError(f"segment_sum: segment_ids must be integers, got dtype {ids.dtype}")
-    if 0 not in ids.shape and truth((xp.min(ids) < 0) | (xp.max(ids) >= num), unknown=False):
+    wrong = 0 not in ids.shape and at_hand((xp.min(ids) < 0) | (xp.max(ids) >= num), unknown=None)
+    if wrong:
         raise ValueError(
             f"segment_sum: segment_ids must be from 0 to {num - 1}, "
             f"got {int(xp.min(ids))} to {int(xp.max(ids))}"
         )
     total = xp.zeros(shape, dtype=x.dtype)
-    return scatter_add(xp, total, ids, x, lambda numbers: xp.take(numbers, ids, axis=0))
+    sums = scatter_add(xp, total, ids, x, lambda numbers: xp.take(numbers, ids, axis=0))
+    return nan_where(xp, lambda: xp.any((ids < 0) | (ids >= num)), sums, wrong)
 
 
 def _segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

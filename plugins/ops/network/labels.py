@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF
-from ..common.kernels import cast_to, kind_of, truth
+from ..common.kernels import at_hand, cast_to, kind_of
 from ..common.op_builders import op
 
 
@@ -19,7 +19,10 @@ def class_labels_kernel(xp: Any, labels: Any) -> Any:
     if kind == "f":
         # NaN is unequal to its floor, and infinity is no integer
         whole = (labels == xp.floor(labels)) & xp.isfinite(labels)
-        if not truth(xp.all(whole), unknown=True):
+        known = at_hand(xp.all(whole), unknown=None)
+        if known is None:  # what no class has
+            labels = xp.where(whole, labels, -xp.ones_like(labels))
+        elif not known:
             first = labels[~whole][0]
             raise ValueError(
                 "class_labels: the labels of classes are whole numbers (0, 1, ...), got "

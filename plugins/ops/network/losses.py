@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops, same_shape
 from ..common.axes import one_axis, reduced_axes
-from ..common.kernels import reals, truth
+from ..common.kernels import at_hand, reals
 from ..common.op_builders import elementwise, named
 from ..common.sizes import ensured_alike
 
@@ -48,7 +48,7 @@ def _sigmoid_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     with np.errstate(invalid="ignore"):
         certain = xp.maximum(logits, xp.zeros_like(logits)) - logits * labels
     # an infinite logit that is right costs nothing
-    if truth(xp.any(certain != certain), unknown=True):
+    if at_hand(xp.any(certain != certain), unknown=True):
         labels = labels * xp.ones_like(size)
         missed = xp.where(logits > 0, 1 - labels, labels)
         certain = missed * xp.where(missed == 0, xp.zeros_like(size), size)

@@ -30,7 +30,7 @@ from ....core.extend import (
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import leading
 from ..common.gradients import as_like
-from ..common.kernels import reals
+from ..common.kernels import in_float32, reals
 from ..common.op_builders import named, op
 
 __all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
@@ -63,6 +63,7 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return others, shape, prod(x.shape[i] for i in others)
 
 
+@in_float32
 def batch_norm_kernel(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
@@ -78,6 +79,7 @@ def batch_norm_kernel(
     return y, mean, variance
 
 
+@in_float32
 def batch_norm_gradient_kernel(
     xp: Any,
     gy: Any,

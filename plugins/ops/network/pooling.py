@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
-from ..common.kernels import kind_of, truth
+from ..common.kernels import at_hand, kind_of
 from ..common.op_builders import named, op
 from ..common.scattering import put
 from ..common.sizes import empty
@@ -66,7 +66,7 @@ def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, An
     """Give the index of each place in the windows, and where the first largest element is there."""
     x = where.padded(xp, x, _lowest(xp, x.dtype))
     free = xp.ones(out.shape, dtype=xp.bool)
-    some_nan = truth(xp.any(out != out), unknown=True)
+    some_nan = at_hand(xp.any(out != out), unknown=True)
     for _, part in where.parts():
         at = (slice(None), *part, slice(None))
         same = x[at] == out

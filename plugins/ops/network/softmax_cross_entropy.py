@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -11,12 +12,16 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import kind_of, truth
+from ..common.kernels import at_hand, in_float32, kind_of, nan_where
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
 
 __all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
+
+
+#: Class labels have no say in the dtype.
+_of_logits = functools.partial(in_float32, aside=("labels",))
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
@@ -34,38 +39,49 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
     return tuple(map(agreed, labels, logits[:-1]))
 
 
-def check_labels(xp: Any, logits: Any, labels: Any) -> None:
-    """Raise if class labels do not fit the logits."""
+def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
+    """Raise if class labels do not fit the logits; None if their values are not known yet."""
     _sparse_shape(logits.shape, labels.shape)
     if 0 in labels.shape:
-        return
+        return False
     if kind_of(labels.dtype) not in "iu":
         raise TypeError(
             f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
         )
     low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
-    if truth((low < 0) | (high >= classes), unknown=False):
+    wrong = at_hand((low < 0) | (high >= classes), unknown=None)
+    if wrong:
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
             f"got {int(low)} to {int(high)}"
         )
+    return wrong
 
 
+@_of_logits
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
-    check_labels(xp, logits, labels)
+    wrong = check_labels(xp, logits, labels)
     count = prod(labels.shape)
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = shifted_below_zero(xp, rows, -1)
     picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]
     losses = xp.log(xp.sum(xp.exp(shifted), axis=-1)) - picked
-    return xp.reshape(losses, labels.shape)
+    losses = xp.reshape(losses, labels.shape)
+    return nan_where(xp, lambda: _no_class(logits, labels), losses, wrong)
 
 
+def _no_class(logits: Any, labels: Any) -> Any:
+    return (labels < 0) | (labels >= logits.shape[-1])
+
+
+@_of_logits
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
-    return p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
+    less = p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
+    wrong = check_labels(xp, logits, labels)
+    return nan_where(xp, lambda: _no_class(logits, labels)[..., None], less, wrong)
 
 
 def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
@@ -152,6 +168,7 @@ def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     return (*shape[:along], *shape[along + 1 :])
 
 
+@in_float32
 def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the cross-entropies of distributions under the softmax of logits."""
     _dense_shape(logits.shape, labels.shape, axis)
@@ -160,6 +177,7 @@ def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     return -xp.sum(labels * xp.where(labels == 0, xp.zeros_like(logs), logs), axis=axis)
 
 
+@in_float32
 def softmax_less_shares_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the softmax of logits, in amounts that sum to what labels do, less the labels."""
     p = softmax_kernel(xp, logits, axis=axis)

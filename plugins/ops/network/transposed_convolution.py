@@ -8,6 +8,7 @@ from typing import Any
 from ....core.extend import F, Op, Tensor, as_batched, largest, sizes_differ
 from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
+from ..common.kernels import in_float32
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
 from .channels import apart, side_by_side
@@ -50,6 +51,7 @@ def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
     return (x[0], *_enlarged(x[1:-1], w[:-2], settings), w[-2])
 
 
+@in_float32
 def _transpose_kernel(
     xp: Any, x: Any, w: Any, *, strides: Sizes, padding: Padding, dilations: Sizes
 ) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import (
+    F,
     Module,
     Size,
     Stream,
@@ -161,7 +162,10 @@ class Generator(Module):
         with self.state.lock:  # no other thread may get this key
             key, owner = self.state.value, backend_of(self.state.array)
             # beside the state, whichever backend is the current one
-            step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
+            if owner.waits:  # one draw, without a copy to the device
+                step = F.numbered_like(self.state.array)
+            else:
+                step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
             self.state.assign_add(Tensor(step))
         return key
 

@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, ops
 from ..common.axes import Axis, as_axis, axis_over, reduced_shape
 from ..common.dtypes import inexact
-from ..common.kernels import cast_to, kind_of, reals
+from ..common.kernels import cast_to, in_float32, kind_of, reals
 from .builder import reduction, summed_dtype
 from .options import averaged, chosen, count_of, counted, in_dtype, started_from
 
@@ -24,7 +24,7 @@ def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
 
 _sum = reduction(
     "sum",
-    lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims),
+    in_float32(lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims)),
     summed_dtype,
     lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
     jvp="linear",
@@ -212,6 +212,7 @@ def prod(
     return _prod(x, axis=axis_over(x, axis, "prod"), keepdims=bool(keepdims))
 
 
+@in_float32
 def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if kind_of(x.dtype) != "f":
         x = cast_to(xp, reals(x), np.float64)

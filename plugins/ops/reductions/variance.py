@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, numpy_dtype, ops
 from ..common.axes import Axis, as_axis
 from ..common.dtypes import inexact, real_of
-from ..common.kernels import cast_to, kind_of, truth
+from ..common.kernels import at_hand, cast_to, kind_of
 from ..shapes.adjoints import size_over
 from .builder import reduction
 from .options import chosen, count_of, degrees, in_dtype, kept_by
@@ -41,7 +41,7 @@ def std_kernel(
     if (
         0 in x.shape
         or kind_of(x.dtype) not in "fc"
-        or truth(
+        or at_hand(
             xp.all((squared >= limits.smallest_normal / limits.eps) & (squared < np.inf)),
             unknown=False,
         )

@@ -26,7 +26,7 @@ from ....core.extend import (
 from ..common.axes import Axis, reduced_axes
 from ..common.batching import aligned, batch_axes
 from ..common.dtypes import SCALARS
-from ..common.kernels import cast_to
+from ..common.kernels import cast_to, summed
 from ..common.op_builders import op
 
 __all__: list[str] = []
@@ -38,7 +38,8 @@ def _unbroadcast(xp: Any, x: Any, like: Any) -> Any:
         axes = tuple(
             i for i, n in enumerate(x.shape) if i < extra or (shape[i - extra] == 1 and n != 1)
         )
-        x = xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype) if axes else x
+        if axes:
+            x = summed(xp, x, axis=axes, keepdims=True)
         x = xp.reshape(x, shape)
     return cast_to(xp, x, like.dtype)
 

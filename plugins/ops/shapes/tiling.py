@@ -21,6 +21,7 @@ from ....core.extend import (
 )
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
+from ..common.kernels import in_float32
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
 from ..common.sizes import as_sizes, elements, ensured, open_among
@@ -44,6 +45,7 @@ def _tile_spec(x: Any, *, reps: tuple[int, ...]) -> tuple[Any, Any]:
     return tuple(None if n is None else n * t for t, n in zip(times, sizes, strict=True)), x.dtype
 
 
+@in_float32
 def _untile(xp: Any, x: Any, like: Any, *, reps: tuple[int, ...]) -> Any:
     times, sizes = _tiling(like.shape, reps)
     blocks = [n for pair in zip(times, sizes, strict=True) for n in pair]
@@ -134,6 +136,7 @@ def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
     return tuple(sizes), x.dtype
 
 
+@in_float32
 def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> Any:
     flat = axis is None or not like.shape  # one number is repeated as the only one of a line
     shape = (prod(like.shape),) if flat else like.shape

@@ -24,7 +24,22 @@ import numpy as np
 
 from ....core.errors import BackendUnavailable
 
-__all__ = ["CACHE", "DTYPES", "FLAGS", "FUNCTION", "HEADER", "LIBRARY", "compiled", "unavailable"]
+__all__ = [
+    "CACHE",
+    "DATA",
+    "DTYPE",
+    "DTYPES",
+    "FLAGS",
+    "FUNCTION",
+    "HEADER",
+    "LIBRARY",
+    "ORDERED",
+    "RANK",
+    "SHAPE",
+    "STATE",
+    "compiled",
+    "unavailable",
+]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
 CACHE = "GRADTAPE_CACHE_DIR"
@@ -34,6 +49,10 @@ _MOST_FILES = 2000
 FLAGS = {"x86_64": 1 | 4 | 8, "AMD64": 1 | 4 | 8, "aarch64": 1 | 2 | 4, "arm64": 1 | 2 | 4}
 #: The name of the function in a text, and the bytes before what is an object's own.
 FUNCTION, HEADER = "loop_of_arrays", object.__basicsize__
+#: Where ``ndarray`` has what: memory, rank, shape, dtype, flags. A number has its value at HEADER.
+DATA, RANK, SHAPE, DTYPE, STATE = (HEADER + n for n in (0, 8, 16, 40, 48))
+#: The flags of what is contiguous in C's order, and aligned.
+ORDERED = 0x1 | 0x100
 #: The dtypes of arrays and numbers that loops are given.
 DTYPES = {np.dtype(kind).name: np.dtype(kind) for kind in (bool, "i4", "i8", "f4", "f8")}
 _OF_PYTHON = "PyEval_RestoreThread PyEval_SaveThread PyObject_Vectorcall Py_IncRef _Py_NoneStruct"
@@ -54,7 +73,30 @@ def unavailable() -> str | None:
         return "loops read the memory of CPython's objects, of 64 bits"
     if machine() not in FLAGS or not hasattr(LIBRARY, "fetestexcept"):
         return f"loops need the floating-point flags of the C library, unknown on {machine()}"
+    if not _as_expected():
+        return f"loops read the memory of arrays, and NumPy {np.__version__} has it elsewhere"
     return None
+
+
+def _as_expected() -> bool:
+    """Whether an array and a number have what is read of them where it is read."""
+    array, number = np.ones((3, 5), np.float32), np.float64(1.5)
+
+    def read(kind: Any, thing: Any, place: int) -> Any:
+        return kind.from_address(id(thing) + place).value
+
+    word = ctypes.c_ssize_t
+    return (
+        read(word, array, HEADER - 8) == id(np.ndarray)
+        and read(word, array, DATA) == array.ctypes.data
+        and read(ctypes.c_int, array, RANK) == array.ndim
+        # the strides are behind the lengths
+        and read(word, array, SHAPE + 8) == read(word, array, SHAPE) + 8 * array.ndim
+        and read(word, array, DTYPE) == id(array.dtype)
+        and read(ctypes.c_int, array, STATE) & ORDERED == ORDERED
+        and not read(ctypes.c_int, array.T, STATE) & 0x1
+        and read(ctypes.c_double, number, HEADER) == number
+    )
 
 
 class _Method(ctypes.Structure):

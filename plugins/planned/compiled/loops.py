@@ -40,14 +40,14 @@ class Loops(Emitter):
         step
             The step.
         """
-        if len(step.outputs) != 1 or step.space == ():  # several: a `cond`, say
+        if len(step.outputs) != 1:  # several: a `cond`, say
             return False
         symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
         if any(np.dtype(x.dtype).name not in DTYPES for x in symbols):
             return False
         if step.kind is Kind.REDUCTION:
             return _is_sum_of_rows(step)
-        if not (step.elementwise or step.op == "outer_products"):
+        if not (step.elementwise or step.op == "outer_products") or step.space == ():
             return False
         if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
             return False

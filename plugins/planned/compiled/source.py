@@ -19,7 +19,7 @@ import numpy as np
 
 from ....core.extend import Symbol
 from ..steps import Group, Shape, Step, shape_of
-from .compiler import FLAGS, FUNCTION, HEADER
+from .compiler import DATA, DTYPE, FLAGS, FUNCTION, HEADER, ORDERED, RANK, SHAPE, STATE
 from .forms import TYPES, conversion, form_of
 from .functions import constant
 
@@ -40,10 +40,6 @@ _WAYS: dict[str, Callable[[int, int, int], list[int]]] = {
     "rows": lambda o, b, h: [h, 0, 1],
     "turned": lambda o, b, h: [1, 0, o],
 }
-#: Where ``ndarray`` has what, behind the header: memory, rank, shape, dtype, flags.
-_DATA, _RANK, _SHAPE, _DTYPE, _FLAGS = (HEADER + n for n in (0, 8, 16, 40, 48))
-#: Contiguous in C's order, and aligned.
-_ORDERED = 0x1 | 0x100
 
 
 def source(group: Group, exact: Container[str]) -> str:
@@ -291,7 +287,7 @@ class _Source:
         self.lines.append(f"  ret ptr {found}")
 
     def _state(self) -> str:
-        return self._load("ptr", "%self", _DATA)
+        return self._load("ptr", "%self", DATA)
 
     def _check(self, *conditions: str) -> None:
         """Go on if all hold, and to ``otherwise`` if not."""
@@ -316,16 +312,16 @@ class _Source:
             self.lines.append(f"  br label %memory{i}")
             self._label(f"array{i}")
         self._check(array)
-        flags = self._new(f"and i32 {self._load('i32', given, _FLAGS)}, {_ORDERED}")
+        flags = self._new(f"and i32 {self._load('i32', given, STATE)}, {ORDERED}")
         self._check(
-            self._new(f"icmp eq i32 {flags}, {_ORDERED}"),
-            self._new(f"icmp eq i32 {self._load('i32', given, _RANK)}, {len(shape)}"),
-            self._new(f"icmp eq ptr {self._load('ptr', given, _DTYPE)}, @dtype_{name}"),
+            self._new(f"icmp eq i32 {flags}, {ORDERED}"),
+            self._new(f"icmp eq i32 {self._load('i32', given, RANK)}, {len(shape)}"),
+            self._new(f"icmp eq ptr {self._load('ptr', given, DTYPE)}, @dtype_{name}"),
         )
         if shape:
-            lengths = self._load("ptr", given, _SHAPE)
+            lengths = self._load("ptr", given, SHAPE)
             self._check(*(self._same(lengths, axis, n) for axis, n in enumerate(shape)))
-        memory = self._load("ptr", given, _DATA)
+        memory = self._load("ptr", given, DATA)
         if shape:
             return memory
         before = self._block

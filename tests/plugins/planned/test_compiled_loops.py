@@ -233,3 +233,12 @@ def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None
     f = gt.function(lambda x: x * 2.0, executor="fused")
     with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[fused\]"'):
         f(gt.constant(1.0))
+
+
+@pytest.mark.parametrize("place", ["DATA", "DTYPE", "HEADER", "RANK", "SHAPE", "STATE"])
+def test_where_arrays_are_laid_out_otherwise_nothing_is_compiled(place: str, monkeypatch) -> None:
+    from gradtape.plugins.planned.compiled import compiler
+
+    assert compiler.unavailable() is None
+    monkeypatch.setattr(compiler, place, getattr(compiler, place) + 8)
+    assert "has it elsewhere" in (compiler.unavailable.__wrapped__() or "")

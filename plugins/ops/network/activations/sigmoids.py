@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from .....core.extend import F
-from ...common.kernels import reals, truth
+from ...common.kernels import at_hand, reals
 from ...common.op_builders import elementwise
 
 __all__ = ["hard_sigmoid", "hard_tanh", "log_sigmoid", "sigmoid", "softsign"]
@@ -61,7 +61,7 @@ log_sigmoid = elementwise(
 def _softsign_kernel(xp: Any, x: Any) -> Any:
     size = xp.abs(reals(x))
     ends = size == inf
-    if truth(xp.any(ends), unknown=True):
+    if at_hand(xp.any(ends), unknown=True):
         x, size = xp.where(ends, xp.sign(x), x), xp.where(ends, xp.zeros_like(size), size)
     return x / (1 + size)
 

@@ -9,7 +9,7 @@ import numpy as np
 from .....core.extend import F, Tensor
 from ...common.axes import one_axis
 from ...common.batching import along
-from ...common.kernels import reals
+from ...common.kernels import in_float32, reals
 from ...common.op_builders import op, same_shape
 
 __all__ = ["log_softmax", "softmax"]
@@ -28,6 +28,7 @@ def size_along(x: Any, axis: int) -> int:
     return size
 
 
+@in_float32
 def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     """Return exponentials that sum to 1 along an axis."""
     if not size_along(x, axis):
@@ -36,6 +37,7 @@ def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
+@in_float32
 def log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     """Return the logarithm of the softmax, which stays finite."""
     if not size_along(x, axis):

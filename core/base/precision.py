@@ -1,0 +1,235 @@
+"""Precision policies: in which dtype layers compute, and in which they keep their variables.
+
+``bfloat16`` is no dtype of NumPy's, and so none of a tensor: what is computed in it is ``float32``
+whose values have been rounded to ``bfloat16``. Products of such values, summed in ``float32``, are
+those of hardware that multiplies ``bfloat16``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .dtypes import as_dtype, kind_of, numpy_dtype
+from .table import ops
+
+__all__ = [
+    "CASTING",
+    "Policy",
+    "as_policy",
+    "computing",
+    "computing_in",
+    "get_policy",
+    "in_precision",
+    "policy",
+    "set_policy",
+]
+
+_MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+
+#: Holds something from the first use of a policy on: before, nobody looks at :data:`computing`.
+CASTING: list[str] = []
+#: The dtype as which the code of a layer reads its variables; None for their own.
+computing: ContextVar[str | None] = ContextVar("gradtape_computing", default=None)
+
+
+class Policy:
+    """In which dtype a layer computes, and in which it keeps its variables.
+
+    Parameters
+    ----------
+    name
+        ``"mixed_float16"``, ``"mixed_bfloat16"``, or a floating dtype for both.
+
+    Attributes
+    ----------
+    compute_dtype : str
+        The dtype of what the layer computes: ``"float16"``, ``"bfloat16"``, ``"float32"``, ...
+        A tensor of ``bfloat16`` is one of ``float32`` whose values are rounded to it.
+    variable_dtype : str
+        The dtype of its variables: ``"float32"`` where it is mixed.
+
+    Raises
+    ------
+    ValueError
+        If there is no policy of that name.
+
+    Examples
+    --------
+    >>> half = gt.mixed_precision.Policy("mixed_float16")
+    >>> half.compute_dtype, half.variable_dtype
+    ('float16', 'float32')
+    """
+
+    __slots__ = ("compute_dtype", "name", "variable_dtype")
+
+    def __init__(self, name: str) -> None:
+        if name not in _MIXED:
+            try:
+                if as_dtype(name).kind != "f":
+                    raise TypeError(name)
+            except TypeError:
+                hint = "; use 'mixed_bfloat16'" if name == "bfloat16" else ""
+                raise ValueError(
+                    f"unknown precision policy {name!r}; a policy is one of {(*_MIXED, 'float32')} "
+                    f"or another floating dtype of tensors{hint}"
+                ) from None
+        self.name = name if name in _MIXED else as_dtype(name).name
+        self.compute_dtype = _MIXED.get(self.name, self.name)
+        self.variable_dtype = "float32" if self.mixed else self.name
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the two dtypes differ."""
+        return self.name in _MIXED
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[type[Policy], tuple[str]]:
+        return Policy, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.name!r}>"
+
+
+_FLOAT32 = Policy("float32")
+_selected = _FLOAT32
+_scoped: ContextVar[Policy | None] = ContextVar("gradtape_policy", default=None)
+
+
+def get_policy() -> Policy:
+    """Return the policy of layers that are made now without a ``dtype``.
+
+    Returns
+    -------
+    Policy
+        That of the innermost :func:`gradtape.mixed_precision.policy`, else the one that
+        :func:`gradtape.mixed_precision.set_policy` chose; ``float32`` by default.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.get_policy()
+    <Policy 'float32'>
+    """
+    return _scoped.get() or _selected
+
+
+def set_policy(policy: str | Policy) -> None:
+    """Choose the policy of layers that are made from now on, in the whole process.
+
+    Parameters
+    ----------
+    policy
+        ``"mixed_float16"``, ``"mixed_bfloat16"``, or ``"float32"``: the default, with which a layer
+        computes in the dtype of its input and weights.
+
+    Raises
+    ------
+    ValueError
+        If it is another.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.set_policy("mixed_float16")
+    >>> gt.layers.Dense(2).compute_dtype
+    'float16'
+    >>> gt.mixed_precision.set_policy("float32")
+    """
+    global _selected
+    _selected = _for_all(policy, "set_policy")
+
+
+@contextmanager
+def policy(policy: str | Policy) -> Iterator[Policy]:
+    """Choose the policy of layers that are made in a block.
+
+    Layers keep the policy with which they were made, wherever they are called.
+
+    Parameters
+    ----------
+    policy
+        As for :func:`gradtape.mixed_precision.set_policy`.
+
+    Yields
+    ------
+    Policy
+        The policy.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> with gt.mixed_precision.policy("mixed_bfloat16"):
+    ...     layer = gt.layers.Dense(2)
+    >>> layer.policy
+    <Policy 'mixed_bfloat16'>
+    """
+    chosen = _for_all(policy, "policy")
+    token = _scoped.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _scoped.reset(token)
+
+
+def _for_all(policy: str | Policy, method: str) -> Policy:
+    found = policy if isinstance(policy, Policy) else Policy(policy)
+    if not found.mixed and found != _FLOAT32:
+        raise ValueError(
+            f"{method}: {found.name!r} is no policy for all layers; give it to a layer as dtype=, "
+            "or use set_default_dtype"
+        )
+    return found
+
+
+def as_policy(dtype: Any) -> Policy | None:
+    """Return the policy that a layer is given as its ``dtype``; None if it has none of its own."""
+    if dtype is None:
+        found = get_policy()
+        if not found.mixed:
+            return None
+    elif isinstance(dtype, Policy):
+        found = dtype
+    elif isinstance(dtype, str) and dtype in (*_MIXED, "bfloat16"):
+        found = Policy(dtype)
+    elif as_dtype(dtype).kind == "f":
+        found = Policy(as_dtype(dtype).name)
+    else:
+        return None
+    if (found.mixed or found == _FLOAT32) and not CASTING:
+        CASTING.append(found.name)
+    return found
+
+
+@contextmanager
+def computing_in(dtype: str | None) -> Iterator[None]:
+    """Read variables as of a dtype in a block; as they are for None."""
+    token = computing.set(dtype)
+    try:
+        yield
+    finally:
+        computing.reset(token)
+
+
+def in_precision(x: Any, dtype: str | None) -> Any:
+    """Return a floating tensor in a dtype of :data:`computing`; any other as it is.
+
+    To ``float32`` comes only what is narrower.
+    """
+    if dtype is None or kind_of(x.array.dtype) != "f":
+        return x
+    own = numpy_dtype(x.array.dtype).name
+    if dtype == "bfloat16":
+        return ops["round_to_bfloat16"](x if own == "float32" else ops["cast"](x, dtype="float32"))
+    if own == dtype or (dtype == "float32" and own != "float16"):
+        return x
+    return ops["cast"](x, dtype=dtype)

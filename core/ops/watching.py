@@ -1,0 +1,79 @@
+"""Kernels with somebody around them who watches; nothing is around them where nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ..base.table import registry
+from ..base.watcher import Watcher, watcher
+from .backend import Backend
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+__all__ = ["told", "watched", "watching"]
+
+_LOCK = Lock()
+#: How many watchers there are, in all threads.
+_watchers = 0
+
+
+@contextmanager
+def watching(who: Watcher) -> Iterator[None]:
+    """Tell somebody of the kernels that run in a block.
+
+    Ops remember which kernel they run, so this makes all of them look for it again, before the
+    block and after it. Other threads find the same kernels, which then ask in vain who watches.
+    """
+    other = watcher.get()
+    if other is not None and not other.over:
+        raise RuntimeError(
+            "gradtape.profile() is active here already, and profiles do not nest: the outer one "
+            "measures this block too, and tells it apart by line and by layer"
+        )
+    _count(1)
+    watcher.set(who)
+    try:
+        yield
+    finally:
+        watcher.set(None)
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _watchers
+    with _LOCK:
+        before = _watchers
+        _watchers += change
+        if not (before and _watchers):
+            for op in registry().ops.values():
+                op.forget_kernels()
+
+
+def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel that an op found, with a call of the watcher around it if there is any."""
+    if not _watchers:
+        return kernel
+    telling = told(op.name, backend, kernel)
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        if not _watchers:  # another thread found it just before the watcher went
+            op.forget_kernels()
+        return telling(*arrays, **params)
+
+    return run
+
+
+def told(name: str, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that tells the watcher, if there is one when it runs."""
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        who = watcher.get()
+        if who is None:
+            return kernel(*arrays, **params)
+        return who.kernel(name, backend, kernel, arrays, params)
+
+    return run

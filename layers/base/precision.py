@@ -1,0 +1,63 @@
+"""What a precision policy does to the calls of a layer: dtypes on the way in, inside and out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ...core.extend import (
+    Function,
+    Policy,
+    Tensor,
+    computing,
+    computing_in,
+    default_dtype,
+    in_precision,
+    map_structure,
+)
+
+__all__ = ["by_policy", "floating", "in_policy"]
+
+
+def by_policy(function: Function[Any, Any]) -> None:
+    """Let a method that is traced do in its traces what the policy of its layer says."""
+    call = function.python_function
+
+    @functools.wraps(call)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return in_policy(call, self, *args, **kwargs)
+
+    function.python_function = wrapper
+
+
+def in_policy(call: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a layer's code as its policy says.
+
+    Floating inputs are cast, and variables are read in the dtype to compute in.
+    """
+    name = vars(layer).get("_gradtape_policy")
+    if name is None and computing.get() is None:
+        return call(layer, *args, **kwargs)
+    policy = Policy(name or "float64")  # without one, inputs stay what they are
+    dtype = policy.compute_dtype if policy.mixed and not layer.computes_in_float32 else None
+    into = dtype or ("float32" if policy.mixed or name == "float32" else None)
+    args, kwargs = _in_precision((args, kwargs), into)
+    with computing_in(dtype):
+        result = call(layer, *args, **kwargs)
+    # what is computed of numbers in bfloat16 is float32: the next layer rounds it
+    narrows = policy.compute_dtype == "float16" and layer.computes_in_float32
+    return _in_precision(result, "float16") if narrows else result
+
+
+def _in_precision(values: Any, dtype: str | None) -> Any:
+    if dtype is None:
+        return values
+    return map_structure(lambda x: in_precision(x, dtype) if type(x) is Tensor else x, values)
+
+
+def floating(x: Any) -> Any:
+    """Return what computes with numbers that are no integers: these become floating."""
+    if x.dtype.kind not in "biu":
+        return x
+    return in_precision(x.astype(default_dtype()), computing.get())

@@ -1,0 +1,21 @@
+"""Mixed precision: layers that compute in 16 bits and keep their variables in 32.
+
+>>> with gt.mixed_precision.policy("mixed_float16"):
+...     layer = gt.layers.Dense(2)
+>>> layer(gt.ones((1, 3))).dtype.name, layer.kernel.dtype.name
+('float16', 'float32')
+"""
+
+from __future__ import annotations
+
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from .core import extend  # noqa: F401
+from .core.base.precision import Policy, get_policy, policy, set_policy
+from .public import publish
+from .training import loss_scaling
+
+LossScaleOptimizer = loss_scaling.LossScaleOptimizer
+
+__all__ = ["LossScaleOptimizer", "Policy", "get_policy", "policy", "set_policy"]
+
+publish(__name__)

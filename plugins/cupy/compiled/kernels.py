@@ -1,0 +1,307 @@
+"""Kernels: a group of steps in CUDA C, each element read and written once.
+
+A thread computes one element after another. Where the group ends in sums, a thread adds up some of
+the elements of one sum, always the same ones in the same order, and further kernels add up what the
+threads found: results do not depend on the device or on chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from math import prod
+from typing import Any
+
+from ....core.extend import Symbol
+from ...planned.steps import Group, Kind, Shape, Step, shape_of
+from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memory_type, stored
+
+__all__ = ["BLOCK", "OPTIONS", "Launch", "Place", "axes_of", "launches"]
+
+#: Threads in a block, and the most blocks: what is left is done by the same threads again.
+BLOCK, _MOST_BLOCKS = 256, 2**16
+#: Products and sums are rounded each for itself, as between CuPy's own kernels.
+OPTIONS = ("--fmad=false",)
+#: Up to how many elements one thread adds up if it is alone with a sum; of partial sums.
+_ALONE, _ALONE_AT_LAST = 16, 64
+#: How many each adds up else, at least and at most, and how many threads are enough.
+_LEAST, _MOST, _THREADS = 4, 32, 2**15
+
+#: What kernels begin with if they have something in them.
+_PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
+
+#: Where a value is: in which array, from which element on, and how far apart along each axis.
+Place = tuple[Symbol, int, tuple[int, ...]]
+
+
+class Launch:
+    """One kernel, and what it is called with.
+
+    Attributes
+    ----------
+    label
+        What it computes, in a few words.
+    name, source
+        The kernel's name, which says so too, and its text.
+    arrays
+        The symbols of its arguments, all of them C contiguous arrays.
+    blocks
+        How many blocks it is launched with, of ``BLOCK`` threads each.
+    """
+
+    __slots__ = ("arrays", "blocks", "label", "name", "source")
+
+    def __init__(self, label: str, text: str, arrays: Sequence[Symbol], threads: int) -> None:
+        self.label = label
+        digest = sha256(text.encode()).hexdigest()[:12]
+        self.name = f"gradtape_{label}_{digest}"
+        self.source = text.replace("KERNEL", self.name)
+        self.arrays = list(arrays)
+        self.blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
+
+
+def axes_of(step: Step) -> tuple[int, ...]:
+    """Return the axes that a reduction is over."""
+    axis, rank = step.params["axis"], len(step.space)
+    axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return tuple(sorted(a % rank for a in axes))
+
+
+def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launch], list[Symbol]]:
+    """Return the kernels that run a group, and the arrays that they need between them.
+
+    Parameters
+    ----------
+    group
+        The group; all its tails are over the same axes.
+    place
+        Where an input is.
+    """
+    if not group.tails:
+        return [_Source(group, place, 1, {}).launch()], []
+    found: list[Launch] = []
+    scratch: list[Symbol] = []
+    axes = axes_of(group.tails[0])
+    count = prod(group.shape[a] for a in axes)
+    kept = prod(group.shape) // count
+    parts = _parts(count, kept, _ALONE)
+    partial = {step: _partial(step.out, (parts * kept,)) for step in group.tails if parts > 1}
+    found.append(_Source(group, place, parts, partial).launch())
+    fast = _ends_in(group.shape, axes)
+    for step, x in partial.items():
+        scratch.append(x)
+        found += _rest(step, x, parts, kept, fast, scratch)
+    return found, scratch
+
+
+def _rest(
+    step: Step, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
+) -> list[Launch]:
+    """Return the kernels that reduce what threads have found."""
+    found: list[Launch] = []
+    while count > 1:
+        shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
+        source = _partial(x, shape)
+        group = Group(shape)
+        parts = _parts(count, kept, _ALONE_AT_LAST)
+        out = step.out if parts == 1 else _partial(x, (parts * kept,))
+        params = {"axis": axis, "keepdims": False}
+        last = Step(Kind.REDUCTION, step.op, step.run, (source,), (out,), params)
+        group.tails.append(last)
+        group.close(lambda x: False)
+        home, strides = x, (shape[1], 1)
+        partial = {} if parts == 1 else {last: out}
+        place = (home, 0, strides)
+        found.append(_Source(group, _always(place), parts, partial).launch())
+        if parts > 1:
+            scratch.append(out)
+        x, count = out, parts
+    return found
+
+
+def _always(place: Place) -> Callable[[Symbol], Place]:
+    return lambda x: place
+
+
+def _partial(x: Symbol, shape: Shape) -> Symbol:
+    return Symbol(x.graph, shape, x.dtype)
+
+
+def _parts(count: int, kept: int, alone: int) -> int:
+    """Return how many threads share one sum."""
+    if count <= alone:
+        return 1
+    each = max(_LEAST, min(_MOST, count * kept // _THREADS))
+    return -(-count // each)
+
+
+def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
+    """Whether elements that are next to one another belong to one sum."""
+    long = [a for a, n in enumerate(shape) if n > 1]
+    return not long or long[-1] in axes
+
+
+class _Source:
+    """The text of one kernel."""
+
+    def __init__(
+        self,
+        group: Group,
+        place: Callable[[Symbol], Place],
+        parts: int,
+        partial: dict[Step, Symbol],
+    ) -> None:
+        self.group = group
+        self.parts = parts
+        self.partial = partial
+        self.reduced = axes_of(group.tails[0]) if group.tails else ()
+        self.fast = bool(group.tails) and _ends_in(group.shape, self.reduced)
+        self._arrays: dict[Symbol, str] = {}
+        self._written: set[Symbol] = set()
+        self._places = {x: place(x) for x in group.inputs}
+        rank = len(group.shape)
+        strides: dict[Any, tuple[int, ...]] = {}
+        for x, (_, _, steps) in self._places.items():
+            mine = shape_of(x)
+            spread = [0 if n == 1 else step for n, step in zip(mine, steps, strict=True)]
+            strides[x] = (*[0] * (rank - len(mine)), *spread)
+        whole = [prod(group.shape[a + 1 :]) for a in range(rank)]
+        self._axes = _merged(group.shape, self.reduced, [tuple(whole), *strides.values()])
+        self._columns = {None: 0, **{x: i + 1 for i, x in enumerate(strides)}}
+        reach = [prod(group.shape), prod(group.shape) * max(1, parts)]
+        reach += [1 + o + sum(abs(s) * n for n, s in zip(shape_of(x), st, strict=True))
+                  for x, (_, o, st) in self._places.items()]  # fmt: skip
+        self.index = "int" if max(reach) < 2**30 else "long long"
+
+    def launch(self) -> Launch:
+        """Return the kernel with its arguments."""
+        group = self.group
+        body, ends = self._body()
+        kept = [(i, n) for i, (n, reduced, _) in enumerate(self._axes) if not reduced]
+        sums = [(i, n) for i, (n, reduced, _) in enumerate(self._axes) if reduced]
+        wide, count = prod(n for _, n in kept), prod(n for _, n in sums)
+        threads = wide * self.parts
+        lines = [f"for (I t = blockIdx.x * (I)blockDim.x + threadIdx.x; t < {threads};",
+                 "        t += (I)gridDim.x * blockDim.x) {"]  # fmt: skip
+        if group.tails:
+            split = (f"t / {self.parts}", f"t % {self.parts}")
+            other = (f"t % {wide}", f"t / {wide}")
+            j, p = split if self.fast else other
+            lines += [f"    I j = {j};", f"    I p = {p};"]
+            lines += [f"    {line}" for line in _unravelled(kept, "j")]
+            for i, step in enumerate(group.tails):
+                lines.append(f"    {held_type(step.out.dtype)} a{i} = {_identity(step)};")
+            lines.append(f"    for (I r = p; r < {count}; r += {self.parts}) {{")
+            lines += [f"        {line}" for line in (*_unravelled(sums, "r"), *body)]
+            lines += ["    }", *(f"    {line}" for line in ends)]
+        else:
+            lines += [f"    {line}" for line in (*_unravelled(kept, "t"), *body)]
+        lines.append("}")
+        params = []
+        for x, name in self._arrays.items():
+            const = "" if x in self._written else "const "
+            params.append(f"{const}{memory_type(x.dtype)}* {name}")
+        text = "\n".join(f"    {line}" for line in lines)
+        head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
+        source = f"{self._prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
+        return Launch(_label(group), source, list(self._arrays), threads)
+
+    def _prelude(self, text: str) -> str:
+        return "".join(part for name, part in _PRELUDES.items() if name in text)
+
+    def _array(self, x: Symbol, written: bool = False) -> str:
+        if written:
+            self._written.add(x)
+        return self._arrays.setdefault(x, f"m{len(self._arrays)}")
+
+    def _body(self) -> tuple[list[str], list[str]]:
+        """Return what is done for each element, and what for each thread's sums."""
+        group = self.group
+        names: dict[Symbol, str] = {}
+        body: list[str] = []
+        outputs = set(group.outputs)
+        for i, (x, (home, offset, _)) in enumerate(self._places.items()):
+            at = f"{self._array(home)}[{self._at(x, offset)}]"
+            names[x] = f"x{i}"
+            body.append(f"{held_type(x.dtype)} x{i} = {loaded(x.dtype, at)};")
+        for i, step in enumerate(group.steps):
+            text = expression(step, names)
+            assert text is not None
+            body.append(f"{held_type(step.out.dtype)} v{i} = {text};")
+            names[step.out] = f"v{i}"
+        for step in group.steps:
+            if step.out in outputs:
+                value = stored(step.out.dtype, names[step.out])
+                name = self._array(step.out, written=True)
+                body.append(f"{name}[{self._at(None, 0)}] = {value};")
+        ends: list[str] = []
+        for i, step in enumerate(group.tails):
+            body.append(f"a{i} = {_folded(step, f'a{i}', names[step.inputs[0]])};")
+            target = self.partial.get(step, step.out)
+            at = "t" if step in self.partial else "j"
+            ends.append(f"{self._array(target, written=True)}[{at}] = a{i};")
+        return body, ends
+
+    def _at(self, x: Symbol | None, offset: int) -> str:
+        """Return the index of an input's element, or of an output's."""
+        column = self._columns[x]
+        terms = [str(offset)] if offset else []
+        for i, (_, _, strides) in enumerate(self._axes):
+            step = strides[column]
+            if step:
+                terms.append(f"k{i}" if step == 1 else f"k{i} * ({step})")
+        return " + ".join(terms) or "0"
+
+
+#: A length, whether it is summed over, and the strides of all arrays.
+_Axis = tuple[int, bool, tuple[int, ...]]
+
+
+def _merged(
+    shape: Shape, reduced: Sequence[int], strides: Sequence[tuple[int, ...]]
+) -> list[_Axis]:
+    """Return the axes of a loop, neighbours as one where all arrays let them."""
+    axes: list[_Axis] = []
+    for a, n in enumerate(shape):
+        if n == 1:
+            continue
+        mine, inside = tuple(s[a] for s in strides), a in reduced
+        if axes:
+            before, same, outer = axes[-1]
+            if same == inside and all(o == m * n for o, m in zip(outer, mine, strict=True)):
+                axes[-1] = (before * n, inside, mine)
+                continue
+        axes.append((n, inside, mine))
+    return axes
+
+
+def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
+    """Return lines that make the places along axes of one number."""
+    lines = [f"I {name}0 = {name};"] if len(axes) > 1 else []
+    for number, (i, n) in reversed(list(enumerate(axes))):
+        source = f"{name}0" if len(axes) > 1 else name
+        lines.append(f"I k{i} = {source};" if number == 0 else f"I k{i} = {source} % {n};")
+        if number:
+            lines.append(f"{source} /= {n};")
+    return lines
+
+
+def _identity(step: Step) -> str:
+    # what is added to a negative zero stays what it is, a negative zero too
+    start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
+    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the least truth
+    assert text is not None
+    return text
+
+
+def _folded(step: Step, so_far: str, x: str) -> str:
+    if step.op == "add":
+        return f"{so_far} + {x}"
+    sign = ">" if step.op == "maximum" else "<"
+    return f"{so_far} {sign} {x} || {so_far} != {so_far} ? {so_far} : {x}"
+
+
+def _label(group: Group) -> str:
+    """Return what a group computes, in a few words for those who look at profiles."""
+    words = dict.fromkeys(step.op for step in group.members)
+    return "_".join([*words][:4])

@@ -1,0 +1,205 @@
+"""What differs from NumPy when a program is lowered for CuPy.
+
+Elementwise ops are those that are one ufunc on NumPy and have a formula here; other kernels are the
+portable ones, which are traced. Numbers are steps too: a value that went to the host would make it
+wait for the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
+from ...planned.lowering import Lowering, viewed
+from ...planned.rules import are_rows, cast_into, exponentials_of
+from ...planned.steps import Kind, Step, shape_of
+from .formulas import expression
+
+__all__ = ["DeviceLowering"]
+
+
+class DeviceLowering(Lowering):
+    """A program in steps, for CuPy.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    owner
+        The CuPy backend.
+    arrays
+        The arrays of the first call.
+
+    Attributes
+    ----------
+    maps
+        By a view, what makes such a view of a NumPy array.
+    """
+
+    on_host = False
+    products = "efd"  # cuBLAS sums those of float16 in float32
+
+    def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
+        self.maps: dict[Symbol, Callable[[Any], Any]] = {}
+        self._counts: dict[int, Symbol] = {}
+        some = [*arrays, *(v.array for v in program.variables)]
+        self._device = owner.device(some[0]) if some else None
+        super().__init__(program, owner, arrays)
+
+    def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
+        """Return what adds the steps of an op, if there is a rule for it."""
+        return _RULES[name] if name in _RULES else super().rule(name)
+
+    def ufunc(self, op: Op) -> np.ufunc | None:
+        """Return the ufunc of NumPy that an op is, if a plugin has not replaced it on CuPy."""
+        replaced = registry().kernels.get((op.original.name, self.owner.name))
+        if replaced is not None and not replaced.__module__.startswith(_OURS):
+            return None
+        kernel = op.kernel_for(registry().host_backend)
+        return kernel if isinstance(kernel, np.ufunc) else None
+
+    def viewing(self, node: Node) -> Callable[..., Any]:
+        """Return what makes a view of a node's first input; note what does so on NumPy."""
+        # the arrays that are looked at are of bytes: others would be cast, and be no views
+        likes = [_like(x, None, np.dtype(np.int8)) for x in node.inputs[1:]]
+        self.maps[node.outputs[0]] = viewed(kernel_of(node, registry().host_backend), likes)
+        return super().viewing(node)
+
+    def append(self, step: Step) -> Symbol:
+        """Add a step that has a formula, if it is to have one."""
+        if step.elementwise and expression(step) is None:
+            raise NotImplementedError(step.op)
+        return super().append(step)
+
+    def count_to(self, count: int, like: Symbol) -> Symbol:
+        """Return a value that counts from 0 up to, not including, ``count``."""
+        x = self._counts.setdefault(count, _like(like, (count,), np.dtype(np.int64)))
+        if x not in self.known:
+            self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
+        return x
+
+    def _in_steps(self, node: Node) -> str | None:
+        before = self.mark()
+        try:
+            return super()._in_steps(node)
+        except NotImplementedError:
+            self.back(before)
+            return "it has no formula in these dtypes"
+
+
+_OURS = __name__.replace("cupy.compiled.lowering", "cupy.")
+
+
+def _like(x: Symbol, shape: Any = None, dtype: Any = None) -> Symbol:
+    return Symbol(x.graph, shape_of(x) if shape is None else shape, dtype or x.dtype)
+
+
+def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the steps of the cross-entropies of labels under rows of logits."""
+    if not are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    shifted, _, total = exponentials_of(lowering, x, 1)
+    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
+    column, hits = _hits(lowering, x, labels)
+    count, classes = shape_of(x)
+    kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), _like(x))
+    picked, losses = _like(total), _like(total)
+    params = {"axis": 1, "keepdims": True}
+    picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
+    losses = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (logs, picked), losses)
+    losses = _or_nan(lowering, losses, column, classes, _like(total))
+    lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (losses,), out)
+    return True
+
+
+def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the steps of the softmax of rows of logits less 1 at the labels."""
+    if not are_rows(node):
+        return False
+    (x, labels), (out,) = node.inputs, node.outputs
+    exponentials, total = exponentials_of(lowering, x, 1)[1:]
+    shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x))
+    column, hits = _hits(lowering, x, labels)
+    one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))
+    less = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), _like(x))
+    _or_nan(lowering, less, column, shape_of(x)[1], out)
+    return True
+
+
+def _or_nan(
+    lowering: DeviceLowering, x: Symbol, labels: Symbol, classes: int, out: Symbol
+) -> Symbol:
+    """Add a step that makes nan of what belongs to a label that is no class."""
+    outside = _like(labels, None, np.dtype(bool))
+    outside = lowering.add(Kind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
+    return lowering.add(Kind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
+
+
+def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, Symbol]:
+    """Add a step that says which column of each row a label is; return labels as a column too."""
+    count, classes = shape_of(x)
+    column = _like(labels, (count, 1))
+    column = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count, 1), (labels,), column)
+    hits = _like(x, None, np.dtype(bool))
+    places = lowering.count_to(classes, x)
+    return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
+
+
+def _wide(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a reduction; that of float16 in float32, rounded once."""
+    x, *likes = node.inputs
+    (out,) = node.outputs
+    rule = Lowering.rule(lowering, node.op.name)
+    assert rule is not None
+    if x.dtype != np.float16 or out.dtype != np.float16:
+        return rule(lowering, node)
+    single = np.dtype(np.float32)
+    wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), _like(x, None, single))
+    reduced = _like(out, None, single)
+    if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
+        return False
+    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
+    return True
+
+
+def _all(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the reduction of truths to the least of them."""
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype.kind != "b":
+        return False
+    lowering.add(Kind.REDUCTION, "minimum", np.minimum.reduce, (x,), out, **node.params)
+    return True
+
+
+def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype != np.float32:
+        return False
+    lowering.add(Kind.ELEMENTWISE, node.op.name, np.positive, (x,), out)
+    return True
+
+
+def _power(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the power of a number that is the same in every run, or as NumPy's."""
+    (x, exponent), (out,) = node.inputs, node.outputs
+    if type(x) is Symbol:
+        rule = Lowering.rule(lowering, "power")
+        return rule is not None and rule(lowering, node)
+    if exponent.dtype != out.dtype:
+        return False
+    lowering.add(Kind.ELEMENTWISE, "power", np.power, node.inputs, out)
+    return True
+
+
+_RULES: dict[str, Callable[[Any, Node], bool]] = {
+    "sparse_softmax_cross_entropy": _cross_entropy,
+    "softmax_less_labels": _less_labels,
+    "power": _power,
+    "all": _all,
+    "round_to_bfloat16": _bfloat16,
+    **dict.fromkeys(("sum", "mean", "unbroadcast_like"), _wide),
+}

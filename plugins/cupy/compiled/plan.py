@@ -1,0 +1,470 @@
+"""A plan: all that a program does on the device, in order, and where its values are."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
+from ...planned.grouping import Emitter, Item, close, grouped
+from ...planned.lifetimes import lifetimes
+from ...planned.packing import Pack, packed
+from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
+from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
+from .lowering import DeviceLowering
+from .state import State
+
+__all__ = ["PER_THREAD", "Plan"]
+
+#: Up to how many steps and sums a kernel has: a compiler takes long over more, and a launch has
+#: room for 512 arrays.
+_MOST_STEPS, _MOST_TAILS = 96, 32
+#: Where buffers begin, in bytes.
+_ALIGNED = 512
+#: How many sets of buffers are kept for the next calls.
+_KEPT = 4
+
+#: The address that stands for each thread's own default stream.
+PER_THREAD = 2
+
+#: A call's values, by number.
+Values = list[Any]
+
+
+class Plan:
+    """What runs a program at some shapes, on one device.
+
+    Parameters
+    ----------
+    lowered
+        The program in steps.
+    memory
+        What was packed for other shapes of the same program, by the pack's key.
+
+    Attributes
+    ----------
+    items
+        The groups and the steps beside them, in order.
+    kernels
+        All kernels that it launches, in order.
+    states
+        The packs, with their variables' memory.
+    host
+        The steps that are calls of kernels of ops.
+    numbers
+        Where values are among a call's values.
+    """
+
+    def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
+        self.lowered = lowered
+        self.xp = lowered.owner.xp
+        self.kernels: list[Launch] = []
+        self.host: list[Step] = []
+        self._template: Values = []
+        self.numbers: dict[Symbol, int] = {}
+        self._actions: list[Callable[[Values], None]] = []
+        #: By an action that computes, what it is called and how many bytes its results take.
+        self._steps: dict[Callable[[Values], None], tuple[str, int]] = {}
+        self._buffers: list[tuple[int, int, Symbol]] = []
+        self._slots: list[int] = []
+        self._free: dict[int, list[int]] = {}
+        self._sets: dict[int, tuple[Any, list[Values]]] = {}
+        self._models: dict[Symbol, tuple[Symbol, Any, int]] = {}
+        steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
+        self.states = [(p, memory.setdefault(p.key, State(p, self.xp))) for p in packs]
+        apart = {v for pack in packs for v in pack.sources}
+        self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}
+        needed = {*lowered.outputs, *self.updates.values()}
+        given = {x for pack in packs for row in pack.given.values() for x in row}
+        for pack in packs:  # and the numbers that are the same for all its variables
+            given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
+        items = grouped(steps, needed | given, Emitter().takes)
+        self.items: list[Item] = [part for item in items for part in _split(item)]
+        close(self.items, needed | given)
+        self._made = {x: step for step in steps for x in step.outputs}
+        self._fresh, self._last = lifetimes(self.items, needed, given)
+        self._kept = {*needed, *given, *lowered.known, *lowered.reads, *lowered.inputs}
+        self._wanted = self._views_wanted(needed | given)
+        groups = [item for item in self.items if isinstance(item, Group)]
+        groups += [pack.group for pack in packs]
+        #: The arrays of which kernels read the memory.
+        self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
+        for x, value in lowered.known.items():
+            self._template[self.number(x)] = value
+            if x in self._homes:
+                self._checked(x)(self._template)
+        for x in (*lowered.inputs, *lowered.reads):
+            self.number(x)
+            if x in self._homes:
+                self._actions.append(self._checked(x))
+        self._order(packs)
+
+    # -- numbers and buffers ---------------------------------------------------------------------
+
+    def number(self, x: Symbol) -> int:
+        """Return the number that a value has among a call's values."""
+        found = self.numbers.get(x)
+        if found is None:
+            found = self.numbers[x] = len(self._template)
+            self._template.append(None)
+        return found
+
+    def _buffer(self, x: Symbol) -> int:
+        """Give a value memory that is free from its first moment on; return its number."""
+        size = -(-bytes_of(x) // _ALIGNED) * _ALIGNED
+        free = self._free.get(size)
+        if free:
+            slot = free.pop()
+        else:
+            slot = len(self._slots)
+            self._slots.append(size)
+        self._buffers.append((self.number(x), slot, x))
+        return slot
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes a set of buffers takes."""
+        return sum(self._slots)
+
+    def new_values(self) -> Values:
+        """Return a call's values, with its constants and a set of buffers."""
+        values = list(self._template)
+        ends = np.cumsum([0, *self._slots]).tolist()
+        block = self.xp.empty(ends[-1], np.uint8)
+        for number, slot, x in self._buffers:
+            part = block[ends[slot] : ends[slot] + bytes_of(x)]
+            values[number] = part.view(x.dtype).reshape(shape_of(x))
+        for source, number, a, b, shape in self._parts:
+            values[number] = values[source][a:b].reshape(shape)
+        return values
+
+    def take(self, stream: Any) -> Values:
+        """Return values that no other call has, of buffers that were used on this stream alone."""
+        _, free = self._sets.get(stream.ptr, (None, []))
+        try:
+            return free.pop()
+        except IndexError:
+            return self.new_values()
+
+    def give(self, stream: Any, values: Values) -> None:
+        """Keep buffers for another call on the stream; what lies in none is forgotten."""
+        if stream.ptr == PER_THREAD:
+            return
+        # the stream is kept too: another one of its address would not wait for its work
+        _, free = self._sets.setdefault(stream.ptr, (stream, []))
+        if len(free) < _KEPT and len(self._sets) <= _KEPT:
+            for number in self._passing:
+                values[number] = None
+            free.append(values)
+
+    # -- views -----------------------------------------------------------------------------------
+
+    def _views_wanted(self, needed: set[Symbol]) -> set[Symbol]:
+        """Return the views that must be arrays: kernels read through all others."""
+        wanted = set(needed)
+        for item in reversed(self.items):
+            if isinstance(item, Step) and (item.kind is not Kind.VIEW or item.out in wanted):
+                wanted.update(x for x in item.inputs if type(x) is Symbol)
+        return wanted
+
+    def _place(self, x: Symbol) -> Place:
+        """Return where a kernel finds a value: in which C contiguous array, and how."""
+        home, model, origin = self._model(x)
+        place = model.__array_interface__["data"][0] - origin
+        return home, place, model.strides
+
+    def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
+        """Return an array of bytes that lies in another as a value does in its array."""
+        found = self._models.get(x)
+        if found is not None:
+            return found
+        step = self._made.get(x)
+        if step is not None and step.kind is Kind.VIEW:
+            (source,) = step.inputs
+            home, model, origin = self._model(source)
+            view = self.lowered.maps.get(x, step.run)(model)
+            if np.may_share_memory(view, model):
+                self._models[x] = home, view, origin
+                return self._models[x]
+            y = x  # it must be an array, and what it is a view of too
+            while y in self._made and self._made[y].kind is Kind.VIEW:
+                self._wanted.add(y)
+                (y,) = self._made[y].inputs
+        model = np.empty(shape_of(x), np.int8)
+        self._models[x] = x, model, model.__array_interface__["data"][0]
+        return self._models[x]
+
+    # -- the order of all calls ------------------------------------------------------------------
+
+    def _order(self, packs: Sequence[Pack]) -> None:
+        self._parts: list[tuple[int, int, int, int, Any]] = []
+        ends: dict[int, list[Symbol]] = {}
+        for x, moment in self._last.items():
+            ends.setdefault(moment, []).append(x)
+        placed: dict[Symbol, int] = {}
+        for pack in packs:
+            self._place_given(pack)
+        for moment, item in enumerate(self.items):
+            if isinstance(item, Group):
+                for x in item.outputs:
+                    self._target(x, placed)
+                self._launch(item)
+            elif item.kind is Kind.PRODUCT:
+                self._target(item.out, placed)
+                self._product(item)
+            elif item.kind is not Kind.VIEW or item.out in self._wanted:
+                self._call(item)
+            for x in ends.get(moment, ()):
+                if x in placed:
+                    size = self._slots[placed[x]]
+                    self._free.setdefault(size, []).append(placed.pop(x))
+                elif x in self.numbers and x not in self._kept:
+                    self._actions.append(_forgetting(self.numbers[x]))
+        for pack in packs:
+            for flat, row in pack.given.items():
+                for i, x in enumerate(row):
+                    if self._given.get((flat, i)) != self.number(x):
+                        self._actions.append(_copying(self.number(x), self._given[flat, i]))
+            self._launch(pack.group)
+        held = {number for number, _, _ in self._buffers} | {n for _, n, *_ in self._parts}
+        known = {self.numbers[x] for x in self.lowered.known if x in self.numbers}
+        self._passing = [n for n in range(len(self._template)) if n not in held | known]
+
+    def _place_given(self, pack: Pack) -> None:
+        """Let gradients be computed where the flat update reads them."""
+        self._given: dict[tuple[Symbol, int], int] = getattr(self, "_given", {})
+        for flat, row in pack.given.items():
+            self._buffer(flat)
+            for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
+                made = self._made.get(x)
+                kinds = (Kind.ELEMENTWISE, Kind.FRESH, Kind.REDUCTION, Kind.PRODUCT)
+                alone = made is not None and made.kind in kinds and x not in self._fresh
+                if not alone or x in self.numbers:
+                    number = len(self._template)
+                    self._template.append(None)
+                else:
+                    number = self.number(x)
+                self._given[flat, i] = number
+                self._parts.append((self.number(flat), number, a, b, shape))
+
+    def _target(self, x: Symbol, placed: dict[Symbol, int]) -> None:
+        """Say where a value is computed: in a new array if somebody else is to have it."""
+        if x in self._fresh:
+            number, empty, shape, dtype = self.number(x), self.xp.empty, shape_of(x), x.dtype
+
+            def make(values: Values) -> None:
+                values[number] = empty(shape, dtype)
+
+            self._actions.append(make)
+        elif x not in self.numbers:
+            placed[x] = self._buffer(x)
+
+    def _launch(self, group: Group) -> None:
+        found, scratch = launches(group, self._place)
+        slots = [self._buffer(x) for x in scratch]
+        for slot in slots:
+            self._free.setdefault(self._slots[slot], []).append(slot)
+        for launch in found:
+            kernel = _compiled(self.xp, launch.name, launch.source)
+            numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
+            size = sum(map(bytes_of, group.outputs))
+            self._step(launch.label, size, _launching(kernel, grid, block, numbers))
+        self.kernels += found
+
+    def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
+        self._actions.append(action)
+        self._steps[action] = name, size
+
+    def _product(self, step: Step) -> None:
+        (a, b), out, matmul = map(self.number, step.inputs), self.number(step.out), self.xp.matmul
+        left, right = step.params.get("left"), step.params.get("right")
+
+        def run(values: Values) -> None:
+            x, y = values[a], values[b]
+            matmul(x.T if left else x, y.T if right else y, out=values[out])
+
+        self._step(step.op, bytes_of(step.out), run)
+
+    def _call(self, step: Step) -> None:
+        if step.kind is not Kind.VIEW:
+            self.host.append(step)
+        scalars = iter(step.scalars)
+        given = [
+            (self.number(x), None) if type(x) is Symbol else (None, next(scalars))
+            for x in step.inputs
+        ]
+        numbers, run, several = [*map(self.number, step.outputs)], step.run, step.several
+
+        def call(values: Values) -> None:
+            results = run(*[scalar if n is None else values[n] for n, scalar in given])
+            for number, result in zip(numbers, results if several else (results,), strict=True):
+                values[number] = result
+
+        size = sum(bytes_of(x) for x in step.outputs if not unsure(x.shape))
+        self._step(step.op, size, call)
+        self._actions += [self._checked(x) for x in step.outputs if x in self._homes]
+
+    def _checked(self, x: Symbol) -> Callable[[Values], None]:
+        """Return what makes a value one that kernels can read: they see its memory alone."""
+        number, shape, dtype = self.number(x), shape_of(x), x.dtype
+        ascontiguous, asarray, kind = self.xp.ascontiguousarray, self.xp.asarray, self.xp.ndarray
+
+        def check(values: Values) -> None:
+            array = values[number]
+            if type(array) is not kind:  # a number of the host
+                array = values[number] = asarray(array)
+            if array.shape != shape or array.dtype != dtype:
+                raise RuntimeError(
+                    f"a value of shape {array.shape} and dtype {array.dtype} came where one of "
+                    f"shape {shape} and dtype {dtype} was to be"
+                )
+            if not array.flags.c_contiguous:
+                values[number] = ascontiguous(array)
+
+        return check
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def enter(self, values: Values, arrays: Sequence[Any]) -> None:
+        """Put in what a call begins with: its inputs, variables, and flat arrays of these."""
+        lowered, numbers = self.lowered, self.numbers
+        for x, array in zip(lowered.inputs, arrays, strict=True):
+            values[numbers[x]] = array
+        for x, variable in lowered.reads.items():
+            values[numbers[x]] = variable.array
+        for pack, state in self.states:
+            flats = zip((*pack.held, *pack.written), state.begin(), strict=True)
+            for x, flat in flats:
+                values[self.number(x)] = flat
+
+    def work(self, values: Values) -> None:
+        """Do all that is done on the device."""
+        for action in self._actions:
+            action(values)
+
+    def work_watched(self, values: Values) -> None:
+        """Do the same, and tell whoever watches of each kernel, product and call."""
+        like = next((x for x in values if type(x) is self.xp.ndarray), None)
+        for action in self._actions:
+            name, size = self._steps.get(action, (None, 0))
+            if name is None:
+                action(values)
+                continue
+            begin_step((name, like, size))
+            action(values)
+            end_step()
+
+    def commit(self, of: Callable[[Symbol], Any]) -> list[Any]:
+        """Assign the new values of variables; return the results.
+
+        Parameters
+        ----------
+        of
+            What returns a value's array.
+        """
+        outputs = [of(x) for x in self.lowered.outputs]
+        variables, new = list(self.updates), [of(x) for x in self.updates.values()]
+        for (variable, x), array in zip(self.updates.items(), new, strict=True):
+            if unsure(x.shape) or x.shape != variable.shape:
+                variable.check_shape(array.shape)
+        for _, state in self.states:
+            variables += state.variables
+            new += state.new
+        set_arrays(variables, new)  # all in one step, so that a signal comes before or after it
+        for _, state in self.states:
+            state.end()
+        return outputs
+
+    def run(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
+        """Run the program on its current stream, one kernel after another."""
+        stream = self.xp.cuda.get_current_stream()
+        values = self.take(stream)
+        self.enter(values, arrays)
+        (self.work_watched if telling else self.work)(values)
+        results = self.commit(lambda x: values[self.numbers[x]])
+        self.give(stream, values)
+        return results
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """Say what is done, in words."""
+        lines = []
+        for item in self.items:
+            if isinstance(item, Group):
+                ops = Counter(step.op for step in item.members)
+                lines.append(f"  kernel over {item.shape}: {_counted(ops)}")
+        for pack, _ in self.states:
+            variables = [v.name for column in pack.written.values() for v in column]
+            lines.append(
+                f"  one update of {len(pack.shapes)} variables, {pack.group.shape[0]} elements: "
+                f"{_counted(Counter(step.op for step in pack.group.steps))}; "
+                f"writes {', '.join(variables)}"
+            )
+        products = sum(isinstance(i, Step) and i.kind is Kind.PRODUCT for i in self.items)
+        lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
+        for (op, why), times in self.lowered.calls.items():
+            lines.append(f"  a call of the kernel of {op}, {times} times: {why}")
+        lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
+        return "\n".join(lines)
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())
+
+
+def _split(item: Item) -> list[Item]:
+    """Return a group in parts that can be kernels: of few steps, all sums over the same axes."""
+    if not isinstance(item, Group):
+        return [item]
+    parts: list[Group] = []
+    for start in range(0, len(item.steps), _MOST_STEPS):
+        parts.append(Group(item.shape))
+        parts[-1].steps = item.steps[start : start + _MOST_STEPS]
+    tails: dict[tuple[int, ...], list[Step]] = {}
+    for step in item.tails:
+        tails.setdefault(axes_of(step), []).append(step)
+    for alike in tails.values():
+        for start in range(0, len(alike), _MOST_TAILS):
+            if not parts or parts[-1].tails:
+                parts.append(Group(item.shape))
+            parts[-1].tails = alike[start : start + _MOST_TAILS]
+    return list(parts)
+
+
+# those in a closure of a loop would share its last values
+
+
+def _launching(
+    kernel: Any, grid: tuple[int], block: tuple[int], numbers: Sequence[int]
+) -> Callable[[Values], None]:
+    def launch(values: Values) -> None:
+        kernel(grid, block, tuple([values[n] for n in numbers]))
+
+    return launch
+
+
+def _copying(source: int, target: int) -> Callable[[Values], None]:
+    def copy(values: Values) -> None:
+        values[target][...] = values[source]
+
+    return copy
+
+
+def _forgetting(number: int) -> Callable[[Values], None]:
+    def forget(values: Values) -> None:
+        values[number] = None
+
+    return forget
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(xp: Any, name: str, source: str) -> Any:
+    """Return a kernel; CuPy keeps what it compiled in files, by the source."""
+    kernel = xp.RawKernel(source, name, OPTIONS)
+    kernel.compile()
+    return kernel

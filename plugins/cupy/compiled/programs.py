@@ -1,0 +1,172 @@
+"""Programs on CuPy: plans by the shapes of inputs, and graphs of them for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from threading import RLock
+from typing import Any, TypeAlias
+
+from ....core.extend import Backend, Graph, by_backend, node_by_node, unsure
+from ...planned.tracing import at_sizes
+from .graphs import Captured, NotCaptured, obstacle
+from .lowering import DeviceLowering
+from .plan import PER_THREAD, Plan
+from .state import State
+
+__all__ = ["Programs", "cuda_graphs"]
+
+Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+#: How many shapes of the inputs are planned for, and streams captured for.
+_SHAPES, _STREAMS = 16, 4
+
+
+def cuda_graphs(graph: Graph) -> Run:
+    """Return what runs ``graph`` on CuPy as CUDA graphs; on others, as they compile it.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+    """
+
+    def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
+        if owner.name != "cupy":
+            return owner.compile(program, arrays)
+        return Programs(program, owner, graphs=True)
+
+    return by_backend(graph, compiler)
+
+
+class _Shaped:
+    """What is known of one shape of the inputs."""
+
+    def __init__(self, plan: Plan | None, reason: str | None = None) -> None:
+        self.plan = plan
+        #: Why there is no plan, or else no graph.
+        self.reason = reason if plan is None else obstacle(plan)
+        self.runs = 0
+        self.captured: dict[int, tuple[Any, Captured]] = {}
+
+
+class Programs:
+    """What runs one program on CuPy's arrays.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    owner
+        The CuPy backend.
+    graphs
+        Whether plans are captured in CUDA graphs; they are not by default.
+    """
+
+    def __init__(self, program: Graph, owner: Backend, graphs: bool = False) -> None:
+        self.program = program
+        self.owner = owner
+        self.graphs = graphs
+        self._shaped: dict[Any, _Shaped] = {}
+        self._others: dict[int, Run] = {}
+        self._memory: dict[int, dict[Any, State]] = {}
+        self._variables = list(program.variables)
+        # two calls at once would assign the same variables
+        self._alone: Any = RLock() if program.updates else nullcontext()
+
+    def __call__(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
+        """Run the program; if it is ``telling``, tell whoever watches of its steps."""
+        held = [v.array for v in self._variables]
+        if not arrays and not held:
+            return self._by_nodes(0, arrays, telling)
+        mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
+        devices = {x.device.id for x in (*arrays, *held)} if mine else set()
+        if len(devices) != 1:  # the kernels say what is where
+            return self._by_nodes(-1, arrays, telling)
+        (device,) = devices
+        with self.owner.xp.cuda.Device(device), self._alone:
+            return self._run(device, arrays, telling)
+
+    def watched(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the program kernel by kernel, and tell whoever watches of each; as no CUDA graph."""
+        return self(arrays, telling=True)
+
+    def _run(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
+        key = (device, *[(x.shape, x.dtype) for x in arrays])
+        found = self._shaped.get(key)
+        if found is None:
+            if len(self._shaped) >= _SHAPES or not self._is_typed(arrays):
+                return self._by_nodes(device, arrays, telling)
+            found = self._shaped[key] = self._plan(device, arrays)
+        plan = found.plan
+        if plan is None:
+            return self._by_nodes(device, arrays, telling)
+        if telling:
+            return plan.run(arrays, telling)
+        found.runs += 1
+        captured = self._captured(found, plan, arrays) if self.graphs and found.runs > 1 else None
+        return plan.run(arrays) if captured is None else captured.run(arrays)
+
+    def _plan(self, device: int, arrays: Sequence[Any]) -> _Shaped:
+        """Return a plan for arrays of these shapes, or why there is none."""
+        program = self.program
+        pairs = zip(program.inputs, arrays, strict=True)
+        try:
+            if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
+                program = at_sizes(program, arrays)
+            lowered = DeviceLowering(program, self.owner, arrays)
+            return _Shaped(Plan(lowered, self._memory.setdefault(device, {})))
+        except Exception as error:  # whatever it is, the program runs without
+            return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+    def _captured(self, found: _Shaped, plan: Plan, arrays: Sequence[Any]) -> Captured | None:
+        """Return a graph for the stream of this call; None if there is none."""
+        stream = self.owner.xp.cuda.get_current_stream()
+        known = found.captured.get(stream.ptr)
+        if known is not None:
+            return known[1]
+        several = stream.ptr == PER_THREAD  # one address for the streams of all threads
+        if found.reason or several or len(found.captured) >= _STREAMS:
+            return None
+        try:
+            captured = Captured(plan, arrays)
+        except NotCaptured as error:
+            found.reason = str(error)
+            return None
+        except Exception as error:  # the driver refuses what it cannot capture
+            found.reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            return None
+        # the stream is kept too: another one of its address would not wait for its work
+        found.captured[stream.ptr] = stream, captured
+        return captured
+
+    def _is_typed(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays have the dtypes that the program was traced for."""
+        pairs = zip(self.program.inputs, arrays, strict=True)
+        return all(x.dtype == array.dtype for x, array in pairs)
+
+    def _by_nodes(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
+        run = self._others.get(device)
+        if run is None:
+            run = self._others[device] = node_by_node(self.program, self.owner, arrays)
+        return getattr(run, "watched", run)(arrays) if telling else run(arrays)
+
+    def explain(self) -> str:
+        """Say how the program runs."""
+        told = []
+        for (device, *inputs), found in list(self._shaped.items()):
+            shapes = ", ".join(str(shape) for shape, _ in inputs)
+            where = f"on device {device}" + (f", for inputs of shapes {shapes}" if shapes else "")
+            if found.plan is None:
+                told.append(f"{where}: node by node, since planning failed: {found.reason}")
+                continue
+            how = "kernels made for these shapes"
+            if found.captured:
+                how += f"; a CUDA graph for each of {len(found.captured)} streams"
+            elif self.graphs and found.reason:
+                how += f"; no CUDA graph: {found.reason}"
+            elif self.graphs:
+                how += "; a CUDA graph from the second run on"
+            told.append(f"{where}: {how}\n{found.plan.explain()}")
+        if self._others and not all(found.plan is None for found in self._shaped.values()):
+            told.append("others node by node: further shapes, or other dtypes and devices")
+        return "\n".join(told) or "it has not run yet; it is planned by the shapes of the inputs"

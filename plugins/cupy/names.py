@@ -1,0 +1,125 @@
+"""CuPy's names as kernels call them: what the array API standard has and CuPy lacks, or refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import SCALARS, kind_of
+
+__all__ = ["Namespace"]
+
+#: What CUDA adds atomically, by the kind and size of the dtype; others are added in a wider one.
+_ATOMIC = frozenset(("i4", "u4", "u8", "f2", "f4", "f8"))
+
+
+class _Names:
+    """The names of a module, kept once found."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._names, name)
+        if not name.startswith("_"):
+            setattr(self, name, found)
+        return found
+
+
+class Namespace(_Names):
+    """The module ``cupy``, with the arguments of NumPy and the standard that kernels use."""
+
+    def __init__(self, names: Any) -> None:
+        super().__init__(names)
+        self.linalg = _Linalg(names)
+        self.add = _Add(names)
+
+    def array(self, x: Any, dtype: Any = None) -> Any:
+        """Return a new array; one number is written on the device, and not copied there."""
+        if type(x) in SCALARS:
+            return self._names.full((), x, dtype)
+        if isinstance(x, (np.ndarray, np.generic)) and x.size == 1:
+            return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
+        if isinstance(x, self._names.ndarray):
+            copied = x.copy()  # on the current device, from whichever it is on
+            return copied if dtype is None else copied.astype(dtype, copy=False)
+        return self._names.array(x, dtype=dtype)
+
+    def asarray(self, x: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return an array, the same one if it is of the dtype and need not be a copy."""
+        if isinstance(x, self._names.ndarray) and not copy:
+            return self._names.asarray(x, dtype=dtype)
+        return self.array(x, dtype)
+
+    def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
+        """Return the order of the elements; CuPy's is always stable."""
+        return self._names.argsort(x, axis=axis)
+
+    def logical_and(self, x: Any, y: Any) -> Any:
+        """Return whether both are true; CuPy's takes no complex numbers."""
+        return self._names.logical_and(_real(x), _real(y))
+
+    def logical_or(self, x: Any, y: Any) -> Any:
+        """Return whether one is true."""
+        return self._names.logical_or(_real(x), _real(y))
+
+    def logical_xor(self, x: Any, y: Any) -> Any:
+        """Return whether just one is true."""
+        return self._names.logical_xor(_real(x), _real(y))
+
+    def logical_not(self, x: Any) -> Any:
+        """Return whether something is false."""
+        return self._names.logical_not(_real(x))
+
+    def sinc(self, x: Any) -> Any:
+        """Return ``sin(pi x) / (pi x)``, of integers in double precision."""
+        return self._names.sinc(x if kind_of(x.dtype) in "fc" else x.astype(np.float64))
+
+    def count_nonzero(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        """Count the elements that are not 0."""
+        return self._names.sum(x != 0, axis=axis, keepdims=keepdims, dtype=np.intp)
+
+
+def _real(x: Any) -> Any:
+    return x != 0 if hasattr(x, "dtype") and kind_of(x.dtype) == "c" else x
+
+
+class _Linalg(_Names):
+    def __init__(self, names: Any) -> None:
+        super().__init__(names.linalg)
+        self._diagonal = names.diagonal
+
+    def diagonal(self, x: Any, offset: int = 0) -> Any:
+        """Return the diagonals of matrices."""
+        return self._diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+    def svdvals(self, x: Any) -> Any:
+        """Return singular values."""
+        return self._names.svd(x, compute_uv=False)
+
+
+class _Add(_Names):
+    """``cupy.add``, whose ``at`` takes every dtype."""
+
+    def __init__(self, names: Any) -> None:
+        super().__init__(names.add)
+        self._call = names.add
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        return self._call(*args, **settings)
+
+    def at(self, out: Any, where: Any, values: Any) -> None:
+        """Add values where an index says, also where it says a place several times."""
+        kind = kind_of(out.dtype)
+        if kind == "c":
+            self.at(out.real, where, values.real)
+            self.at(out.imag, where, values.imag)
+        elif f"{kind}{out.dtype.itemsize}" in _ATOMIC:
+            self._call.at(out, where, values)
+        elif out.dtype == np.int64:  # the sums of two's complements
+            self._call.at(out.view(np.uint64), where, values.astype(out.dtype).view(np.uint64))
+        else:
+            wide = out.astype(np.int32)
+            self._call.at(wide, where, values.astype(np.int32))
+            out[...] = wide.astype(out.dtype)

@@ -1,0 +1,68 @@
+"""Copies to a GPU on a stream of their own, beside what the GPU computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Backend, Sender
+
+__all__ = ["GpuSender"]
+
+
+class GpuSender(Sender):
+    """Copies from pinned memory on a stream that nothing else uses.
+
+    A copy may be written where an array was that the GPU still reads: CuPy hands memory out again
+    as soon as Python has let it go. So the stream waits for what the GPU had been told at the last
+    :meth:`mark`, and takes memory from a pool of its own.
+    """
+
+    def __init__(self, backend: Backend, cupy: Any, device: str | None) -> None:
+        super().__init__(backend, device)
+        self._cupy = cupy
+        with self._place():
+            self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        self._before: Any = None
+        #: Pinned memory that may still be read, until the next array but one is taken.
+        self._held: list[Any] = []
+
+    def _place(self) -> Any:
+        return self._cupy.cuda.Device(int(self.device or 0))
+
+    def send(self, value: Any) -> Any:
+        """Begin to copy."""
+        cuda = self._cupy.cuda
+        with self._place():
+            pinned = cuda.alloc_pinned_memory(max(1, value.nbytes))
+            source = self._host_array(pinned, value)
+            with self._stream:
+                if self._before is not None:
+                    self._stream.wait_event(self._before)
+                target = self._cupy.empty(value.shape, dtype=value.dtype)
+                target.set(source, stream=self._stream)
+            done = cuda.Event(disable_timing=True)
+            done.record(self._stream)
+        return target, done, source
+
+    def take(self, sent: Any) -> Any:
+        """Let the current stream wait for the copy; nothing else does."""
+        target, done, source = sent
+        with self._place():
+            self._cupy.cuda.get_current_stream().wait_event(done)
+        self._held = [*self._held[-3:], source]
+        return target
+
+    def mark(self) -> None:
+        """Note what the GPU has been told so far."""
+        with self._place():
+            self._before = self._cupy.cuda.Event(disable_timing=True)
+            self._before.record()
+
+    @staticmethod
+    def _host_array(pinned: Any, value: Any) -> Any:
+        """Return a copy of a NumPy array in pinned memory."""
+        found = np.frombuffer(pinned, value.dtype, value.size).reshape(value.shape)
+        found[...] = value
+        return found

@@ -1,0 +1,9 @@
+"""Where time goes: ``gt.profile()`` tells it by op, kernel, line and layer."""
+
+from ..public import publish
+from .profile import Profile
+from .report import Row
+
+__all__ = ["Profile", "Row"]
+
+publish(__name__)

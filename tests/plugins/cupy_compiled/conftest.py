@@ -1,0 +1,33 @@
+"""A pretend CuPy whose kernels run on the processor, and what tests of other folders share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cuda_on_cpu
+import pretend_gpu
+import pytest
+
+import gradtape as gt
+
+sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("executors", "ops")]
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return a pretend CuPy, with ``seen``: what was launched and captured."""
+    if cuda_on_cpu.MISSING:
+        pytest.skip(cuda_on_cpu.MISSING)
+    gt.random.set_seed(0)  # the generator that all share is on NumPy, if it was not made yet
+    kept = vars(gt.registry().backends["cupy"])
+    module: Any = pretend_gpu.make("cupy")
+    module.seen = cuda_on_cpu.add_to(module)
+    for name in ("_cupy", "_namespace"):
+        kept.pop(name, None)
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    yield module
+    for name in ("_cupy", "_namespace"):
+        kept.pop(name, None)
