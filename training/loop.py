@@ -31,7 +31,7 @@ from ..layers import added_losses, constrained, forward_pass, penalties, takes_t
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
-from .loss_scaling import scaled_quietly, scaling_for
+from .loss_scaling import scaling, scaling_for
 from .objective import Objective, Values, class_weights
 from .sending import Ahead
 from .session import Session
@@ -178,7 +178,7 @@ class Trainer(Session):
         if self._weigh is not None:
             weight = self._weigh(batch[1])
             batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
-        with scaled_quietly(self.optimizer):
+        with scaling(self.optimizer):
             values = self._run(self.training, batch)
         self._fetch()
         number = self._finite(values.loss, batch)
@@ -268,9 +268,8 @@ class Trainer(Session):
         if active_graph.get() is None:
             self._fetch()  # the device computes meanwhile: the next line waits for it
             self._finite(total, (x, y, weight))
-        with scaled_quietly(self.optimizer):
-            gradients = tape.gradient(scaled, self.variables)
-            self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        gradients = tape.gradient(scaled, self.variables)
+        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
         return self._measured(y, predicted, weight, total, means, look)

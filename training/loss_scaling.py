@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from ..core.extend import (
 from . import optimizers
 from .optimizers.optimizer import Optimizer, checked
 
-__all__ = ["LossScaleOptimizer", "scaled_quietly", "scaling_for"]
+__all__ = ["LossScaleOptimizer", "scaling", "scaling_for"]
 
 #: The least and the largest scale. Gradients that overflow at the least are not finite themselves.
 LEAST, LARGEST = 2.0**-14, 2.0**64
@@ -97,6 +97,8 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         inner = optimizers.get(inner_optimizer)
         if isinstance(inner, LossScaleOptimizer):
             raise TypeError("LossScaleOptimizer: the optimizer inside scales losses itself")
+        if isinstance(inner, optimizers.LBFGS):
+            raise TypeError("LossScaleOptimizer: LBFGS evaluates losses itself; train in float32")
         if not LEAST <= initial_scale <= LARGEST:
             raise ValueError(
                 f"LossScaleOptimizer: initial_scale must be from {LEAST:.3g} to {LARGEST:.3g}, got "
@@ -144,11 +146,7 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
             elif finite.item():
                 self.inner_optimizer.apply_gradients(pairs)
             elif self.dynamic_scale.item() <= LEAST:
-                raise FloatingPointError(
-                    "LossScaleOptimizer: the gradients are not finite at any scale down to "
-                    f"{LEAST:.3g}; a smaller learning rate, clipped gradients or scaled inputs may "
-                    "help. The variables are as they were"
-                )
+                raise _never_finite()
             self._move_scale(finite)
 
     def _select(self, pairs: list[tuple[Tensor, Variable]], finite: Tensor) -> None:
@@ -250,10 +248,32 @@ def scaling_for(model: Module, optimizer: Optimizer) -> Optimizer:
     return LossScaleOptimizer(optimizer) if half else optimizer
 
 
-def scaled_quietly(optimizer: Optimizer) -> AbstractContextManager[Any]:
-    """Return a context in which NumPy warns of no overflow that only ends in a skipped step."""
-    scales = isinstance(optimizer, LossScaleOptimizer)
-    return np.errstate(over="ignore", invalid="ignore") if scales else nullcontext()
+@contextmanager
+def scaling(optimizer: Optimizer) -> Iterator[None]:
+    """Do a step, compiled or not; NumPy warns of no overflow that only ends in a skipped step.
+
+    Raises
+    ------
+    FloatingPointError
+        If a compiled one was skipped at the least scale, as :meth:`apply_gradients` does.
+    """
+    if not isinstance(optimizer, LossScaleOptimizer):
+        yield
+        return
+    scale, steps = optimizer.dynamic_scale, optimizer.step_counter
+    least = scale.item() <= LEAST
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield
+    if least and scale.item() <= LEAST and not steps.item():
+        raise _never_finite()
+
+
+def _never_finite() -> FloatingPointError:
+    return FloatingPointError(
+        "LossScaleOptimizer: the gradients are not finite at any scale down to "
+        f"{LEAST:.3g}; a smaller learning rate, clipped gradients or scaled inputs may "
+        "help. The variables are as they were"
+    )
 
 
 def _all_finite(tensors: list[Tensor]) -> Tensor:

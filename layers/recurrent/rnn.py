@@ -170,6 +170,8 @@ class RNN(Configured, saved_as="layers.RNN"):
         if self.states:
             x = self.fitted(x, {0: self.states[0].shape[0]})
         states = self._before(x, initial_state)
+        dtypes = getattr(self.cell, "state_dtypes", (None,) * len(states))
+        states = [s if t is None else s.astype(t) for s, t in zip(states, dtypes, strict=True)]
 
         def run(cell: Any, *given: Any) -> Any:
             return self._run(*given)

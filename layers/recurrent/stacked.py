@@ -7,6 +7,7 @@ from typing import Any
 
 from ..base.configured import Configured
 from ..base.layer import takes_training
+from ..base.precision import in_policy
 from .cells import Cell, zeros_beside
 
 __all__ = ["StackedRNNCells"]
@@ -60,6 +61,14 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         return tuple(n for cell in self.cells for n in _sizes(cell))
 
     @property
+    def state_dtypes(self) -> tuple[str | None, ...]:
+        """The dtypes of all states, None for what the cell is given."""
+        policies = [getattr(cell, "policy", None) for cell in self.cells]
+        low = [getattr(x, "compute_dtype", None) == "float16" for x in policies]
+        pairs = zip(self.cells, low, strict=True)
+        return tuple("float16" if half else None for cell, half in pairs for _ in _sizes(cell))
+
+    @property
     def output_size(self) -> int:
         """The length of the last cell's output."""
         return _width(self.cells[-1])
@@ -73,11 +82,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     def initial_states(self, x: Any) -> list[Any]:
         """Return zeros, for inputs ``x`` of one step."""
         usual = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
-        found = []
-        for cell in self.cells:
-            low = getattr(getattr(cell, "policy", None), "compute_dtype", None) == "float16"
-            found += [zeros_beside(x, n, "float16" if low else usual) for n in _sizes(cell)]
-        return found
+        pairs = zip(self.state_size, self.state_dtypes, strict=True)
+        return [zeros_beside(x, n, dtype or usual) for n, dtype in pairs]
 
     def masks(self, x: Any, training: Any) -> list[Any]:
         """Return those of every cell, for inputs ``x`` of one step: the same at each step."""
@@ -95,7 +101,10 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         for cell, own in zip(self.cells, masks or self.masks(x, training), strict=True):
             count = len(_sizes(cell))
             given = list(states[len(after) : len(after) + count])
-            x, new = cell.masked(x, given, own) if own else called(cell, x, given, training)
+            if own:
+                x, new = in_policy(type(cell).masked, cell, x, given, own)
+            else:
+                x, new = called(cell, x, given, training)
             after += new
         return x, after
 

@@ -326,3 +326,69 @@ def test_a_checkpoint_restores_scale_counter_and_slots(tmp_path: Path) -> None:
     for x, of in ((w, optimizer), (v, other)):
         of.apply_gradients([(gt.constant([1.0, 1.0]), x)])
     np.testing.assert_array_equal(v.numpy(), w.numpy())
+
+
+OPTIONS = {
+    "decay": {"weight_decay": 0.1},
+    "averages": {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2},
+    "gathered": {"gradient_accumulation_steps": 2, "clipnorm": 0.5},
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_are_those_of_the_optimizer_inside(name: str, traced: bool) -> None:
+    starts = [1.0, 2.0], [1.0, 2.0]
+    v, w = (gt.Variable(x, name="kernel") for x in starts)
+    b, c = (gt.Variable(x, name="bias") for x in starts)
+    plain = Adam(0.1, **OPTIONS[name])
+    outer = LossScaleOptimizer(Adam(0.1, **OPTIONS[name]), initial_scale=8.0)
+    for optimizer in (plain, outer):
+        optimizer.exclude_from_weight_decay(var_names=["bias"])
+    scaled, own = stepping(outer, [v, b], traced), stepping(plain, [w, c], traced)
+    for g in ([3.0, 4.0], [0.1, -0.2], [1.0, 0.0], [-1.0, 2.0]):
+        scale = outer.dynamic_scale.item()
+        if g[1] == 0.0:  # a step that is skipped is none at all
+            scaled(gt.constant([np.nan, 0.0]), gt.constant([1.0, 1.0]))
+            scale = outer.dynamic_scale.item()
+        scaled(gt.constant(g) * scale, gt.constant(g) * scale)
+        own(gt.constant(g), gt.constant(g))
+    outer.finalize_variable_values([v, b])
+    plain.finalize_variable_values([w, c])
+    np.testing.assert_array_equal(v.numpy(), w.numpy())
+    np.testing.assert_array_equal(b.numpy(), c.numpy())
+    assert outer.iterations.item() == plain.iterations.item() == 4
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_fit_ends_with_the_averages_of_an_optimizer_that_scales(compile: bool) -> None:
+    gt.random.set_seed(0)
+    model = Sequential([Dense(3, dtype="mixed_float16")])
+    inner = SGD(0.1, use_ema=True, ema_momentum=0.9)
+    labels = (X[:, 0] > 0).astype("int64")
+    gt.training.fit(
+        model, (X, labels), epochs=2, optimizer=inner, verbose=0, compile=compile, seed=0
+    )
+    for weight, mean in zip(model.trainable_variables, inner.weight_averages, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), mean.numpy())
+
+
+def test_lbfgs_is_refused_with_why() -> None:
+    with pytest.raises(TypeError, match="LBFGS evaluates losses itself"):
+        LossScaleOptimizer("lbfgs")
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_compiled_and_eager_runs_scale_alike(compile: bool) -> None:
+    gt.random.set_seed(0)
+    with gt.mixed_precision.policy("mixed_float16"):
+        model = Sequential([Dense(8, activation="tanh"), Dense(3)])
+    optimizer = LossScaleOptimizer(SGD(0.1), initial_scale=2.0**40, dynamic_growth_steps=3)
+    labels = (X[:, 0] > 0).astype("int64")
+    data = (X, labels)
+    history = gt.training.fit(
+        model, data, epochs=30, optimizer=optimizer, verbose=0, compile=compile, seed=0
+    )
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    assert 2.0**-14 < optimizer.dynamic_scale.item() < 2.0**40
+    assert optimizer.iterations.item() > 0
