@@ -16,6 +16,7 @@ from . import plot as plot
 from . import profiler as profiler
 from . import random as random
 from . import saving as saving
+from . import sklearn as sklearn
 from . import testing as testing
 from . import training as training
 from .core.base.context import init_scope as init_scope
