@@ -57,7 +57,11 @@ def _adapted(name: str) -> Any:
     return adapted(path, f"{' '.join(order)} * name **", Optimizer)
 
 
-_KNOWN = {name: _adapted(name) for name in gradtape.training.optimizers.__all__}
+_KNOWN = {
+    name: _adapted(name)
+    for name in gradtape.training.optimizers.__all__
+    if name != "LBFGS"  # which Keras does not have
+}
 globals().update(_KNOWN)
 __all__ += _KNOWN
 
@@ -66,7 +70,8 @@ __all__ += _KNOWN
 def get(identifier: Any) -> Any:
     """Return an optimizer for a name, or the optimizer itself; as gradtape, but with these."""
     found = gradtape.training.optimizers.get(identifier)
-    return _KNOWN[type(found).__name__]() if isinstance(identifier, str) else found
+    kind = _KNOWN.get(type(found).__name__) if isinstance(identifier, str) else None
+    return found if kind is None else kind()
 
 
 __getattr__ = lookup(__name__)
