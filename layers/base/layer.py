@@ -47,6 +47,7 @@ from .losses import (
     forget,
     losses_of,
     passing,
+    regulated,
 )
 from .precision import by_policy, in_policy
 from .symbolic import Placeholder, called, placeholders_in
@@ -490,15 +491,19 @@ def _building(call: Any) -> Callable[..., Any]:
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)
-        if traced:
-            result = call.__get__(self)(inputs, *args, **kwargs)
-        elif CASTING:
-            result = in_policy(call, self, inputs, *args, **kwargs)
-        else:
-            result = call(self, inputs, *args, **kwargs)
-        if self.activity_regularizer is not None:
+        if self.activity_regularizer is not None and all(x is not self for x in regulated.get()):
+            token = regulated.set((*regulated.get(), self))
+            try:
+                result = wrapper(self, inputs, *args, **kwargs)
+            finally:
+                regulated.reset(token)
             add_activity(self, flatten(result))
-        return result
+            return result
+        if traced:
+            return call.__get__(self)(inputs, *args, **kwargs)
+        if CASTING:
+            return in_policy(call, self, inputs, *args, **kwargs)
+        return call(self, inputs, *args, **kwargs)
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
     return wrapper

@@ -23,6 +23,7 @@ __all__ = [
     "losses_of",
     "passing",
     "penalties",
+    "regulated",
 ]
 
 
@@ -52,6 +53,8 @@ class Rules(TypedDict, total=False):
 RULES = ("regularizer", "constraint")
 #: Whether the running code is within a call of a layer.
 passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
+#: The layers whose outputs are regularized when the running call ends; one calls itself by super().
+regulated: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_layers_regulated", default=())
 #: What layers added to the loss in the last call. No part of the layers: no file has it.
 ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 

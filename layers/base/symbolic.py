@@ -24,6 +24,7 @@ from ...core.extend import (
     numpy_dtype,
     register_array_type,
 )
+from .losses import ADDED, forget
 
 __all__ = [
     "Node",
@@ -162,7 +163,11 @@ def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
 
 def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return placeholders for what a layer gives when it is called so."""
-    return Node(call, args, kwargs, layer).infer()
+    try:
+        return Node(call, args, kwargs, layer).infer()
+    finally:
+        if ADDED:  # what it added to the loss is of the trace that found the shapes
+            forget(layer)
 
 
 def _recorded(op: Any) -> Any:

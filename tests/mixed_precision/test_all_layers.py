@@ -1,4 +1,4 @@
-"""Every layer has a policy: it computes in its dtype, trains, and comes back from a file with it."""
+"""Every layer has a policy: it computes in its dtype, and comes back from a file with it."""
 
 from __future__ import annotations
 

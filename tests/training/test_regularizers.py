@@ -255,3 +255,24 @@ def test_rules_are_saved_with_the_layer(layer: Any, x: Any, tmp_path: Any) -> No
 def test_rules_that_mean_nothing(make: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_layer_that_calls_itself_by_super_regularizes_its_outputs_once() -> None:
+    class Doubled(gt.layers.Dense):
+        def __call__(self, x: Any) -> Any:
+            return super().__call__(x) * 2.0
+
+    layer = Doubled(
+        2, kernel_initializer="ones", activity_regularizer=gt.layers.regularizers.L1(1.0)
+    )
+    layer(gt.ones((4, 3)))
+    assert [loss.item() for loss in layer.losses] == [12.0]
+
+
+def test_a_functional_model_has_no_losses_of_outputs_before_it_is_called() -> None:
+    x = gt.Input((3,))
+    dense = gt.layers.Dense(2, kernel_initializer="ones", activity_regularizer="l1")
+    model = gt.Model(x, dense(x))
+    assert model.losses == []
+    model(gt.ones((4, 3)))
+    assert len(model.losses) == 1

@@ -89,7 +89,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     ...     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
     >>> optimizer = gt.training.LBFGS(max_iterations=100)
     >>> optimizer.minimize(rosenbrock, [x])
-    >>> gt.round(x, 5).tolist()
+    >>> gt.round(x, 3).tolist()
     [1.0, 1.0]
     """
 
