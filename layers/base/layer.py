@@ -492,11 +492,11 @@ def _building(call: Any) -> Callable[..., Any]:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)
         if self.activity_regularizer is not None and all(x is not self for x in regulated.get()):
-            token = regulated.set((*regulated.get(), self))
+            held = regulated.set((*regulated.get(), self))
             try:
                 result = wrapper(self, inputs, *args, **kwargs)
             finally:
-                regulated.reset(token)
+                regulated.reset(held)
             add_activity(self, flatten(result))
             return result
         if traced:
