@@ -19,6 +19,7 @@ import pretend_gpu
 import pytest
 from fresh_process import assert_same_bits
 from odd_modules import with_rules
+from test_format_classes import CLASSES, used
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError
@@ -224,27 +225,11 @@ class Stateful(Wayward):
         self.n = -state[0]
 
 
-def known_modules() -> list[gt.Module]:
-    found = []
-    for name, cls in gt.registry().modules.items():
-        arguments = {
-            "layers.Activation": ("relu",),
-            "layers.Dense": (3,),
-            "layers.Dropout": (0.5,),
-            "layers.Sequential": ([gt.layers.Dense(2), gt.layers.BatchNorm()],),
-        }
-        if name.startswith(("layers.", "random.", "training.")):
-            found.append(cls(*arguments.get(name, ())))
-    return found
-
-
 @pytest.mark.parametrize("way", [through, through_joblib, copy.copy, copy.deepcopy])
 def test_every_known_module_goes_every_way(way: Any) -> None:
-    modules = known_modules()
-    assert len(modules) > 20
+    modules = [module for name in CLASSES for module in used(name)]
+    assert len(modules) > 100
     for module in modules:
-        if module.saved_as is not None and module.saved_as.startswith("layers."):
-            module(X)
         found = way(module)
         assert type(found) is type(module)
         assert_same_bits(values(found), values(module))
