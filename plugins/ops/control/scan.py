@@ -100,8 +100,8 @@ class _Scan(Program):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[:carried]
             kept.append(found[len(body.outputs) :])
-        a = sum(is_differentiable(x.dtype) for x in carry)
-        b = a + sum(is_differentiable(x.dtype) for x in xs)
+        a = sum(is_differentiable(x.dtype) for x in body.inputs[:carried])
+        b = a + sum(is_differentiable(x.dtype) for x in body.inputs[carried : carried + len(xs)])
         gradients, of_rows = upstream[:a], upstream[a:]
         rows = Rows(length, params["body"])
         totals: list[Any] = []
