@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-import timeit
 
 import pytest
 
@@ -51,16 +50,10 @@ def test_common_ops_are_gradtapes_own() -> None:
     assert tf.autodiff.ForwardAccumulator is gt.ForwardAccumulator
 
 
-def test_an_op_costs_what_it_costs_in_gradtape() -> None:
-    # the same object is called, so all that could differ is the look-up of the name
-    x = tf.constant(1.0)
-    times = {"gt": [], "tf": []}
-    for _ in range(7):
-        for module in ("gt", "tf"):
-            code = f"{module}.sin(x)"
-            values = {"gt": gt, "tf": tf, "x": x}
-            times[module].append(timeit.timeit(code, number=2000, globals=values))
-    assert min(times["tf"]) < 1.5 * min(times["gt"])
+@pytest.mark.parametrize("name", ["sin", "multiply", "GradientTape", "custom_gradient"])
+def test_a_name_that_was_asked_for_is_found_without_a_call(name: str) -> None:
+    # so it costs what it costs in gradtape: a module's __getattr__ is asked once
+    assert getattr(tf, name) is vars(tf)[name] is vars(gt)[name]
 
 
 def test_importing_gradtape_does_not_import_the_compat_names() -> None:
