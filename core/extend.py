@@ -22,6 +22,7 @@ from .base.dtypes import (
     is_differentiable,
     kind_of,
     numpy_dtype,
+    refuse_bfloat16,
 )
 from .base.handle import next_id
 from .base.holders import COUNTS
@@ -270,6 +271,7 @@ __all__ = [
     "put_back",
     "rank_of",
     "recording_to",
+    "refuse_bfloat16",
     "register_array_type",
     "registry",
     "replay",

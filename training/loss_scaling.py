@@ -7,6 +7,7 @@ is skipped, and the scale halved.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
@@ -247,4 +248,6 @@ def scaled_quietly(optimizer: Optimizer) -> AbstractContextManager[Any]:
 
 def _all_finite(tensors: list[Tensor]) -> Tensor:
     finite = [ops["all"](ops["isfinite"](t)) for t in tensors]
+    if active_graph.get() is not None:  # one kernel does it with all else that is one number
+        return functools.reduce(ops["logical_and"], finite)
     return finite[0] if len(finite) == 1 else ops["all"](ops["stack"](*finite, axis=0))

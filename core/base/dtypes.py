@@ -17,6 +17,7 @@ __all__ = [
     "is_differentiable",
     "kind_of",
     "numpy_dtype",
+    "refuse_bfloat16",
     "set_default_dtype",
 ]
 
@@ -89,14 +90,10 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError
         If ``dtype`` is not a boolean, integer, floating or complex type.
     """
-    if str(dtype) == "bfloat16":
-        raise TypeError(
-            "bfloat16 is no dtype of tensors; layers compute in it with "
-            "mixed_precision.policy('mixed_bfloat16')"
-        )
     try:
         result = np.dtype(dtype)
     except TypeError as error:
+        refuse_bfloat16(dtype)
         try:
             if type(dtype).__module__ == "builtins":  # it is no other library's
                 raise
@@ -104,10 +101,20 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         except TypeError:
             raise TypeError(f"{dtype!r} is not a dtype; use a name such as 'float32'") from error
     if result.kind not in _KINDS:
+        refuse_bfloat16(result)
         raise TypeError(
             f"a tensor holds booleans, integers, floats or complex numbers, not dtype {result}"
         )
     return result
+
+
+def refuse_bfloat16(dtype: Any) -> None:
+    """Say what to use in place of ``bfloat16``, which is refused with what else is no dtype."""
+    if str(dtype) == "bfloat16":
+        raise TypeError(
+            "bfloat16 is no dtype of tensors; layers compute in it with "
+            "mixed_precision.policy('mixed_bfloat16')"
+        )
 
 
 #: The types of NumPy's dtypes: looking one up is much quicker than ``isinstance``.

@@ -89,7 +89,7 @@ CHECKS = {
     ),
     "transfers": Check(
         "copies between host and device",
-        lambda folder, device: _code(TRANSFERS, "eager", "default"),
+        lambda folder, device: _code(TRANSFERS, "eager", "default", "cuda_graphs"),
         60,
         gpu=True,
     ),

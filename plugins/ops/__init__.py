@@ -33,7 +33,7 @@ MODULES = {
         "softmax_cross_entropy transposed_convolution windows"
     ),
     "network.activations": "gates rectifiers shrinkage sigmoids softmax",
-    "random": "distributions functions gamma generator keys parameters",
+    "random": "distributions functions gamma generator keys parameters philox",
     "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
     "shapes": (
         "adjoints application broadcasting creation diagonals editing index_grids joining padding "

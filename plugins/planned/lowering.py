@@ -65,6 +65,8 @@ class Lowering:
 
     #: Whether NumPy runs the steps: what is the same in every run may be laid out for it.
     on_host = True
+    #: The kinds of numbers of which matrices are multiplied at once.
+    products = "fd"
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.owner = owner

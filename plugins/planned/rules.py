@@ -73,7 +73,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
 
 def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
     """Add a product of matrices; of many matrices by one, as a product of all rows."""
-    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in "fd":
+    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in lowering.products:
         return False
     left, right = shape_of(x), shape_of(y)
     if len(left) < 2 or len(right) < 2:

@@ -61,7 +61,8 @@ def expanded(node: Node) -> Graph | None:
     """Return what a node's portable kernel does, as a graph of which outputs are its results.
 
     The graph's inputs are the node's own symbols. It is None if the kernel does what a graph
-    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here.
+    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here; or
+    if the op is that function itself.
     """
     op = node.op
     assert isinstance(op, Op)
@@ -86,6 +87,8 @@ def expanded(node: Node) -> Graph | None:
         if result.shape != symbol.shape or result.dtype != symbol.dtype:
             return None
     if len(listed) != len(node.outputs) or graph.constants:
+        return None
+    if any(n.op is op for n in graph.nodes):
         return None
     back = {mine: theirs for theirs, mine in own.items()}
 

@@ -214,6 +214,8 @@ def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
         return ("{0} != 0" if out.kind == "b" else "{0}"), [first.dtype]
     if step.op == "hits":
         return "{0} == {1}", [x.dtype for x in step.inputs]
+    if step.op == "round_to_bfloat16":
+        return "from_bfloat(to_bfloat({0}))", [first.dtype]
     if step.op == "outside":
         return "{0} < 0 || {0} >= {1}", [first.dtype, np.dtype(np.int64)]
     if step.op == "power" and kind_of(out) == "f":

@@ -39,17 +39,20 @@ class Launch:
 
     Attributes
     ----------
+    label
+        What it computes, in a few words.
     name, source
-        The kernel's name, which says what it computes, and its text.
+        The kernel's name, which says so too, and its text.
     arrays
         The symbols of its arguments, all of them C contiguous arrays.
     blocks
         How many blocks it is launched with, of ``BLOCK`` threads each.
     """
 
-    __slots__ = ("arrays", "blocks", "name", "source")
+    __slots__ = ("arrays", "blocks", "label", "name", "source")
 
     def __init__(self, label: str, text: str, arrays: Sequence[Symbol], threads: int) -> None:
+        self.label = label
         digest = sha256(text.encode()).hexdigest()[:12]
         self.name = f"gradtape_{label}_{digest}"
         self.source = text.replace("KERNEL", self.name)
@@ -286,7 +289,7 @@ def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
 def _identity(step: Step) -> str:
     # what is added to a negative zero stays what it is, a negative zero too
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
-    text = literal(start, step.out.dtype)
+    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the least truth
     assert text is not None
     return text
 

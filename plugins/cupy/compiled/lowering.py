@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
 from ...planned.lowering import Lowering, viewed
-from ...planned.rules import are_rows, exponentials_of
+from ...planned.rules import are_rows, cast_into, exponentials_of
 from ...planned.steps import Kind, Step, shape_of
 from .formulas import expression
 
@@ -40,6 +40,7 @@ class DeviceLowering(Lowering):
     """
 
     on_host = False
+    products = "efd"  # cuBLAS sums those of float16 in float32
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.maps: dict[Symbol, Callable[[Any], Any]] = {}
@@ -62,7 +63,8 @@ class DeviceLowering(Lowering):
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return what makes a view of a node's first input; note what does so on NumPy."""
-        likes = node.inputs[1:]
+        # the arrays that are looked at are of bytes: others would be cast, and be no views
+        likes = [_like(x, None, np.dtype(np.int8)) for x in node.inputs[1:]]
         self.maps[node.outputs[0]] = viewed(kernel_of(node, registry().host_backend), likes)
         return super().viewing(node)
 
@@ -147,6 +149,40 @@ def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, 
     return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
 
 
+def _wide(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a reduction; that of float16 in float32, rounded once."""
+    x, *likes = node.inputs
+    (out,) = node.outputs
+    rule = Lowering.rule(lowering, node.op.name)
+    assert rule is not None
+    if x.dtype != np.float16 or out.dtype != np.float16:
+        return rule(lowering, node)
+    single = np.dtype(np.float32)
+    wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), _like(x, None, single))
+    reduced = _like(out, None, single)
+    if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
+        return False
+    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
+    return True
+
+
+def _all(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the reduction of truths to the least of them."""
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype.kind != "b":
+        return False
+    lowering.add(Kind.REDUCTION, "minimum", np.minimum.reduce, (x,), out, **node.params)
+    return True
+
+
+def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype != np.float32:
+        return False
+    lowering.add(Kind.ELEMENTWISE, node.op.name, np.positive, (x,), out)
+    return True
+
+
 def _power(lowering: DeviceLowering, node: Node) -> bool:
     """Add the power of a number that is the same in every run, or as NumPy's."""
     (x, exponent), (out,) = node.inputs, node.outputs
@@ -163,4 +199,7 @@ _RULES: dict[str, Callable[[Any, Node], bool]] = {
     "sparse_softmax_cross_entropy": _cross_entropy,
     "softmax_less_labels": _less_labels,
     "power": _power,
+    "all": _all,
+    "round_to_bfloat16": _bfloat16,
+    **dict.fromkeys(("sum", "mean", "unbroadcast_like"), _wide),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Symbol, set_arrays, unsure
+from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from ...planned.grouping import Emitter, Item, close, grouped
 from ...planned.lifetimes import lifetimes
 from ...planned.packing import Pack, packed
@@ -67,6 +67,8 @@ class Plan:
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
+        #: By an action that computes, what it is called and how many bytes its results take.
+        self._steps: dict[Callable[[Values], None], tuple[str, int]] = {}
         self._buffers: list[tuple[int, int, Symbol]] = []
         self._slots: list[int] = []
         self._free: dict[int, list[int]] = {}
@@ -78,6 +80,8 @@ class Plan:
         self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}
         needed = {*lowered.outputs, *self.updates.values()}
         given = {x for pack in packs for row in pack.given.values() for x in row}
+        for pack in packs:  # and the numbers that are the same for all its variables
+            given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
         self.items: list[Item] = [part for item in items for part in _split(item)]
         close(self.items, needed | given)
@@ -267,8 +271,13 @@ class Plan:
         for launch in found:
             kernel = _compiled(self.xp, launch.name, launch.source)
             numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
-            self._actions.append(_launching(kernel, grid, block, numbers))
+            size = sum(map(bytes_of, group.outputs))
+            self._step(launch.label, size, _launching(kernel, grid, block, numbers))
         self.kernels += found
+
+    def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
+        self._actions.append(action)
+        self._steps[action] = name, size
 
     def _product(self, step: Step) -> None:
         (a, b), out, matmul = map(self.number, step.inputs), self.number(step.out), self.xp.matmul
@@ -278,7 +287,7 @@ class Plan:
             x, y = values[a], values[b]
             matmul(x.T if left else x, y.T if right else y, out=values[out])
 
-        self._actions.append(run)
+        self._step(step.op, bytes_of(step.out), run)
 
     def _call(self, step: Step) -> None:
         if step.kind is not Kind.VIEW:
@@ -295,7 +304,8 @@ class Plan:
             for number, result in zip(numbers, results if several else (results,), strict=True):
                 values[number] = result
 
-        self._actions.append(call)
+        size = sum(bytes_of(x) for x in step.outputs if not unsure(x.shape))
+        self._step(step.op, size, call)
         self._actions += [self._checked(x) for x in step.outputs if x in self._homes]
 
     def _checked(self, x: Symbol) -> Callable[[Values], None]:
@@ -336,6 +346,18 @@ class Plan:
         for action in self._actions:
             action(values)
 
+    def work_watched(self, values: Values) -> None:
+        """Do the same, and tell whoever watches of each kernel, product and call."""
+        like = next((x for x in values if type(x) is self.xp.ndarray), None)
+        for action in self._actions:
+            name, size = self._steps.get(action, (None, 0))
+            if name is None:
+                action(values)
+                continue
+            begin_step((name, like, size))
+            action(values)
+            end_step()
+
     def commit(self, of: Callable[[Symbol], Any]) -> list[Any]:
         """Assign the new values of variables; return the results.
 
@@ -357,12 +379,12 @@ class Plan:
             state.end()
         return outputs
 
-    def run(self, arrays: Sequence[Any]) -> list[Any]:
+    def run(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
         """Run the program on its current stream, one kernel after another."""
         stream = self.xp.cuda.get_current_stream()
         values = self.take(stream)
         self.enter(values, arrays)
-        self.work(values)
+        (self.work_watched if telling else self.work)(values)
         results = self.commit(lambda x: values[self.numbers[x]])
         self.give(stream, values)
         return results

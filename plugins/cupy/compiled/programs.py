@@ -73,29 +73,35 @@ class Programs:
         # two calls at once would assign the same variables
         self._alone: Any = RLock() if program.updates else nullcontext()
 
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run the program."""
+    def __call__(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
+        """Run the program; if it is ``telling``, tell whoever watches of its steps."""
         held = [v.array for v in self._variables]
         if not arrays and not held:
-            return self._by_nodes(0, arrays)
+            return self._by_nodes(0, arrays, telling)
         mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
         devices = {x.device.id for x in (*arrays, *held)} if mine else set()
         if len(devices) != 1:  # the kernels say what is where
-            return self._by_nodes(-1, arrays)
+            return self._by_nodes(-1, arrays, telling)
         (device,) = devices
         with self.owner.xp.cuda.Device(device), self._alone:
-            return self._run(device, arrays)
+            return self._run(device, arrays, telling)
 
-    def _run(self, device: int, arrays: Sequence[Any]) -> list[Any]:
+    def watched(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the program kernel by kernel, and tell whoever watches of each; as no CUDA graph."""
+        return self(arrays, telling=True)
+
+    def _run(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
         key = (device, *[(x.shape, x.dtype) for x in arrays])
         found = self._shaped.get(key)
         if found is None:
             if len(self._shaped) >= _SHAPES or not self._is_typed(arrays):
-                return self._by_nodes(device, arrays)
+                return self._by_nodes(device, arrays, telling)
             found = self._shaped[key] = self._plan(device, arrays)
         plan = found.plan
         if plan is None:
-            return self._by_nodes(device, arrays)
+            return self._by_nodes(device, arrays, telling)
+        if telling:
+            return plan.run(arrays, telling)
         found.runs += 1
         captured = self._captured(found, plan, arrays) if self.graphs and found.runs > 1 else None
         return plan.run(arrays) if captured is None else captured.run(arrays)
@@ -138,11 +144,11 @@ class Programs:
         pairs = zip(self.program.inputs, arrays, strict=True)
         return all(x.dtype == array.dtype for x, array in pairs)
 
-    def _by_nodes(self, device: int, arrays: Sequence[Any]) -> list[Any]:
+    def _by_nodes(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
         run = self._others.get(device)
         if run is None:
             run = self._others[device] = node_by_node(self.program, self.owner, arrays)
-        return run(arrays)
+        return getattr(run, "watched", run)(arrays) if telling else run(arrays)
 
     def explain(self) -> str:
         """Say how the program runs."""

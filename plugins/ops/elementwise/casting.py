@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor
+from ....core.extend import NONDIFF, F, Tensor, refuse_bfloat16
 from ..common.kernels import cast_to, reals
 from ..common.op_builders import elementwise, named, op
 
@@ -97,16 +97,13 @@ def cast(x: Any, dtype: Any) -> Tensor:
     >>> gt.cast([0, 2], bool).tolist()
     [False, True]
     """
-    if str(dtype) == "bfloat16":
-        raise TypeError(
-            "cast: bfloat16 is no dtype of tensors; layers compute in it with "
-            "mixed_precision.policy('mixed_bfloat16')"
-        )
     try:
         wanted = np.dtype(dtype)
     except TypeError as error:
+        refuse_bfloat16(dtype)
         raise TypeError(f"cast: {dtype!r} is not a dtype; use a name such as 'float32'") from error
     if wanted.kind not in "biufc":
+        refuse_bfloat16(wanted)
         raise TypeError(f"cast: a tensor holds numbers or booleans, not dtype {wanted}")
     return _cast(x, dtype=wanted.name)
 

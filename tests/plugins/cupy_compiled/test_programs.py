@@ -110,6 +110,62 @@ def test_a_label_out_of_bounds_makes_nan_of_its_loss_and_gradient(
         assert not np.isnan(np.delete(y, 1, 0)).any()
 
 
+def losses_and_how(where: str, how: str, policy: str) -> tuple[list[float], str]:
+    """Train a small model in a precision; return its losses, and how the step ran."""
+    gt.random.set_seed(0)
+    with gt.backend(where), gt.executor(how), gt.mixed_precision.policy(policy):
+        layers = [gt.layers.Dense(16, activation="relu"), gt.layers.Dense(3, dtype="float32")]
+        model, optimizer = gt.layers.Sequential(layers), gt.training.Adam(1e-2)
+        if policy == "mixed_float16":
+            optimizer = gt.mixed_precision.LossScaleOptimizer(optimizer)
+
+        @gt.function
+        def step(x: Any, y: Any) -> Any:
+            with gt.GradientTape() as tape:
+                logits = model(x, training=True)
+                loss = gt.mean(
+                    gt.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+                )
+                scaled = optimizer.scale_loss(loss)
+            variables = list(model.trainable_variables)
+            optimizer.apply_gradients(zip(tape.gradient(scaled, variables), variables))
+            return loss
+
+        x = np.random.default_rng(0).normal(size=(32, 8)).astype("float32")
+        data = gt.constant(x), gt.constant(np.arange(32) % 3)
+        return [step(*data).item() for _ in range(5)], told(step, how)
+
+
+@BOTH
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_a_step_in_any_precision_is_kernels_and_products_alone(
+    cupy: Any, how: str, policy: str
+) -> None:
+    losses, text = losses_and_how("cupy", how, policy)
+    assert losses == pytest.approx(losses_and_how("numpy", "plain", policy)[0], rel=1e-3)
+    assert "kernels made for these shapes" in text
+    assert "a call of the kernel of" not in text
+    assert ("a CUDA graph for each of 1 streams" in text) == (how == "cuda_graphs")
+
+
+@BOTH
+def test_a_profile_tells_of_each_kernel_and_product_by_the_gpus_clock(cupy: Any, how: str) -> None:
+    f = gt.function(lambda x, w: gt.sum(gt.tanh(x @ w) * 2.0, axis=1))
+    with gt.backend("cupy"), gt.executor(how):
+        x, w = gt.ones((4, 3)), gt.ones((3, 5))
+        for _ in range(3):
+            f(x, w)
+        with gt.profile() as p:
+            f(x, w)
+        after = f(x, w)
+    rows = {row.name: row for row in p.rows()}
+    assert p.clocks == {"GPU"}
+    assert rows["matmul"].calls == rows["tanh_multiply_add"].calls == 1
+    assert rows["matmul"].bytes == 4 * 5 * 4
+    assert cupy.timeline.ranges == []
+    np.testing.assert_allclose(after.numpy(), np.full(4, 10 * np.tanh(3)), rtol=1e-6)
+
+
 @BOTH
 def test_old_and_new_values_of_a_variable_are_told_apart(cupy: Any, how: str) -> None:
     def run(where: str, how: str) -> list[Any]:
