@@ -16,6 +16,7 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..core.extend import registry
 from ..plugins.numpy.threads import NEEDED, pools
+from ..plugins.planned.compiled.compiler import unavailable, unusable
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text"]
 
@@ -157,18 +158,8 @@ def _devices() -> dict[str, Any]:
 
 
 def _executors() -> dict[str, str | None]:
-    reasons = {"fused": _without_llvm()}
+    reasons = {"fused": unavailable() or unusable()}
     return {name: reasons.get(name) for name in registry(strict=False).executors}
-
-
-def _without_llvm() -> str | None:
-    if importlib.util.find_spec("llvmlite") is None:
-        return 'llvmlite is not installed: pip install "gradtape[fused]"'
-    try:
-        importlib.import_module("llvmlite.binding")
-    except Exception as error:  # as it likes, for instance because a library is missing
-        return f"llvmlite cannot be imported ({type(error).__name__}: {error})"
-    return None
 
 
 # -- what threads cost -----------------------------------------------------------------------------

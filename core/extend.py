@@ -112,7 +112,7 @@ from .ops.backend import (
     scope_of,
     to_numpy,
 )
-from .ops.dispatch import is_transformed, register_array_type
+from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
@@ -173,6 +173,7 @@ __all__ = [
     "Refusal",
     "Registry",
     "RestoredFunction",
+    "ScalarTable",
     "Sender",
     "Shape",
     "Shared",

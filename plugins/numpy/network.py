@@ -8,12 +8,12 @@ kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.extend import ScalarTable
 from ..ops.network import normalization, softmax_cross_entropy
 from ..ops.network.activations import rectifiers, softmax
 from ..ops.network.activations.sigmoids import sigmoid_kernel
@@ -24,14 +24,7 @@ __all__ = ["KERNELS"]
 Array = NDArray[Any]
 
 
-@lru_cache(256)
-def _number(value: float, dtype: np.dtype[Any]) -> Array:
-    """Return a number as NumPy computes with it: to convert it takes as long as a small product."""
-    found: Array = np.array(value, dtype)
-    found.flags.writeable = False
-    return found
-
-
+_NUMBERS = ScalarTable(np.array)
 _ZEROS = {char: np.zeros((), char) for char in "fd"}
 
 
@@ -130,13 +123,13 @@ def _batch_norm_training(
     rows = _as_rows(x, axis, gamma, beta)
     if rows is None:
         return normalization.batch_norm_kernel(np, x, gamma, beta, axis=axis, epsilon=epsilon)
-    share = _number(1 / len(rows), x.dtype)
+    share = _NUMBERS[1 / len(rows), x.dtype]
     mean = add_reduce(rows, 0)
     mean *= share
     y = rows - mean
     variance = np.einsum("ij,ij->j", y, y)
     variance *= share
-    factor = variance + _number(epsilon, x.dtype)
+    factor = variance + _NUMBERS[epsilon, x.dtype]
     np.sqrt(factor, factor)
     np.divide(gamma, factor, factor)
     y *= factor
@@ -165,13 +158,13 @@ def _batch_norm_gradient(
     centred = rows - mean
     gbeta = add_reduce(upstream, 0)
     ggamma = np.einsum("ij,ij->j", upstream, centred)
-    root = variance + _number(epsilon, x.dtype)
+    root = variance + _NUMBERS[epsilon, x.dtype]
     np.sqrt(root, root)
     np.reciprocal(root, root)
     ggamma *= root
     factor = gamma * root
     # gx = factor * gy + slope * centred + shift; see the portable kernel
-    share = _number(1 / len(rows), x.dtype)
+    share = _NUMBERS[1 / len(rows), x.dtype]
     slope = gvariance + gvariance
     root *= factor
     root *= ggamma

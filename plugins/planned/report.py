@@ -12,8 +12,10 @@ from .steps import Group, Step, bytes_of
 
 if TYPE_CHECKING:
     from .emission import Emission
+    from .lowering import Lowering
+    from .packing import Pack
 
-__all__ = ["report", "told"]
+__all__ = ["called", "counted", "report", "told", "written"]
 
 
 def report(program: Graph, shapes: Any, plan: Emission) -> str:
@@ -26,21 +28,16 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
     for item in plan.items:
         if isinstance(item, Group):
             how = "one loop" if item in plan.loops else "ufuncs"
-            lines.append(f"  group over {item.shape}, {how}: {_counted(item.members)}")
+            lines.append(f"  group over {item.shape}, {how}: {counted(item.members)}")
     for stack in plan.stacks:
         step = stack.members[0]
         lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
     for pack, _ in plan.packs:
-        variables = [v.name for column in pack.written.values() for v in column]
-        lines.append(
-            f"  pack of {len(pack.shapes)} updates, {pack.group.shape[0]} elements: "
-            f"{_counted(pack.group.steps)}; writes {', '.join(variables)}"
-        )
+        lines.append(f"  pack of {len(pack.shapes)} updates, {written(pack)}")
     beside = Counter(item.op for item in plan.items if isinstance(item, Step))
     if beside:
         lines.append(f"  beside groups: {_words(beside)}")
-    for (op, why), times in lowered.calls.items():
-        lines.append(f"  a call of the kernel of {op}, {times} times: {why}")
+    lines += called(lowered)
     packs = sum(memory.bytes for _, memory in plan.packs)
     lines.append(
         f"  memory: {plan.arena.count} buffers and views of {plan.arena.bytes} bytes for each call "
@@ -67,10 +64,10 @@ def told(item: Any, loop: bool) -> tuple[str, None, int]:
         return f"{step.op} of {len(item.members)} in a stack", None, size
     how = "loop" if loop else "group"
     if isinstance(item, Group):
-        name = f"{how} over {item.shape}: {_counted(item.members)}"
+        name = f"{how} over {item.shape}: {counted(item.members)}"
         return name, None, sum(map(_bytes_of, item.outputs))
     group = item.group
-    name = f"pack of {len(item.shapes)} updates: {_counted(group.steps)}"
+    name = f"pack of {len(item.shapes)} updates: {counted(group.steps)}"
     return name, None, sum(map(_bytes_of, group.outputs))
 
 
@@ -78,7 +75,23 @@ def _bytes_of(x: Any) -> int:
     return 0 if unsure(x.shape) else bytes_of(x)
 
 
-def _counted(steps: Iterable[Step]) -> str:
+def written(pack: Pack) -> str:
+    """Return what the updates of a pack compute and write, in words."""
+    variables = [v.name for column in pack.written.values() for v in column]
+    computed = counted(pack.group.steps)
+    return f"{pack.group.shape[0]} elements: {computed}; writes {', '.join(variables)}"
+
+
+def called(lowered: Lowering) -> list[str]:
+    """Return a line for each op of which a kernel is called, with why."""
+    return [
+        f"  a call of the kernel of {op}, {times} times: {why}"
+        for (op, why), times in lowered.calls.items()
+    ]
+
+
+def counted(steps: Iterable[Step]) -> str:
+    """Return how often each op is among steps, in words."""
     return _words(Counter(step.op for step in steps))
 
 

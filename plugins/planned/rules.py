@@ -135,6 +135,17 @@ def cast_into(x: Any, out: Any) -> None:
     np.copyto(out, x, casting="unsafe")
 
 
+def _relu(lowering: Lowering, node: Node) -> bool:
+    (x,), (out,) = node.inputs, node.outputs
+    if type(x) is not Symbol or x.dtype.kind != "f":
+        return False
+    zero = np.zeros((), x.dtype)
+    lowering.append(
+        Step(Kind.ELEMENTWISE, "maximum", np.maximum, (x, 0.0), (out,), {}, False, (zero,))
+    )
+    return True
+
+
 def _where(lowering: Lowering, node: Node) -> bool:
     condition = node.inputs[0]
     if type(condition) is not Symbol or condition.dtype.kind != "b":
@@ -286,6 +297,7 @@ RULES: dict[str, Callable[[Lowering, Node], bool]] = {
     "softmax_less_labels": _less_labels,
     "where": _where,
     "power": _power,
+    "relu": _relu,
     "broadcast_like": _repeated,
     "broadcast_to": _repeated,
     "unreduce_like": _repeated,

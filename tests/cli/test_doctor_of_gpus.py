@@ -13,7 +13,6 @@ from typing import Any
 import pretend_gpu
 import pytest
 
-import gradtape as gt
 from gradtape.cli import main
 from gradtape.plugins.cupy import diagnosis
 
@@ -81,10 +80,9 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
-    backend: Any = gt.registry().backends["cupy"]
-    vars(backend).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
     yield Machine(monkeypatch, tmp_path)
-    vars(backend).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:

@@ -58,8 +58,7 @@ def test_without_a_gpu_it_says_so_and_what_is_missing() -> None:
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The script as a module, and a pretend CuPy."""
-    backend: Any = gt.registry().backends["cupy"]
-    vars(backend).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
     module = pretend_gpu.make("cupy")
     pool = types.SimpleNamespace(free_all_blocks=lambda: None, total_bytes=lambda: 2**20)
     vars(module)["get_default_memory_pool"] = lambda: pool
@@ -68,7 +67,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import gpu
 
     yield gpu
-    vars(backend).pop("_cupy", None)
+    pretend_gpu.forget_cupy()
 
 
 def test_a_contender_runs_on_a_pretend_gpu(benchmark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

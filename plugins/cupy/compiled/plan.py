@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from ...planned.grouping import Emitter, Item, close, grouped
 from ...planned.lifetimes import lifetimes
 from ...planned.packing import Pack, packed
+from ...planned.report import called, counted, written
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
 from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
 from .lowering import DeviceLowering
@@ -393,28 +393,15 @@ class Plan:
 
     def explain(self) -> str:
         """Say what is done, in words."""
-        lines = []
-        for item in self.items:
-            if isinstance(item, Group):
-                ops = Counter(step.op for step in item.members)
-                lines.append(f"  kernel over {item.shape}: {_counted(ops)}")
+        groups = [item for item in self.items if isinstance(item, Group)]
+        lines = [f"  kernel over {group.shape}: {counted(group.members)}" for group in groups]
         for pack, _ in self.states:
-            variables = [v.name for column in pack.written.values() for v in column]
-            lines.append(
-                f"  one update of {len(pack.shapes)} variables, {pack.group.shape[0]} elements: "
-                f"{_counted(Counter(step.op for step in pack.group.steps))}; "
-                f"writes {', '.join(variables)}"
-            )
+            lines.append(f"  one update of {len(pack.shapes)} variables, {written(pack)}")
         products = sum(isinstance(i, Step) and i.kind is Kind.PRODUCT for i in self.items)
         lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
-        for (op, why), times in self.lowered.calls.items():
-            lines.append(f"  a call of the kernel of {op}, {times} times: {why}")
+        lines += called(self.lowered)
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
-
-
-def _counted(counts: Counter[str]) -> str:
-    return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())
 
 
 def _split(item: Item) -> list[Item]:

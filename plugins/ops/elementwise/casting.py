@@ -41,7 +41,7 @@ _cast = op(
 def _round_to_bfloat16_kernel(xp: Any, x: Any) -> Any:
     """Return ``x`` rounded to the upper half of a ``float32``, halves to even."""
     x = cast_to(xp, reals(x), np.float32)
-    if hasattr(x, "view") and isinstance(x.dtype, np.dtype):
+    if isinstance(x.dtype, np.dtype) and hasattr(x, "view"):
         bits = x.view(np.uint32)
         above = ((bits + (((bits >> 16) & 1) + 0x7FFF)) >> 16) << 16
         return xp.where(xp.isnan(x), x, above.view(np.float32))

@@ -39,6 +39,7 @@ __all__ = [
     "STATE",
     "compiled",
     "unavailable",
+    "unusable",
 ]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
@@ -76,6 +77,15 @@ def unavailable() -> str | None:
     if not _as_expected():
         return f"loops read the memory of arrays, and NumPy {np.__version__} has it elsewhere"
     return None
+
+
+def unusable() -> str | None:
+    """Return why the LLVM that is installed cannot be used, or None if it can; it is imported."""
+    try:
+        llvm = import_module("llvmlite.binding")
+    except Exception as error:  # as it likes, for instance because a library is missing
+        return f"llvmlite cannot be imported ({type(error).__name__}: {error})"
+    return None if hasattr(llvm, "create_pass_builder") else "it needs llvmlite 0.45 or newer"
 
 
 def _as_expected() -> bool:
@@ -171,9 +181,10 @@ def _host() -> tuple[str, str, str]:
 @cache
 def _engine() -> tuple[Any, Any, Any]:
     """Return LLVM, what it compiles for, and where machine code goes."""
+    reason = unusable()
+    if reason is not None:
+        raise BackendUnavailable(f"executor 'fused': {reason}")
     llvm: Any = import_module("llvmlite.binding")
-    if not hasattr(llvm, "create_pass_builder"):
-        raise BackendUnavailable("executor 'fused': it needs llvmlite 0.45 or newer")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in _OF_PYTHON.split():

@@ -242,3 +242,13 @@ def test_where_arrays_are_laid_out_otherwise_nothing_is_compiled(place: str, mon
     assert compiler.unavailable() is None
     monkeypatch.setattr(compiler, place, getattr(compiler, place) + 8)
     assert "has it elsewhere" in (compiler.unavailable.__wrapped__() or "")
+
+
+def test_a_broken_llvmlite_is_told_from_a_missing_one(monkeypatch) -> None:
+    from gradtape.cli.doctor import diagnosis
+    from gradtape.plugins.planned.compiled import compiler
+
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)  # importing it fails
+    with pytest.raises(gt.errors.BackendUnavailable, match="llvmlite cannot be imported"):
+        compiler._engine.__wrapped__()
+    assert "llvmlite cannot be imported" in diagnosis(measure=False)["executors"]["fused"]

@@ -40,6 +40,18 @@ def test_a_plan_says_what_it_does() -> None:
     assert "bytes" in text
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_relu_is_grouped_with_its_gradients_mask(dtype: str) -> None:
+    slope = gt.function(gt.grad(lambda x: gt.sum(gt.nn.relu(x * 2.0) * x)), executor="planned")
+    x = gt.constant(np.array([[-1.0, 0.5, -0.0, np.nan]] * 3, dtype))
+    found = slope(x)
+    assert found.numpy()[0, :3].tolist() == [0.0, 2.0, 0.0]
+    assert np.isnan(found.numpy()[0, 3])
+    text = slope.explain(x)
+    assert "maximum" in text
+    assert "relu" not in text
+
+
 def test_open_sizes_are_planned_for_each_shape_up_to_a_bound() -> None:
     @planned(input_signature=[gt.TensorSpec([None, 3])])
     def f(x: Any) -> Any:
