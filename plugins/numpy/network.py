@@ -184,7 +184,7 @@ def _sigmoid(x: Array) -> Array:
         return sigmoid_kernel(np, x)
     e = np.absolute(x)
     np.exp(np.negative(e, e), e)  # at most 1
-    below = e + _number(1.0, e.dtype)
+    below = e + _NUMBERS[1.0, e.dtype]
     np.maximum(e, x >= 0, out=e)  # 1 where it holds; to choose by it takes longer
     return np.divide(e, below, e)
 
