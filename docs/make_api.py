@@ -152,6 +152,8 @@ def members(path: str, cls: type) -> Iterator[str]:
         if name.startswith("_") or not ours:
             continue
         raw = vars(owner)[name]
+        if library_of(type(raw)) == "sklearn":  # what it gives its estimators, where it is there
+            continue
         if isinstance(raw, (classmethod, staticmethod)):
             yield f"{path}.{name}: {type(raw).__name__} {signature(getattr(cls, name))}"
         elif callable(raw):

@@ -91,6 +91,7 @@ class Trainer(Session):
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
+        self._number: float | None = None  # the loss of an eager step, read before the gradient
         self._fetch: Callable[[], None] = _nothing
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
@@ -178,10 +179,11 @@ class Trainer(Session):
         if self._weigh is not None:
             weight = self._weigh(batch[1])
             batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
+        self._number = None
         with scaling(self.optimizer):
             values = self._run(self.training, batch)
         self._fetch()
-        number = self._finite(values.loss, batch)
+        number = self._finite(values.loss, batch) if self._number is None else self._number
         self._count += _added(self._totals, number, values, _length(batch))
         return self._means(self._totals, self._count)
 
@@ -267,7 +269,7 @@ class Trainer(Session):
             scaled = self.optimizer.scale_loss(total)
         if active_graph.get() is None:
             self._fetch()  # the device computes meanwhile: the next line waits for it
-            self._finite(total, (x, y, weight))
+            self._number = self._finite(total, (x, y, weight))
         gradients = tape.gradient(scaled, self.variables)
         self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
         for variable, constraint in self._limits:

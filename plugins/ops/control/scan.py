@@ -91,7 +91,9 @@ class _Scan(Program):
         count = len(body.inputs) - carried - len(xs)
         around, upstream = rest[:count], rest[count:]
         length = _common_length(xs, params["length"])
-        halves = halved(body, [*carry, *(x[0, ...] for x in xs), *around]) if length else None
+        if not length or not _as_traced([*carry, *xs, *around], body):
+            return None
+        halves = halved(body, [*carry, *(x[0, ...] for x in xs), *around])
         if halves is None:
             return None
         run, back = compiled(halves.forward), compiled(halves.back)
@@ -368,6 +370,14 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
         if sizes_differ(n, best):
             raise ValueError(f"scan: the lengths differ: {n} and {best}")
     return best
+
+
+def _as_traced(arrays: Sequence[Any], body: Graph) -> bool:
+    """Whether arrays have the dtypes for which the gradient of a step would be traced."""
+    return all(
+        x.dtype == y.dtype or str(x.dtype).rpartition(".")[2] == str(y.dtype)
+        for x, y in zip(arrays, body.inputs, strict=True)
+    )
 
 
 def _common_length(rows: Sequence[Any], length: Any) -> int:
