@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.extend import Variable, ops, public
 from . import initializers
@@ -270,6 +270,10 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     (3, 5, 8)
     """
 
+    keeps_mask = True
+    #: The arguments whose masks it takes.
+    masked_arguments: ClassVar[tuple[str, ...]] = ("query", "value", "key")
+
     def __init__(
         self,
         num_heads: int,
@@ -344,8 +348,17 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
         training: bool = False,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
     ) -> Any:
-        """Return the weighted means of the values, for queries of shape ``(batch, n, size)``."""
+        """Return the weighted means of the values, for queries of shape ``(batch, n, size)``.
+
+        Steps for which ``query_mask``, ``value_mask`` or ``key_mask`` is false, of shape
+        ``(batch, n)``, are padding.
+        """
+        value_mask = query_mask if value is None else value_mask
+        key_mask = value_mask if key is None else key_mask
         value = query if value is None else public("as_tensor")(value)
         key = value if key is None else public("as_tensor")(key)
         for what, x in (("query", query), ("value", value), ("key", key)):
@@ -366,6 +379,10 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         if attention_mask is not None:
             mask = public("as_tensor")(attention_mask)
             scores = _masked(scores, ops["expand_dims"](mask, axis=1) if mask.ndim == 3 else mask)
+        for mask, axis in ((query_mask, -1), (value_mask, -2), (key_mask, -2)):
+            if mask is not None:  # (batch, heads, queries, keys)
+                steps = ops["expand_dims"](public("as_tensor")(mask), axis=1)
+                scores = _masked(scores, ops["expand_dims"](steps, axis=axis))
         if use_causal_mask:
             scores = _causal(scores)
         weights = ops["softmax"](scores, axis=-1)

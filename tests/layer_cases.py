@@ -101,6 +101,9 @@ FAMILIES: dict[str, Case] = {
     "EinsumDense": Case(
         lambda: L.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="e"), (_line,)
     ),
+    "Masking": Case(L.Masking, (_line,)),
+    "Identity": Case(L.Identity, (_line,)),
+    "ActivityRegularization": Case(lambda: L.ActivityRegularization(0.1, 0.2), (_line,)),
     "ReLU": Case(lambda: L.ReLU(1.0, 0.1, 0.2), (_line,)),
     "LeakyReLU": Case(L.LeakyReLU, (_line,)),
     "ELU": Case(lambda: L.ELU(0.7), (_line,)),

@@ -39,12 +39,14 @@ from .. import constraints, initializers, regularizers
 from ..named import serialized
 from .losses import (
     ADDED,
+    IN_TRACES,
     RULES,
     Rules,
     add,
     add_activity,
     constrained,
     forget,
+    keep_adding,
     losses_of,
     passing,
     regulated,
@@ -262,7 +264,8 @@ class Layer(Module):
         mask
             The same of the inputs, of shape ``(batch, steps)``.
         """
-        return mask if self.keeps_mask else None
+        keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # as Keras calls it
+        return mask if keeps else None
 
     def build_part(self, layer: Any, input_shape: Any) -> None:
         """Build a layer inside this one, in :meth:`build`, unless that is done.
@@ -500,7 +503,10 @@ def _building(call: Any) -> Callable[..., Any]:
             add_activity(self, flatten(result))
             return result
         if traced:
-            return call.__get__(self)(inputs, *args, **kwargs)
+            result = call.__get__(self)(inputs, *args, **kwargs)
+            if ADDED or IN_TRACES:
+                keep_adding(self)
+            return result
         if CASTING:
             return in_policy(call, self, inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
+from ..base.masks import call_with_mask, mask_by_call, tell_masks
 from ..base.symbolic import Placeholder, is_placeholder
 from ..basic.simple import Activation
-from .masks import mask_after, takes_mask
 
 __all__ = ["Sequential"]
 
@@ -50,6 +50,8 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     takes_policy = False
+    #: It tells the masks of what it gives.
+    leads_masks: ClassVar[bool] = True
     layers: list[Any]
     #: What it will be given, if an ``Input`` tells.
     _gradtape_spec: Any = None
@@ -106,17 +108,17 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the result, by a call; a list for several tensors."""
+        return mask_by_call(self, x, mask)
+
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Apply the layers in order; ``training`` and masks go to those that take them."""
-        mask = None
         for layer in self.layers:
             told = {"training": training} if takes_training(layer) else {}
-            if mask is not None and takes_mask(layer):
-                told["mask"] = mask
-            y = layer(x, **told)
-            if mask is not None or getattr(layer, "makes_mask", False):
-                mask = mask_after(layer, x, mask)
-            x = y
+            x, masks = call_with_mask(layer, layer, (x,), told, mask)
+            mask = masks[0] if masks else None
+        tell_masks(self, [mask])
         return x
 
     def get_config(self) -> dict[str, Any]:

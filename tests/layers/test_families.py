@@ -16,7 +16,7 @@ from gradtape import layers
 
 #: Layers that are tested elsewhere, or stand for others.
 ELSEWHERE = {
-    "Activation", "BatchNorm", "BatchNormalization", "Dense", "Dropout", "Layer",
+    "Activation", "BatchNorm", "BatchNormalization", "Dense", "Dropout", "Lambda", "Layer",
     "Model", "Sequential",
 }  # fmt: skip
 CELLS = {"GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"}  # inside recurrent layers
