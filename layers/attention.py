@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Unpack
 
 from ..core.extend import Variable, ops, public
 from . import initializers
 from .base.configured import Configured, positive
+from .base.losses import Rules
 from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
+from .named import serialized
 
 __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 
@@ -242,6 +244,9 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`, of each of the projections.
 
     Attributes
     ----------
@@ -271,6 +276,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     """
 
     keeps_mask = True
+    ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
     #: The arguments whose masks it takes.
     masked_arguments: ClassVar[tuple[str, ...]] = ("query", "value", "key")
 
@@ -287,8 +293,11 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
+        # that of the result is the last projection's
+        self._activity, self.activity_regularizer = self.activity_regularizer, None
         self.num_heads, self.key_dim, self.value_dim = positive(
             self,
             num_heads=num_heads,
@@ -321,7 +330,14 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
             kernel_initializer=self.kernel_initializer,
             bias_initializer=self.bias_initializer,
             dtype=self.given_dtype,
+            **self.rules_given(),
         )
+
+    def rules_given(self) -> Any:
+        """Return the regularizers and constraints of the projections, for the configuration."""
+        found = super().rules_given()
+        activity = serialized(self._activity)
+        return found if activity is None else {**found, "activity_regularizer": activity}
 
     @property
     def built(self) -> bool:

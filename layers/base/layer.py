@@ -82,7 +82,8 @@ class Layer(Module):
         default dtype (``float32``). Or a :class:`gradtape.mixed_precision.Policy` or its name, by
         default that of :func:`gradtape.mixed_precision.set_policy` if one is chosen.
     rules
-        Regularizers and constraints of the weights that :attr:`ruled` names.
+        Regularizers and constraints of the weights that :attr:`ruled` names;
+        ``activity_regularizer``; ``trainable=False`` for a layer that begins frozen.
 
     Attributes
     ----------
@@ -142,9 +143,12 @@ class Layer(Module):
             vars(self)["_gradtape_policy"] = found.name
         else:
             self.dtype = None if dtype is None else as_dtype(dtype).name
+        if rules.pop("trainable", None) is False:  # compat's layers say None
+            self.trainable = False
+        allowed = self._rules() or ("activity_regularizer",)  # of a layer of one's own
         for rule, given in rules.items():
-            if rule not in self._rules():
-                known = ", ".join(self._rules()) or "none"
+            if rule not in allowed:
+                known = ", ".join(allowed)
                 raise TypeError(f"{type(self).__name__} takes no {rule!r}; rules it takes: {known}")
             if given is not None:
                 get = constraints.get if rule.endswith("constraint") else regularizers.get

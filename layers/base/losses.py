@@ -31,9 +31,11 @@ __all__ = [
 
 
 class Rules(TypedDict, total=False):
-    """Regularizers and constraints of a layer's weights and its output."""
+    """Regularizers and constraints of a layer's weights and its output; whether they train."""
 
     activity_regularizer: Any
+    alpha_constraint: Any
+    alpha_regularizer: Any
     beta_constraint: Any
     beta_regularizer: Any
     bias_constraint: Any
@@ -50,6 +52,7 @@ class Rules(TypedDict, total=False):
     pointwise_regularizer: Any
     recurrent_constraint: Any
     recurrent_regularizer: Any
+    trainable: bool
 
 
 #: By the ends of their names, the attributes that hold rules.
