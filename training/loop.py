@@ -253,9 +253,9 @@ class Trainer(Session):
             self._fetch()  # the device computes meanwhile: the next line waits for it
             self._finite(total, (x, y, weight))
         gradients = tape.gradient(scaled, self.variables)
-        pairs = zip(gradients, self.variables, strict=True)
+        pairs = list(zip(gradients, self.variables, strict=True))
         if self.objective.partial:  # weights of an output without a loss stay
-            pairs = ((g, v) for g, v in pairs if g is not None)
+            pairs = [(g, v) for g, v in pairs if g is not None]
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
@@ -335,7 +335,7 @@ class Trainer(Session):
 
     def predict(self, batches: Iterable[Any], early: bool) -> list[Any]:
         """Return the outputs of batches of inputs at inference."""
-        found = []
+        found: list[Any] = []
         for part in self.ahead(batches, early):
             x = part[0] if isinstance(part, tuple) and not early else part
             # the first makes the weights

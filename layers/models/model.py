@@ -211,7 +211,7 @@ class Model(Layer):
     @property
     def hands_masks(self) -> bool:
         """Whether masks go through it, and come out with what it gives: not of one's own calls."""
-        return "_gradtape_plan" in vars(self)
+        return "_gradtape_plan" in vars(self) or super().hands_masks
 
     @property
     def built(self) -> bool:

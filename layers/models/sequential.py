@@ -50,8 +50,6 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     takes_policy = False
-    #: Masks go through a model, and come out with what it gives.
-    hands_masks: ClassVar[bool] = True
     layers: list[Any]
     #: What it will be given, if an ``Input`` tells.
     _gradtape_spec: Any = None
@@ -104,6 +102,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def weight_names(self) -> tuple[str, ...] | None:
         """None of its own."""
         return ()
+
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives."""
+        return True
 
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
