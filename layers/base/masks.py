@@ -5,53 +5,36 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import weakref
+from collections.abc import Callable
 from typing import Any
 
-from ...core.extend import ops
+from ...core.extend import Tensor, flatten, ops
 from .layer import Layer
 
-__all__ = ["call_with_mask", "collected_masks", "mask_by_call", "takes_mask", "tell_masks"]
+__all__ = ["call_with_mask", "keep_mask", "mask_by_call", "mask_of", "takes_mask"]
 
-#: By model, the masks of its outputs, in their order: noted for who asked for them.
-_collected: ContextVar[dict[Any, list[Any]] | None] = ContextVar("masks", default=None)
-
-
-@contextmanager
-def collected_masks() -> Iterator[dict[Any, list[Any]]]:
-    """Collect the masks of what models give in a block.
-
-    Yields
-    ------
-    dict
-        By each model that is called, at last a list: for each tensor of its result the mask, or
-        None.
-    """
-    found: dict[Any, list[Any]] = {}
-    token = _collected.set(found)
-    try:
-        yield found
-    finally:
-        _collected.reset(token)
+#: The masks of tensors that came out of models, by ``id``, as long as the tensors live.
+_KEPT: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
-def tell_masks(model: Any, masks: list[Any]) -> None:
-    """Note the masks of what a model gives, if anyone asks."""
-    found = _collected.get()
-    if found is not None:
-        found[model] = masks
+def keep_mask(y: Any, mask: Any) -> None:
+    """Note the mask of a tensor that comes out of a model."""
+    if mask is not None and type(y) is Tensor:
+        key = id(y)
+        _KEPT[key] = weakref.ref(y, lambda _: _KEPT.pop(key, None)), mask
+
+
+def mask_of(y: Any) -> Any:
+    """Return the mask of what a model gave; ``None`` if it has none."""
+    found = _KEPT.get(id(y))
+    return None if found is None or found[0]() is not y else found[1]
 
 
 def mask_by_call(model: Any, x: Any, mask: Any) -> Any:
-    """Return the mask of a model's result; a list for several tensors."""
-    with collected_masks() as found:
-        if mask is None or not takes_mask(model):
-            model(x)
-        else:
-            model(x, mask=mask)
-    masks = found.get(model, [None])
+    """Return the mask of a model's result, by a call; a list for several tensors."""
+    y = model(x) if mask is None or not takes_mask(model) else model(x, mask=mask)
+    masks = [mask_of(part) for part in flatten(y)]
     return masks[0] if len(masks) == 1 else masks
 
 
@@ -84,13 +67,9 @@ def call_with_mask(
         mask = kwargs.get(f"{wanted[0]}_mask")
     elif mask is not None and "mask" not in kwargs and takes_mask(layer):
         kwargs = {**kwargs, "mask": mask}
-    if getattr(layer, "leads_masks", False):
-        with collected_masks() as found:
-            y = run(*args, **kwargs)
-        if layer in found:
-            return y, found[layer]
-    else:
-        y = run(*args, **kwargs)
+    y = run(*args, **kwargs)
+    if getattr(layer, "hands_masks", False):
+        return y, [mask_of(part) for part in flatten(y)]
     mask = kwargs.get("mask", mask)
     if mask is None and not _makes_mask(layer):
         return y, []

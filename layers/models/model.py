@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from ...core.extend import (
     Tensor,
@@ -15,7 +15,7 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.layer import Layer, takes_training
-from ..base.masks import call_with_mask, mask_by_call, tell_masks
+from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import (
     Node,
     Placeholder,
@@ -120,8 +120,6 @@ class Model(Layer):
     """
 
     takes_policy = False
-    #: It tells the masks of what it gives.
-    leads_masks: ClassVar[bool] = True
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: str | None = None) -> None:
         super().__init__(name)
@@ -211,6 +209,11 @@ class Model(Layer):
         raise ValueError(f"model {self.name!r} has {many} of name {name!r}; it has: {names}")
 
     @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives: not of one's own calls."""
+        return "_gradtape_plan" in vars(self) or super().hands_masks
+
+    @property
     def built(self) -> bool:
         """Whether every layer is built."""
         if "_gradtape_plan" not in vars(self):
@@ -230,9 +233,7 @@ class Model(Layer):
         """Run the layers; ``training`` and masks go to those that take them."""
         if "_gradtape_plan" not in vars(self):
             raise NotImplementedError(f"{type(self).__name__} defines no call()")
-        y, masks = self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
-        tell_masks(self, masks)
-        return y
+        return self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
 
 
 class Plan:
@@ -274,8 +275,8 @@ class Plan:
         self.nodes = state["nodes"]
         self.inputs, self.outputs = wrapped(state["ends"])
 
-    def run(self, values: Any, training: Any, who: str, mask: Any) -> tuple[Any, list[Any]]:
-        """Run the nodes on inputs; return the results, and a mask or None for each.
+    def run(self, values: Any, training: Any, who: str, mask: Any) -> Any:
+        """Run the nodes on inputs.
 
         Parameters
         ----------
@@ -286,11 +287,13 @@ class Plan:
         who
             The model, for messages.
         mask
-            The mask of the input; a list of them for several.
+            The mask of the input; a list of them for several. By default those that the inputs
+            have from another model.
         """
         inputs = list(placeholders_in(self.inputs))
         known = dict(zip(inputs, self._matched(values, who), strict=True))
         given = mask if isinstance(mask, (list, tuple)) else [mask]
+        given = map(mask_of, known.values()) if mask is None else given
         masks = {x: m for x, m in zip(inputs, given) if m is not None}
         for node in self.nodes:
             args, kwargs = replaced((node.args, node.kwargs), known)
@@ -305,7 +308,9 @@ class Plan:
                 for x, y in zip(wanted, flatten(found), strict=True)
                 if is_placeholder(x)
             )
-        return replaced(self.outputs, known), [masks.get(x) for x in placeholders_in(self.outputs)]
+        for x in placeholders_in(self.outputs) if masks else ():
+            keep_mask(known[x], masks.get(x))
+        return replaced(self.outputs, known)
 
     def _matched(self, values: Any, who: str) -> list[Any]:
         """Return values for the inputs, in their order."""

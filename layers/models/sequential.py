@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
-from ..base.masks import call_with_mask, mask_by_call, tell_masks
+from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import Placeholder, is_placeholder
 from ..basic.simple import Activation
 
@@ -50,8 +50,6 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     takes_policy = False
-    #: It tells the masks of what it gives.
-    leads_masks: ClassVar[bool] = True
     layers: list[Any]
     #: What it will be given, if an ``Input`` tells.
     _gradtape_spec: Any = None
@@ -105,6 +103,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         """None of its own."""
         return ()
 
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives."""
+        return True
+
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
 
@@ -114,11 +117,12 @@ class Sequential(Layer, saved_as="layers.Sequential"):
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Apply the layers in order; ``training`` and masks go to those that take them."""
+        mask = mask_of(x) if mask is None else mask
         for layer in self.layers:
             told = {"training": training} if takes_training(layer) else {}
             x, masks = call_with_mask(layer, layer, (x,), told, mask)
             mask = masks[0] if masks else None
-        tell_masks(self, [mask])
+        keep_mask(x, mask)
         return x
 
     def get_config(self) -> dict[str, Any]:

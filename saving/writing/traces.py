@@ -205,7 +205,7 @@ def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
     if not (own or module.keeps_mask or getattr(module, "supports_masking", False)):
         return None
     calls: list[Any] = []
-    leads = getattr(module, "leads_masks", False)
+    leads = getattr(module, "hands_masks", False)
     for args, kwargs in met.calls:
         x = args[0] if args else None
         given = kwargs.get("mask")
