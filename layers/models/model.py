@@ -292,8 +292,9 @@ class Plan:
         """
         inputs = list(placeholders_in(self.inputs))
         known = dict(zip(inputs, self._matched(values, who), strict=True))
+        if mask is None:
+            mask = [mask_of(y) for y in known.values()]
         given = mask if isinstance(mask, (list, tuple)) else [mask]
-        given = map(mask_of, known.values()) if mask is None else given
         masks = {x: m for x, m in zip(inputs, given) if m is not None}
         for node in self.nodes:
             args, kwargs = replaced((node.args, node.kwargs), known)

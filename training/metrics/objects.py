@@ -144,6 +144,9 @@ class MeanOf(Metric):
         """Return the value of each example."""
         if self._columns:
             y_true, y_pred = of_one_rank(y_true, y_pred)
+            if y_true.array.shape is not None and len(y_true.array.shape) == 1:
+                # each number is an example: a mean over them would make a batch one
+                y_true, y_pred = y_true[:, None], y_pred[:, None]
         return type(self).function(y_true, y_pred, **self.settings)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
