@@ -1,13 +1,12 @@
 """Constructors beside those of Keras 3.15: what they take, in which order, and its defaults.
 
-``keras_signatures.json`` has, for each class that both have, its arguments and their defaults, read
-from Keras by ``inspect.signature``.
+``tests/compat/keras_arguments.txt`` has them, and ``tests/compat`` holds ``tf.keras.layers`` to it.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,16 @@ from layer_cases import FAMILIES
 from gradtape import layers
 from gradtape.compat.tensorflow import keras
 
-ROWS = json.loads((Path(__file__).parent / "keras_signatures.json").read_text(encoding="utf-8"))
+FILE = Path(__file__).parents[1] / "compat" / "keras_arguments.txt"
+LINES = [line.removeprefix("layers.").split() for line in FILE.read_text().splitlines()]
 CLASSES = {
     name: kind for name, kind in vars(layers).items() if inspect.isclass(kind) and name[0] != "_"
+}
+#: By class, the arguments of Keras and the text of their defaults.
+ROWS = {
+    name: dict(argument.partition("=")[::2] for argument in rest)
+    for name, *rest in LINES
+    if name in CLASSES
 }
 #: Not classes of Keras' room of layers.
 ELSEWHERE = {"BatchNorm": "another name", "Model": "keras.Model", "Sequential": "keras.Sequential"}
@@ -85,7 +91,7 @@ def test_the_table_has_every_layer() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_layer_takes_what_keras_takes(name: str) -> None:
     ours = arguments(CLASSES[name])
-    theirs = {row[0]: row[1:] for row in ROWS[name]}
+    theirs = ROWS[name]
     missing = [argument for argument in theirs if argument not in (*ours, *ABSENT)]
     assert not missing
     plain = [n for n in inspect.signature(CLASSES[name]).parameters if n in theirs]
@@ -94,25 +100,14 @@ def test_a_layer_takes_what_keras_takes(name: str) -> None:
     for argument, default in theirs.items():
         known = argument in ours and argument != "trainable"
         if known and default and (name, argument) not in DEFAULTS:
-            assert one(ours[argument]) == one(default[0]), argument
-
-
-@pytest.mark.parametrize("name", [name for name in ROWS if hasattr(keras.layers, name)])
-def test_keras_layers_take_keras_order(name: str) -> None:
-    found = list(inspect.signature(getattr(keras.layers, name)).parameters.values())
-    given = [p for p in found if p.kind is p.POSITIONAL_OR_KEYWORD]
-    both = list(zip(given, ROWS[name]))
-    assert [p.name for p, _ in both] == [row[0] for _, row in both]
-    for p, row in both:
-        if len(row) > 1:
-            assert one(p.default) == one(row[1]), p.name
+            assert one(ours[argument]) == one(ast.literal_eval(default)), argument
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_what_is_absent_is_refused_by_name(name: str) -> None:
     needed = {"units": 2, "input_dim": 2, "output_dim": 2, "num_heads": 1, "key_dim": 2}
     needed |= {"equation": "ab,bc->ac", "output_shape": 2, "cell": layers.GRUCell(2)}
-    theirs = [row[0] for row in ROWS[name]]
+    theirs = ROWS[name]
     given = {n: x for n, x in needed.items() if n in theirs and n in arguments(CLASSES[name])}
     for kind in (CLASSES[name], getattr(keras.layers, name)):
         for argument in set(ABSENT).intersection(theirs) - {"autocast"}:
