@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Unpack
 
 from ..core.extend import Variable, ops, public
 from . import initializers
 from .base.configured import Configured, positive
+from .base.losses import Rules
 from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
+from .named import serialized
 
 __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 
@@ -242,6 +244,9 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`, of each of the projections.
 
     Attributes
     ----------
@@ -270,6 +275,11 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     (3, 5, 8)
     """
 
+    keeps_mask = True
+    ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
+    #: The arguments whose masks it takes.
+    masked_arguments: ClassVar[tuple[str, ...]] = ("query", "value", "key")
+
     def __init__(
         self,
         num_heads: int,
@@ -283,8 +293,11 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
+        # that of the result is the last projection's
+        self._activity, self.activity_regularizer = self.activity_regularizer, None
         self.num_heads, self.key_dim, self.value_dim = positive(
             self,
             num_heads=num_heads,
@@ -317,7 +330,14 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
             kernel_initializer=self.kernel_initializer,
             bias_initializer=self.bias_initializer,
             dtype=self.given_dtype,
+            **self.rules_given(),
         )
+
+    def rules_given(self) -> Any:
+        """Return the regularizers and constraints of the projections, for the configuration."""
+        found = super().rules_given()
+        activity = serialized(self._activity)
+        return found if activity is None else {**found, "activity_regularizer": activity}
 
     @property
     def built(self) -> bool:
@@ -344,8 +364,17 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
         training: bool = False,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
     ) -> Any:
-        """Return the weighted means of the values, for queries of shape ``(batch, n, size)``."""
+        """Return the weighted means of the values, for queries of shape ``(batch, n, size)``.
+
+        Steps for which ``query_mask``, ``value_mask`` or ``key_mask`` is false, of shape
+        ``(batch, n)``, are padding.
+        """
+        value_mask = query_mask if value is None else value_mask
+        key_mask = value_mask if key is None else key_mask
         value = query if value is None else public("as_tensor")(value)
         key = value if key is None else public("as_tensor")(key)
         for what, x in (("query", query), ("value", value), ("key", key)):
@@ -366,6 +395,10 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         if attention_mask is not None:
             mask = public("as_tensor")(attention_mask)
             scores = _masked(scores, ops["expand_dims"](mask, axis=1) if mask.ndim == 3 else mask)
+        for mask, axis in ((query_mask, -1), (value_mask, -2), (key_mask, -2)):
+            if mask is not None:  # (batch, heads, queries, keys)
+                steps = ops["expand_dims"](public("as_tensor")(mask), axis=1)
+                scores = _masked(scores, ops["expand_dims"](steps, axis=axis))
         if use_causal_mask:
             scores = _causal(scores)
         weights = ops["softmax"](scores, axis=-1)

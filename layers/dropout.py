@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.extend import Stream, in_precision, key_for_examples, ops
+from ..core.extend import Stream, in_precision, key_for_examples, ops, sizes_differ
 from .base.configured import Configured
 from .convolutional.spatial import Spatial
 from .initializers import draw_seed
@@ -85,6 +85,45 @@ class _Noisy(Configured):
         # numbers of float16 are too coarse for small rates
         return ops[op](examples, in_precision(like, "float32"))
 
+    def set_noise_shape(self, noise_shape: Any) -> None:
+        """Keep along which axes the same is drawn.
+
+        Raises
+        ------
+        TypeError
+            If it is no sequence of integers from 1 on and None.
+        """
+        self.noise_shape = None if noise_shape is None else list(noise_shape)
+        for n in self.noise_shape or ():
+            if n is not None and (not hasattr(n, "__index__") or n < 1):
+                raise TypeError(
+                    f"{type(self).__name__}: noise_shape has positive integers, and None for the "
+                    f"input's size, got {noise_shape!r}"
+                )
+
+    def kept(self, x: Any) -> Any:
+        """Draw which elements are kept: where ``noise_shape`` is 1, all along an axis or none."""
+        if self.noise_shape is not None:
+            shape = x.array.shape
+            fits = shape is not None and len(shape) == len(self.noise_shape)
+            if not fits or any(
+                n not in (None, 1) and sizes_differ(n, m) for n, m in zip(self.noise_shape, shape)
+            ):
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): noise_shape {self.noise_shape} "
+                    f"does not fit an input of shape {shape}"
+                )
+            along = tuple(i for i, n in enumerate(self.noise_shape) if n == 1)
+            x = ops["sum"](x, axis=along, keepdims=True) if along else x
+        return ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        config = super().get_config()  # files without it are as those of versions without it
+        if config.get("noise_shape", 0) is None:
+            del config["noise_shape"]
+        return config
+
     def normal(self, like: Any) -> Any:
         """Return the next normally distributed numbers, of the shape and dtype of ``like``."""
         found = self.drawn("random_normal_like", like)
@@ -104,6 +143,8 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
         A Python identifier.
     dtype
         A precision policy; random numbers are drawn in ``float32`` with any.
+    noise_shape
+        For each axis 1, along which then all elements are dropped or none, or ``None``.
 
     Attributes
     ----------
@@ -114,7 +155,7 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
     Raises
     ------
     ValueError
-        If ``rate`` is not in ``[0, 1)``.
+        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
 
     Notes
     -----
@@ -136,16 +177,22 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
     """
 
     def __init__(
-        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+        self,
+        rate: float,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        noise_shape: Any = None,
     ) -> None:
         super().__init__(seed, name, dtype)
         self.set_rate(rate)
+        self.set_noise_shape(noise_shape)
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Drop elements of ``x`` if ``training``."""
         if not training or self.rate == 0.0:
             return x
-        keep = ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+        keep = self.kept(x)
         return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
@@ -369,6 +416,8 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
         A Python identifier.
     dtype
         A precision policy; random numbers are drawn in ``float32`` with any.
+    noise_shape
+        For each axis 1, along which then all elements are dropped or none, or ``None``.
 
     Attributes
     ----------
@@ -378,7 +427,7 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
     Raises
     ------
     ValueError
-        If ``rate`` is not in ``[0, 1)``.
+        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
 
     References
     ----------
@@ -395,10 +444,16 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
     lowest: ClassVar[float] = -1.7580993408473766
 
     def __init__(
-        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+        self,
+        rate: float,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        noise_shape: Any = None,
     ) -> None:
         super().__init__(seed, name, dtype)
         self.set_rate(rate)
+        self.set_noise_shape(noise_shape)
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Set elements of ``x`` to the lowest value if ``training``, then scale and shift all."""
@@ -406,5 +461,5 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
             return x
         kept = 1.0 - self.rate
         scale = (kept + self.lowest**2 * kept * self.rate) ** -0.5
-        keep = ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+        keep = self.kept(x)
         return ops["where"](keep, x, self.lowest) * scale - scale * self.lowest * self.rate

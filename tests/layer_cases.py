@@ -41,6 +41,11 @@ _image, _line, _volume, _pair = (6, 5, 4), (7, 4), (4, 4, 4, 2), ((3, 4), (3, 4)
 _random = {"bias_initializer": "random_normal"}
 
 FAMILIES: dict[str, Case] = {
+    "Dense": Case(lambda: L.Dense(3, activation="tanh", **_random), (_line,)),
+    "Activation": Case(lambda: L.Activation("gelu"), (_line,)),
+    "BatchNormalization": Case(lambda: L.BatchNormalization(), (_line,)),
+    "BatchNormalization first": Case(lambda: L.BatchNormalization(1, epsilon=0.1), (_line,)),
+    "Dropout": Case(lambda: L.Dropout(0.5, seed=1, noise_shape=(None, 1, None)), (_line,)),
     "Conv1D": Case(lambda: L.Conv1D(3, 2, activation="tanh", **_random), (_line,)),
     "Conv1D causal": Case(lambda: L.Conv1D(3, 3, padding="causal", dilation_rate=2), (_line,)),
     "Conv2D": Case(lambda: L.Conv2D(3, (3, 2), strides=2, **_random), (_image,)),
@@ -101,6 +106,9 @@ FAMILIES: dict[str, Case] = {
     "EinsumDense": Case(
         lambda: L.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="e"), (_line,)
     ),
+    "Masking": Case(L.Masking, (_line,)),
+    "Identity": Case(L.Identity, (_line,)),
+    "ActivityRegularization": Case(lambda: L.ActivityRegularization(0.1, 0.2), (_line,)),
     "ReLU": Case(lambda: L.ReLU(1.0, 0.1, 0.2), (_line,)),
     "LeakyReLU": Case(L.LeakyReLU, (_line,)),
     "ELU": Case(lambda: L.ELU(0.7), (_line,)),

@@ -10,7 +10,16 @@ import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 
-__all__ = ["Batches", "Examples", "Labelled", "as_count", "as_dataset", "as_part"]
+__all__ = [
+    "Batches",
+    "Examples",
+    "Labelled",
+    "as_count",
+    "as_dataset",
+    "as_part",
+    "expected",
+    "first_batches",
+]
 
 #: A function of labels and of what the data are called, which may raise.
 Check = Callable[[Any, str], None]
@@ -49,6 +58,8 @@ class Examples:
     rewinds = True
     #: Whether a batch may be read before it is wanted: no code of the user's runs then.
     early = True
+    #: Whether a batch of inputs alone is a tuple of them.
+    in_tuples = False
 
     def __init__(
         self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
@@ -85,8 +96,10 @@ class Examples:
             x = _rows_of(self.x, chosen)
             if self.weight is not None:
                 yield x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
+            elif self.y is None:
+                yield (x,) if self.in_tuples else x
             else:
-                yield x if self.y is None else (x, _rows_of(self.y, chosen))
+                yield x, _rows_of(self.y, chosen)
 
     def signature(self) -> list[int | None]:
         """Return the numbers of examples, of those in a batch, and of batches."""
@@ -108,12 +121,20 @@ class Examples:
             )
         return self._part(slice(0, kept)), self._part(slice(kept, None))
 
+    def in_batches(self, size: int) -> Examples:
+        """Return the same examples in batches of another size."""
+        found = Examples(self.x, self.y, size, self.what, self.weight)
+        found.in_tuples = self.in_tuples
+        return found
+
     def _part(self, chosen: slice) -> Examples:
         x, y, weight = [
             None if part is None else _rows_of(part, chosen)
             for part in (self.x, self.y, self.weight)
         ]
-        return Examples(x, y, self.batch_size, self.what, weight)
+        found = Examples(x, y, self.batch_size, self.what, weight)
+        found.in_tuples = self.in_tuples
+        return found
 
 
 class Batches:
@@ -207,6 +228,11 @@ class Labelled(Batches):
         """Yield the batches in their own order from number ``first`` on."""
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
+            if isinstance(batch, tuple) and (len(batch) == 1 or not_labelled(batch)):
+                if self.check is not None:
+                    self.check(None, what)
+                yield (as_part(f"{what}: x", batch[0]),)
+                continue
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
@@ -246,6 +272,12 @@ def as_dataset(
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
         return Labelled(data, passes, what, check)
+    if not_labelled(data):
+        if check is not None:
+            check(None, what)
+        found = Examples(as_part(f"{what}: x", data[0]), None, batch_size, what)
+        found.in_tuples = True
+        return found
     kinds = {type(part) for part in data if are_several(part)}
     if len(data) == 2 and kinds == {tuple} and all(map(are_several, data)):
         raise TypeError(
@@ -268,6 +300,46 @@ def as_dataset(
     return Labelled(data, passes, what, check)
 
 
+def not_labelled(data: tuple[Any, ...]) -> bool:
+    """Return whether data are ``(x, None)``: inputs, and a loss that needs no labels."""
+    return len(data) == 2 and data[1] is None
+
+
+def expected(
+    data: Examples | Batches, epochs: int, steps: int | None = None
+) -> dict[int, int] | None:
+    """Return how often batches of a size will come, if that is known."""
+    if not isinstance(data, Examples) or data.length is None:
+        return None
+    passes = epochs if steps is None else epochs * steps // data.length
+    whole, rest = divmod(data.count, data.batch_size)
+    return {data.batch_size: whole * passes, rest: passes}
+
+
+def first_batches(data: Examples | Batches, steps: int | None) -> Iterator[Any]:
+    """Return the first batches, so many of them; all for ``None``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer; where their number is not known, when they end.
+    """
+    if steps is None:
+        return data.batches()
+    if data.length is not None and data.length < steps:
+        raise ValueError(f"{data.what} has {data.length} batches, fewer than {steps} steps")
+    return _exactly(data, steps)
+
+
+def _exactly(data: Examples | Batches, steps: int) -> Iterator[Any]:
+    came = 0
+    for batch in islice(data.batches(), steps):
+        came += 1
+        yield batch
+    if came < steps:
+        raise ValueError(f"{data.what} ended after {came} batches, fewer than {steps} steps")
+
+
 def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     """Return inputs, labels and perhaps weights as tensors, each in its structure.
 
@@ -275,6 +347,9 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     examples if it does itself.
     """
     given = given[:2] if len(given) == 3 and given[2] is None else given
+    if isinstance(given[1], dict):  # an output without a loss may have no labels
+        known = {name: part for name, part in given[1].items() if part is not None}
+        given = (given[0], known, *given[2:])
     parts = [as_part(f"{what}: {name}", part) for name, part in zip(_NAMES, given)]
     lengths = [{len(leaf) for leaf in flatten(part) if leaf.ndim} for part in parts]
     others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .data import Batches, Examples
+from .data import Batches, Examples, first_batches
 from .interrupt import DeferredInterrupt
 from .progress import Progress
 from .resuming import Run
@@ -18,6 +18,7 @@ def run_epochs(
     held_out: Examples | Batches | None,
     verbose: int,
     validation_freq: int | Collection[int] = 1,
+    validation_steps: int | None = None,
 ) -> History:
     """Train for some epochs, and return what was measured.
 
@@ -31,6 +32,8 @@ def run_epochs(
         What to show: see :class:`Progress`.
     validation_freq
         After how many epochs to evaluate, or after which, counted from 1.
+    validation_steps
+        On how many batches, if not on all.
 
     Raises
     ------
@@ -55,7 +58,8 @@ def run_epochs(
                 try:
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
-                        values = session.evaluate(held.batches(), lambda: interrupt.requested)
+                        batches = first_batches(held, validation_steps)
+                        values = session.evaluate(batches, lambda: interrupt.requested)
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()

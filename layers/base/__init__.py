@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from .layer import Layer, takes_training
 from .losses import added_losses, constrained, forward_pass, penalties
+from .masks import mask_of
 
 __all__ = [
     "Layer",
     "added_losses",
     "constrained",
     "forward_pass",
+    "mask_of",
     "penalties",
     "takes_training",
 ]

@@ -39,12 +39,14 @@ from .. import constraints, initializers, regularizers
 from ..named import serialized
 from .losses import (
     ADDED,
+    IN_TRACES,
     RULES,
     Rules,
     add,
     add_activity,
     constrained,
     forget,
+    keep_adding,
     losses_of,
     passing,
     regulated,
@@ -80,7 +82,8 @@ class Layer(Module):
         default dtype (``float32``). Or a :class:`gradtape.mixed_precision.Policy` or its name, by
         default that of :func:`gradtape.mixed_precision.set_policy` if one is chosen.
     rules
-        Regularizers and constraints of the weights that :attr:`ruled` names.
+        Regularizers and constraints of the weights that :attr:`ruled` names;
+        ``activity_regularizer``; ``trainable=False`` for a layer that begins frozen.
 
     Attributes
     ----------
@@ -140,9 +143,12 @@ class Layer(Module):
             vars(self)["_gradtape_policy"] = found.name
         else:
             self.dtype = None if dtype is None else as_dtype(dtype).name
+        if rules.pop("trainable", None) is False:  # compat's layers say None
+            self.trainable = False
+        allowed = self._rules() or ("activity_regularizer",)  # of a layer of one's own
         for rule, given in rules.items():
-            if rule not in self._rules():
-                known = ", ".join(self._rules()) or "none"
+            if rule not in allowed:
+                known = ", ".join(allowed)
                 raise TypeError(f"{type(self).__name__} takes no {rule!r}; rules it takes: {known}")
             if given is not None:
                 get = constraints.get if rule.endswith("constraint") else regularizers.get
@@ -252,6 +258,11 @@ class Layer(Module):
         self._build_with(shape, as_dtype(dtype).name, [])
         return True
 
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it with the tensors: through models, from layer to layer."""
+        return False
+
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return where the steps of the result are no padding; ``None`` if all are.
 
@@ -262,7 +273,8 @@ class Layer(Module):
         mask
             The same of the inputs, of shape ``(batch, steps)``.
         """
-        return mask if self.keeps_mask else None
+        keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # as Keras calls it
+        return mask if keeps else None
 
     def build_part(self, layer: Any, input_shape: Any) -> None:
         """Build a layer inside this one, in :meth:`build`, unless that is done.
@@ -500,7 +512,10 @@ def _building(call: Any) -> Callable[..., Any]:
             add_activity(self, flatten(result))
             return result
         if traced:
-            return call.__get__(self)(inputs, *args, **kwargs)
+            result = call.__get__(self)(inputs, *args, **kwargs)
+            if ADDED or IN_TRACES:
+                keep_adding(self)
+            return result
         if CASTING:
             return in_policy(call, self, inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypedDict
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-from ...core.extend import Module, Variable
+from ...core.errors import TraceError
+from ...core.extend import Module, Variable, known_size, ops
 
 __all__ = [
     "ADDED",
+    "IN_TRACES",
     "RULES",
     "Rules",
     "add",
@@ -20,6 +22,7 @@ __all__ = [
     "constrained",
     "forget",
     "forward_pass",
+    "keep_adding",
     "losses_of",
     "passing",
     "penalties",
@@ -28,9 +31,11 @@ __all__ = [
 
 
 class Rules(TypedDict, total=False):
-    """Regularizers and constraints of a layer's weights and its output."""
+    """Regularizers and constraints of a layer's weights and its output; whether they train."""
 
     activity_regularizer: Any
+    alpha_constraint: Any
+    alpha_regularizer: Any
     beta_constraint: Any
     beta_regularizer: Any
     bias_constraint: Any
@@ -47,6 +52,7 @@ class Rules(TypedDict, total=False):
     pointwise_regularizer: Any
     recurrent_constraint: Any
     recurrent_regularizer: Any
+    trainable: bool
 
 
 #: By the ends of their names, the attributes that hold rules.
@@ -57,6 +63,8 @@ passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
 regulated: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_layers_regulated", default=())
 #: What layers added to the loss in the last call. No part of the layers: no file has it.
 ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+#: The layers that did so in the trace of a call: a later call does so without Python's seeing it.
+IN_TRACES: WeakSet[Any] = WeakSet()
 
 
 @contextmanager
@@ -83,10 +91,41 @@ def add(layer: Any, value: Any) -> None:
 
 
 def added_losses(root: Module) -> list[Any]:
-    """Return what the layers in a module added to the loss in the last call."""
+    """Return what the layers in a module added to the loss in the last call.
+
+    Raises
+    ------
+    TraceError
+        If that was in a trace, or in a batch of ``vmap``, that has ended: it is no number.
+    """
     if not ADDED:
         return []
-    return [value for module in (root, *root.submodules) for value in ADDED.get(module, ())]
+    found = []
+    for module in (root, *root.submodules):
+        for value in ADDED.get(module, ()):
+            if value is None or _is_gone(value):
+                raise TraceError(
+                    f"layer {module.name!r} ({type(module).__name__}): what it last added to the "
+                    "loss was in a trace or a vmap that has ended; ask for losses within it, and "
+                    "return them, or call the layer outside"
+                )
+            found.append(value)
+    return found
+
+
+def _is_gone(value: Any) -> bool:
+    gone = getattr(value.array, "gone", None)
+    return gone is not None and gone() is not None
+
+
+def keep_adding(root: Module) -> None:
+    """Note after a call that is traced: what its trace added, the next call adds unseen."""
+    for module in (root, *root.submodules):
+        values = ADDED.get(module)
+        if values is None:
+            ADDED.update({module: [None]} if module in IN_TRACES else {})
+        elif any(value is None or _is_gone(value) for value in values):
+            IN_TRACES.add(module)
 
 
 def penalties(root: Module) -> list[tuple[Variable, Any]]:
@@ -119,7 +158,10 @@ def add_activity(layer: Any, outputs: list[Any]) -> None:
     """Note what a layer's regularizer of outputs adds to the loss, for one example in the mean."""
     for y in outputs:
         value = layer.activity_regularizer(y)
-        add(layer, value / y.shape[0] if y.ndim else value)
+        if y.ndim:
+            count = y.shape[0]  # of an empty batch, too, the sum over it is 0
+            value = value / (max(count, 1) if known_size(count) else ops["maximum"](count, 1))
+        add(layer, value)
 
 
 def losses_of(root: Module) -> list[Any]:

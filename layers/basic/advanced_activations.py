@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable, as_tensor, ops
 from .. import initializers
 from ..base.configured import Configured
+from ..base.losses import Rules
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
@@ -210,6 +211,8 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``alpha_regularizer``, ``activity_regularizer``, and constraints: as for :class:`Dense`.
 
     Attributes
     ----------
@@ -234,6 +237,7 @@ class PReLU(Configured, saved_as="layers.PReLU"):
     keeps_mask = True
 
     alpha: Variable
+    ruled: ClassVar[Mapping[str, str]] = {"alpha": "alpha"}
 
     def __init__(
         self,
@@ -241,8 +245,9 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         shared_axes: Any = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.alpha_initializer = initializers.get(alpha_initializer)
         given = shared_axes if isinstance(shared_axes, Sequence) else [shared_axes]
         self.shared_axes = None if shared_axes is None else list(given)

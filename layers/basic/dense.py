@@ -37,6 +37,7 @@ class Dense(Layer, saved_as="layers.Dense"):
         ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
         objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
         the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
+        ``trainable=False`` for weights that begin frozen.
 
     Attributes
     ----------

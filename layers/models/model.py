@@ -15,6 +15,7 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.layer import Layer, takes_training
+from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import (
     Node,
     Placeholder,
@@ -24,7 +25,6 @@ from ..base.symbolic import (
     replaced,
     wrapped,
 )
-from .masks import mask_after, takes_mask
 
 __all__ = ["Input", "Model"]
 
@@ -209,6 +209,11 @@ class Model(Layer):
         raise ValueError(f"model {self.name!r} has {many} of name {name!r}; it has: {names}")
 
     @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives: not of one's own calls."""
+        return "_gradtape_plan" in vars(self) or super().hands_masks
+
+    @property
     def built(self) -> bool:
         """Whether every layer is built."""
         if "_gradtape_plan" not in vars(self):
@@ -220,11 +225,15 @@ class Model(Layer):
         """None of its own, of a model of layers."""
         return () if "_gradtape_plan" in vars(self) else super().weight_names
 
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Run the layers; ``training`` goes to those that take it."""
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the result, by a call; a list for several tensors."""
+        return mask_by_call(self, x, mask)
+
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
+        """Run the layers; ``training`` and masks go to those that take them."""
         if "_gradtape_plan" not in vars(self):
             raise NotImplementedError(f"{type(self).__name__} defines no call()")
-        return self._gradtape_plan.run(x, training, f"model {self.name!r}")
+        return self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
 
 
 class Plan:
@@ -266,7 +275,7 @@ class Plan:
         self.nodes = state["nodes"]
         self.inputs, self.outputs = wrapped(state["ends"])
 
-    def run(self, values: Any, training: Any, who: str) -> Any:
+    def run(self, values: Any, training: Any, who: str, mask: Any) -> Any:
         """Run the nodes on inputs.
 
         Parameters
@@ -277,26 +286,31 @@ class Plan:
             What goes to the layers that take it, and are not told otherwise.
         who
             The model, for messages.
+        mask
+            The mask of the input; a list of them for several. By default those that the inputs
+            have from another model.
         """
-        known = dict(zip(placeholders_in(self.inputs), self._matched(values, who), strict=True))
-        masks: dict[Placeholder, Any] = {}
+        inputs = list(placeholders_in(self.inputs))
+        known = dict(zip(inputs, self._matched(values, who), strict=True))
+        if mask is None:
+            mask = [mask_of(y) for y in known.values()]
+        given = mask if isinstance(mask, (list, tuple)) else [mask]
+        masks = {x: m for x, m in zip(inputs, given) if m is not None}
         for node in self.nodes:
             args, kwargs = replaced((node.args, node.kwargs), known)
             if node.layer is not None and "training" not in kwargs and takes_training(node.layer):
                 kwargs = {**kwargs, "training": training}
-            mask = _mask_of(node, masks)
-            if mask is not None and "mask" not in kwargs and takes_mask(node.layer):
-                kwargs = {**kwargs, "mask": mask}
-            found = node.run(*args, **kwargs)
+            layer = node.run if node.layer is None else node.layer
+            found, after = call_with_mask(node.run, layer, args, kwargs, _mask_of(node, masks))
             wanted = flatten(node.outputs)
-            if mask is not None or getattr(node.layer, "makes_mask", False):
-                own = mask_after(node.layer, args[0], kwargs.get("mask", mask))
-                masks.update({wanted[0].array: own} if own is not None else {})
+            masks.update((x.array, m) for x, m in zip(wanted, after) if m is not None)
             known.update(
                 (x.array, y)
                 for x, y in zip(wanted, flatten(found), strict=True)
                 if is_placeholder(x)
             )
+        for x in placeholders_in(self.outputs) if masks else ():
+            keep_mask(known[x], masks.get(x))
         return replaced(self.outputs, known)
 
     def _matched(self, values: Any, who: str) -> list[Any]:
@@ -320,9 +334,15 @@ class Plan:
 
 def _mask_of(node: Node, masks: dict[Placeholder, Any]) -> Any:
     """Return the mask of a layer's first argument, or a list of them, as far as there are any."""
-    if not masks or node.layer is None:
+    if not masks:
         return None
-    first = node.args[0]
+    named = getattr(node.layer, "masked_arguments", None)
+    if named is not None:
+        arguments = {**dict(zip(named, node.args)), **node.kwargs}
+        given = {name: next(placeholders_in(arguments.get(name)), None) for name in named}
+        return {name: masks[x] for name, x in given.items() if x in masks}
+    # an op's inputs are arguments of their own
+    first = node.args[0] if node.layer is not None else list(node.args)
     found = [masks.get(x) for x in placeholders_in(first)]
     if all(mask is None for mask in found):
         return None

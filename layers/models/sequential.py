@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
+from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import Placeholder, is_placeholder
 from ..basic.simple import Activation
-from .masks import mask_after, takes_mask
 
 __all__ = ["Sequential"]
 
@@ -103,20 +103,26 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         """None of its own."""
         return ()
 
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives."""
+        return True
+
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the result, by a call; a list for several tensors."""
+        return mask_by_call(self, x, mask)
+
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Apply the layers in order; ``training`` and masks go to those that take them."""
-        mask = None
+        mask = mask_of(x) if mask is None else mask
         for layer in self.layers:
             told = {"training": training} if takes_training(layer) else {}
-            if mask is not None and takes_mask(layer):
-                told["mask"] = mask
-            y = layer(x, **told)
-            if mask is not None or getattr(layer, "makes_mask", False):
-                mask = mask_after(layer, x, mask)
-            x = y
+            x, masks = call_with_mask(layer, layer, (x,), told, mask)
+            mask = masks[0] if masks else None
+        keep_mask(x, mask)
         return x
 
     def get_config(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 from ...core.extend import (
     Tensor,
     Variable,
+    as_tensor,
     known_size,
     ops,
     same_size,
@@ -16,10 +17,14 @@ from ...core.extend import (
     sizes_differ,
     unsure,
 )
+from .. import initializers
 from ..base.layer import Elsewhere, Layer
 from ..base.losses import Rules
 
 __all__ = ["BatchNorm", "BatchNormalization"]
+
+#: The weights, and what they begin with.
+_WEIGHTS = {"gamma": "ones", "beta": "zeros", "moving_mean": "zeros", "moving_variance": "ones"}
 
 
 class BatchNorm(Layer, saved_as="layers.BatchNorm"):
@@ -42,6 +47,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     dtype
         The dtype of the variables, by default that of the first input if floating, else
         ``float32``; or a precision policy: statistics are those of ``float32`` with any.
+    beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -87,7 +94,6 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     """
 
     takes_one = True
-    keeps_mask = True
 
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {
@@ -116,9 +122,18 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         scale: bool = True,
         name: str | None = None,
         dtype: Any = None,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(name, dtype, **rules)
+        given = (
+            gamma_initializer, beta_initializer, moving_mean_initializer,
+            moving_variance_initializer,
+        )  # fmt: skip
+        self._initial = dict(zip(_WEIGHTS, map(initializers.get, given)))
         if not 0.0 <= momentum <= 1.0:
             raise ValueError(f"BatchNorm: momentum must be in [0, 1], got {momentum!r}")
         if not epsilon >= 0.0:
@@ -147,13 +162,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known "
                 f"when it is first called, got shape {input_shape}"
             )
-        shape = (channels,)
-        if self.scale:
-            self.gamma = self.add_weight(shape, "ones", "gamma")
-        if self.center:
-            self.beta = self.add_weight(shape, "zeros", "beta")
-        self.moving_mean = self.add_weight(shape, "zeros", "moving_mean", trainable=False)
-        self.moving_variance = self.add_weight(shape, "ones", "moving_variance", trainable=False)
+        for name in self.weight_names:
+            trains = not name.startswith("moving")
+            value = self.add_weight((channels,), self._initial[name], name, trainable=trains)
+            setattr(self, name, value)
 
     @property
     def weight_names(self) -> tuple[str, ...]:
@@ -171,14 +183,19 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         sizes[self.axis] = channels[0]
         return tuple(sizes)
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs."""
+        return mask
+
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Normalise ``x``: by its own statistics if ``training``, else by the moving ones.
 
-        A layer that is frozen always uses the moving ones.
+        A layer that is frozen always uses the moving ones. Where ``mask`` of ``(batch, steps)`` is
+        false, elements do not count in the statistics.
         """
         shape = x.array.shape
         if shape is not None:
-            self._check(shape)
+            self._check(shape, training and self.trainable)
             if unsure(shape) and not known_size(shape[self.axis]):  # one channel would broadcast
                 along = self.axis % len(shape)
                 channels = self.moving_mean.array.shape[0]
@@ -186,17 +203,32 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         if x.dtype.kind in "biu":
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:
-            return self._by_moving_statistics(x, shape)
+            return self._normalised(x, self.moving_mean.value, self.moving_variance.value)
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value
-        y, mean, variance = ops["batch_norm_training"](
-            x, gamma, beta, axis=self.axis, epsilon=self.epsilon
-        )
+        if mask is not None:
+            mean, variance = self._masked_moments(x, as_tensor(mask))
+            y = self._normalised(x, mean, variance)
+            mean, variance = (ops["stop_gradient"](part) for part in (mean, variance))
+        else:
+            y, mean, variance = ops["batch_norm_training"](
+                x, gamma, beta, axis=self.axis, epsilon=self.epsilon
+            )
         self._move(self.moving_mean, mean)
         self._move(self.moving_variance, variance)
         return y
 
-    def _check(self, shape: tuple[Any, ...]) -> None:
+    def _masked_moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
+        """Return mean and variance of what a mask of the first axes leaves."""
+        weight = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+        weight = weight.astype(x.dtype) * ops["ones_like"](x)
+        along = tuple(i for i in range(x.ndim) if i != self.axis % x.ndim)
+        total = ops["sum"](weight, axis=along, keepdims=True) + self.epsilon  # as in Keras
+        mean = ops["sum"](weight * x, axis=along, keepdims=True) / total
+        variance = ops["sum"](weight * (x - mean) ** 2, axis=along, keepdims=True) / total
+        return ops["reshape"](mean, shape=(-1,)), ops["reshape"](variance, shape=(-1,))
+
+    def _check(self, shape: tuple[Any, ...], training: Any) -> None:
         channels = self.moving_mean.array.shape[0]
         outside = not -len(shape) <= self.axis < len(shape)
         if outside or sizes_differ(shape[self.axis], channels):
@@ -204,14 +236,14 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if any(same_size(n, 0) for n in shape) if unsure(shape) else 0 in shape:
+        if training and (any(same_size(n, 0) for n in shape) if unsure(shape) else 0 in shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"
             )
 
-    def _by_moving_statistics(self, x: Tensor, shape: Any) -> Any:
-        mean, variance = self.moving_mean.value, self.moving_variance.value
+    def _normalised(self, x: Tensor, mean: Any, variance: Any) -> Any:
+        shape = x.array.shape
         factor = ops["divide"](1.0, ops["sqrt"](ops["add"](variance, self.epsilon)))
         if self.gamma is not None:
             factor = ops["multiply"](factor, self.gamma.value)
@@ -255,6 +287,12 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             "epsilon": self.epsilon,
             "center": self.center,
             "scale": self.scale,
+            # those by default are left out, as in files of versions that had no others
+            **{
+                f"{name}_initializer": initial
+                for name, x in self._initial.items()
+                if (initial := initializers.serialize(x)) != {"name": _WEIGHTS[name], "config": {}}
+            },
             **super().get_config(),
         }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Variable, ops
 from ...nn import group_normalization, layer_normalization
 from .. import initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 
 __all__ = [
     "GroupNormalization",
@@ -135,6 +136,9 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`.
 
     Attributes
     ----------
@@ -160,6 +164,7 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"gamma": ("weight", None), "beta": ("bias", None)},
     }
+    ruled: ClassVar[Mapping[str, str]] = {"gamma": "gamma", "beta": "beta"}
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
 
     def __init__(
@@ -172,8 +177,9 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
         gamma_initializer: Any = "ones",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.axis = _axes(self, axis)
         self.epsilon = _small(self, epsilon)
         self.center, self.scale = bool(center), bool(scale)
@@ -266,6 +272,8 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     ----------
     groups
         How many groups the channels are cut into, 32 by default; -1 for one each.
+    axis
+        The axis of the channels, the last by default.
     epsilon
         Added to the variance (divided by n), inside the root; 0.001 by default.
     center
@@ -278,6 +286,9 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
         A Python identifier.
     dtype
         The dtype of the weights; by default that of the first input if floating, else ``float32``.
+    rules
+        ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
+        for :class:`Dense`.
 
     Attributes
     ----------
@@ -287,8 +298,8 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the channels, on the last axis, do not
-        divide into the groups.
+        If a setting is out of its range; at the call, if the channels do not divide into
+        the groups.
 
     References
     ----------
@@ -303,11 +314,13 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"gamma": ("weight", None), "beta": ("bias", None)},
     }
+    ruled: ClassVar[Mapping[str, str]] = {"gamma": "gamma", "beta": "beta"}
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
 
     def __init__(
         self,
         groups: int = 32,
+        axis: int = -1,
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
@@ -315,9 +328,11 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
         gamma_initializer: Any = "ones",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.groups = -1 if groups == -1 else positive(self, groups=groups)[0]
+        self.axis = operator.index(axis)
         self.epsilon = _small(self, epsilon)
         self.center, self.scale = bool(center), bool(scale)
         self.beta_initializer = initializers.get(beta_initializer)
@@ -327,13 +342,16 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
         return ("gamma",) * self.scale + ("beta",) * self.center
 
     def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
-        return (self.known(input_shape),)
+        return (self.known(input_shape, self.axis),)
 
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
-        x = self.fit(x, -1)
+        x = self.fit(x, self.axis)
+        last = self.axis == -1
+        x = x if last else ops["moveaxis"](x, source=self.axis, destination=-1)
         groups = x.shape[-1] if self.groups == -1 else self.groups
-        return self._applied(group_normalization(x, groups, epsilon=self.epsilon), -1)
+        y = self._applied(group_normalization(x, groups, epsilon=self.epsilon), -1)
+        return y if last else ops["moveaxis"](y, source=-1, destination=self.axis)
 
 
 class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):

@@ -55,6 +55,8 @@ class _Recurrent(RNN):
         """Make the layer with a cell of its own."""
         RNN.__init__(self, cell, **settings, name=name)
         self.dtype = cell.dtype
+        if not cell.trainable:
+            self.trainable = False
         if activity is not None:
             self.activity_regularizer = regularizers.get(activity)
 

@@ -7,6 +7,7 @@ from typing import Any
 from ...core.extend import as_tensor, ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
+from ..base.masks import takes_mask
 from .rnn import RNN
 from .stacked import StackedRNNCells
 
@@ -39,7 +40,6 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     """
 
     takes_policy = False
-    keeps_mask = True
     layer: Any
 
     def __init__(self, layer: Any = None, name: str | None = None) -> None:
@@ -67,8 +67,14 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         """Build the layer for one step."""
         self.build_part(self.layer, (input_shape[0], *input_shape[2:]))
 
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Apply the layer to all steps at once."""
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return where a step is no padding: where one of its parts is none."""
+        if mask is None or mask.ndim < 3:
+            return mask
+        return ops["any"](mask, axis=tuple(range(2, mask.ndim)))
+
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
+        """Apply the layer to all steps at once, each with its mask of ``(batch, steps, ...)``."""
         shape = x.array.shape
         if shape is None or len(shape) < 3:
             raise ValueError(
@@ -76,7 +82,10 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
                 f"(batch, steps, ...), got {shape}"
             )
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
-        y = self.layer(flat, training=training) if takes_training(self.layer) else self.layer(flat)
+        told = {"training": training} if takes_training(self.layer) else {}
+        if mask is not None and (mask := as_tensor(mask)).ndim > 2 and takes_mask(self.layer):
+            told["mask"] = ops["reshape"](mask, shape=(shape[0] * shape[1], *shape[2 : mask.ndim]))
+        y = self.layer(flat, **told)
         return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
 
 

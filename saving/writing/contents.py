@@ -67,6 +67,7 @@ from .traces import (
     lost_defaults,
     trace_call,
     trace_callable,
+    trace_mask,
     with_traces,
 )
 
@@ -234,6 +235,7 @@ class Everything:
                 call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
                 saved += [call] if call is not None else []
                 self._root_is_called |= call is not None and index == 0
+                saved += self._masks_of(module, where, untraced) if index and call else []
             except SaveError as error:
                 alone = isinstance(error, NeedsSizes) and not self._root_is_called
                 if index == 0 or alone:
@@ -251,6 +253,18 @@ class Everything:
             record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
             del record["untraced"]
+
+    def _masks_of(
+        self, module: Module, where: str, untraced: dict[str, str]
+    ) -> list[SavedFunction]:
+        """Trace what a layer inside a model does to masks."""
+        try:
+            met = self._met[id(module)]
+            mask = trace_mask(module, met, f"{where}.compute_mask", self._sizes)
+        except SaveError as error:
+            untraced["compute_mask"] = why(error)
+            return []
+        return [] if mask is None else [mask]
 
     def _absorbed(
         self, records: list[dict[str, Any]], reads: set[tuple[int, str]], signed: bool

@@ -24,6 +24,7 @@ from ...core.extend import (
     structure,
     unsure,
 )
+from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
 
@@ -36,6 +37,7 @@ __all__ = [
     "lost_defaults",
     "trace_call",
     "trace_callable",
+    "trace_mask",
     "with_traces",
 ]
 
@@ -190,12 +192,41 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
     if call is None or isinstance(call, Function) or not met.calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
-    original = python_call.__get__(module)
+    converts = hasattr(call, "converts")
+    return _traced_for(met.calls, "__call__", python_call.__get__(module), where, sizes, converts)
+
+
+def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
+    """Trace ``compute_mask`` of a layer of one's own for its calls, if masks go on from there."""
+    restored = vars(module).get("compute_mask")
+    if isinstance(restored, RestoredFunction) or not isinstance(module, Layer):
+        return None  # among module.functions(), or there is none
+    own = type(module).compute_mask is not Layer.compute_mask
+    if not (own or module.keeps_mask or getattr(module, "supports_masking", False)):
+        return None
+    calls: list[Any] = []
+    leads = getattr(module, "hands_masks", False)
+    for args, kwargs in met.calls:
+        x = args[0] if args else None
+        given = kwargs.get("mask")
+        if given is None and not leads and isinstance(x, TensorSpec) and (x.ndim or 0) > 1:
+            given = TensorSpec((x.shape or ())[:2], "bool")
+        calls += [((x, given), {})] if given is not None else []
+        calls += [((x,), {})] if leads or getattr(module, "makes_mask", False) else []
+    if not calls:
+        return None
+    found = _traced_for(calls, "compute_mask", module.compute_mask, where, sizes, True)
+    return found if any(x.graph.outputs for x in found.concrete) else None
+
+
+def _traced_for(
+    calls: Sequence[Any], name: str, original: Any, where: str, sizes: str, converts: bool
+) -> SavedFunction:
     signature = inspect.signature(original)
-    function = Function(original, name="__call__")
+    function = Function(original, name=name)
     concrete: list[ConcreteFunction] = []
     seen: list[list[Shapes]] = []
-    for args, kwargs, shapes in _variants(signature, met.calls, sizes):
+    for args, kwargs, shapes in _variants(signature, calls, sizes):
         general = (args, kwargs)
         if sizes == "open":
             general = pack_like(general, [_batched(leaf) for leaf in flatten(general)])
@@ -211,8 +242,7 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
             traced = found
         concrete.append(traced)
         seen.append(shapes)
-    converts = hasattr(call, "converts")
-    return SavedFunction("__call__", where, signature, concrete, original, sizes, seen, converts)
+    return SavedFunction(name, where, signature, concrete, original, sizes, seen, converts)
 
 
 def _variants(

@@ -21,8 +21,8 @@ g = gt.layers
 # -- layers ----------------------------------------------------------------------------------------
 
 
-#: What others are made of: bases, cells of recurrent layers, and other names.
-PARTS = {"BatchNormalization", "GRUCell", "LSTMCell", "Layer", "Model", "SimpleRNNCell"}
+#: What others are made of: bases, cells of recurrent layers, any function.
+PARTS = {"GRUCell", "Lambda", "LSTMCell", "Layer", "Model", "SimpleRNNCell"}
 PARTS |= {"StackedRNNCells"}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from test_against_keras import drawn, made
+from test_against_keras import drawn, drawn_weights, made, masks
 
 FILE = Path(__file__).parent / "keras_values.json"
 
@@ -20,12 +20,7 @@ def values(row: Any) -> list[Any]:
     """Return what Keras gives for a row, as the row has it."""
     name, settings, shapes, several, arguments = row[:5]
     layer, xs = made(name, settings, keras.layers), drawn(shapes)
-    arguments = {k: np.array(x, bool) if "_mask" in k else x for k, x in arguments.items()}
-    mask = arguments.get("mask")
-    if mask is not None:
-        arguments["mask"] = (
-            [np.array(m, bool) for m in mask] if "Attention" in name else np.array(mask, bool)
-        )
+    arguments = masks(name, arguments)
 
     def call() -> Any:
         if name == "MultiHeadAttention":
@@ -33,10 +28,7 @@ def values(row: Any) -> list[Any]:
         return layer(xs if several else xs[0], **arguments)
 
     call()
-    weights = [0.5 * w for w in drawn([w.shape for w in layer.get_weights()])]
-    if name == "BatchNormalization":
-        weights[3] = abs(weights[3])
-    layer.set_weights(weights)
+    layer.set_weights(drawn_weights(name, layer.get_weights()))
     found = call()
     results = found if isinstance(found, (list, tuple)) else [found]
     return [told(np.asarray(y, "float64")) for y in results]

@@ -22,7 +22,12 @@ ROWS = json.loads((Path(__file__).parent / "keras_values.json").read_text(encodi
 
 def drawn(shapes: Any) -> list[Any]:
     random = np.random.default_rng(0)
-    return [random.standard_normal(shape).astype("float32") for shape in shapes]
+    return [
+        random.integers(0, 5, shape[1:]).astype("int32")
+        if shape[:1] == ["int"]
+        else random.standard_normal(shape).astype("float32")
+        for shape in shapes
+    ]
 
 
 def told(row: Any) -> str:
@@ -31,24 +36,43 @@ def told(row: Any) -> str:
 
 
 def made(name: str, settings: dict[str, Any], module: Any = layers) -> Any:
-    if name == "Bidirectional":
-        inner, arguments = settings["layer"]
-        settings = {**settings, "layer": getattr(module, inner)(**arguments)}
-    return getattr(module, name)(**settings)
+    given = dict(settings)
+    for key in {"layer", "cell", "cells"}.intersection(given):  # a name and settings, or a list
+        value = given[key]
+        several = key == "cells"
+        parts = [made(*part, module) for part in (value if several else [value])]
+        given[key] = parts if several else parts[0]
+    return getattr(module, name)(**given)
+
+
+def masks(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with arrays for masks: one, or one for each input."""
+    both = name in ("Attention", "AdditiveAttention")
+    return {
+        key: x if "mask" not in key or isinstance(x, bool)
+        else [np.array(m, bool) for m in x] if both and key == "mask"
+        else np.array(x, bool)
+        for key, x in arguments.items()
+    }  # fmt: skip
+
+
+def drawn_weights(name: str, weights: Any) -> list[Any]:
+    """Return weights for the layer, in place of those that it has."""
+    if name == "Normalization":
+        return list(weights)
+    if any(w.dtype.kind != "f" for w in weights):  # the state of random numbers
+        return list(weights)
+    found = [0.5 * w for w in drawn([list(w.shape) for w in weights])]
+    if name == "BatchNormalization":
+        found[3] = abs(found[3])
+    return found
 
 
 @pytest.mark.parametrize("row", ROWS, ids=told)
 def test_results_are_those_of_keras(row: Any) -> None:
     name, settings, shapes, several, arguments, expected = row
     layer, xs = made(name, settings), drawn(shapes)
-    for key in ("mask", "attention_mask"):  # one, or one for each input
-        if key in arguments:
-            mask = arguments[key]
-            both = name in ("Attention", "AdditiveAttention")
-            arguments = {
-                **arguments,
-                key: [np.array(m, bool) for m in mask] if both else np.array(mask, bool),
-            }
+    arguments = masks(name, arguments)
 
     def call() -> Any:
         if name == "MultiHeadAttention":
@@ -56,10 +80,7 @@ def test_results_are_those_of_keras(row: Any) -> None:
         return layer(xs if several else xs[0], **arguments)
 
     call()
-    weights = [0.5 * w for w in drawn([v.shape for v in layer.variables])]
-    if name == "BatchNormalization":
-        weights[3] = abs(weights[3])
-    layer.set_weights(weights)
+    layer.set_weights(drawn_weights(name, layer.get_weights()))
     found = call()
     results = list(found) if isinstance(found, tuple) else [found]
     assert [list(y.shape) for y in results] == [shape for shape, _ in expected]

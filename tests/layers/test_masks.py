@@ -110,3 +110,107 @@ def test_a_mask_that_is_given_counts() -> None:
     assert unmasked is net.layers[0]
     given = net([IDS, everything]).numpy()
     assert np.abs(given - net([IDS, IDS != 0]).numpy()).max() > 1e-4
+
+
+class Keeps(L.Layer):
+    supports_masking = True
+
+    def call(self, x: Any) -> Any:
+        return x * 2.0
+
+
+class Marks(L.Layer):
+    makes_mask = True
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return gt.not_equal(x[..., 0], 0.0)
+
+    def call(self, x: Any) -> Any:
+        return x
+
+
+class Adds(L.Layer):
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return gt.sum(x if mask is None else gt.where(mask[..., None], x, 0.0), axis=1)
+
+
+def embed() -> Any:
+    return L.Embedding(5, 4, mask_zero=True)
+
+
+def by_keys() -> Any:
+    ids = gt.Input((None,), dtype="int32")
+    x = embed()(ids)
+    y = L.MultiHeadAttention(2, 3)(x, x)
+    return gt.Model(ids, L.GlobalAveragePooling1D()(gt.tanh(x + y) * 2.0))
+
+
+#: Models in which masks go through other models, layers of one's own, attention and ops.
+LEADING = {
+    "a row in a row": lambda: L.Sequential([L.Sequential([embed(), L.Dense(3)]), L.LSTM(2)]),
+    "to a row": lambda: L.Sequential([embed(), L.Sequential([L.Dense(3), L.LSTM(2)])]),
+    "a row in a graph": lambda: functional(L.Sequential([embed(), L.Dense(3)]), L.LSTM(2)),
+    "a graph in a row": lambda: L.Sequential([functional(embed(), L.Dense(3)), L.LSTM(2)]),
+    "an op": lambda: functional(embed(), gt.tanh, lambda x: x * x, L.LSTM(2)),
+    "own, kept": lambda: L.Sequential([embed(), Keeps(), L.GRU(2)]),
+    "own, taken": lambda: L.Sequential([embed(), Adds()]),
+    "own, made": lambda: L.Sequential([L.Embedding(5, 4), L.Lambda(masked), Marks(), L.GRU(2)]),
+    "Masking": lambda: L.Sequential([embed(), L.Lambda(masked), L.Masking(), L.SimpleRNN(2)]),
+    "Lambda": lambda: L.Sequential([embed(), L.Lambda(gt.sin, mask=lambda x, m: m), L.LSTM(2)]),
+    "Lambda, taken": lambda: L.Sequential(
+        [embed(), L.Lambda(lambda x, mask: gt.sum(gt.where(mask[..., None], x, 0.0), axis=1))]
+    ),
+    "attention in a row": lambda: L.Sequential(
+        [embed(), L.MultiHeadAttention(2, 3), L.GlobalAveragePooling1D()]
+    ),
+    "attention": by_keys,
+    "both ways": lambda: L.Sequential([embed(), Keeps(), L.Bidirectional(L.LSTM(2))]),
+}
+
+
+def masked(x: Any, mask: Any = None) -> Any:
+    seen = gt.not_equal(gt.abs(x[..., :1]), 0.0) if mask is None else mask[..., None]
+    return gt.where(seen, x, 0.0)
+
+
+@pytest.mark.parametrize("name", LEADING)
+def test_masks_go_everywhere_and_into_files(name: str, tmp_path: Path) -> None:
+    gt.random.set_seed(0)
+    net = LEADING[name]()
+    if name == "own, made":  # padding is a row of zeros
+        net(IDS)
+        net.layers[0].embeddings.assign(
+            net.layers[0].embeddings.numpy() * (np.arange(5) > 0)[:, None]
+        )
+    with warnings.catch_warnings(action="error"):
+        y = net(IDS).numpy()
+        np.testing.assert_allclose(net(LONGER).numpy(), y, rtol=1e-5, atol=1e-6)
+        gt.save(net, tmp_path / "a.h5")
+        again = gt.load(tmp_path / "a.h5")
+        np.testing.assert_allclose(again(LONGER).numpy(), y, rtol=1e-5, atol=1e-6)
+    slopes = []
+    for model in (net, again):
+        with gt.GradientTape() as tape:
+            loss = gt.sum(model(LONGER) ** 2)
+        slopes.append(tape.gradient(loss, list(model.trainable_variables)))
+    for one, two in zip(*slopes, strict=True):
+        np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_each_step_has_its_own_mask() -> None:
+    ids = np.array([[[1, 2, 0], [3, 0, 0], [0, 0, 0]]] * 2, "int32")
+    net = L.Sequential([embed(), L.TimeDistributed(L.LSTM(3)), L.GRU(2)])
+    longer = np.pad(ids, ((0, 0), (0, 2), (0, 3)))
+    np.testing.assert_allclose(net(longer).numpy(), net(ids).numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_mask_of_what_a_model_gives_can_be_had() -> None:
+    for net in (L.Sequential([embed(), L.Dense(3)]), functional(embed(), L.Dense(3))):
+        assert net.compute_mask(IDS).tolist() == (IDS != 0).tolist()
+    assert L.Sequential([embed(), L.LSTM(3)]).compute_mask(IDS) is None
+
+
+def test_an_op_that_mixes_steps_says_that_it_ends_a_mask() -> None:
+    net = functional(embed(), lambda x: gt.cumsum(x, axis=1), L.LSTM(2))
+    with pytest.warns(UserWarning, match=r"'cumsum' .*takes no mask, so padding"):
+        net(IDS)

@@ -207,7 +207,7 @@ def test_training_traces_of_layers_verify(tmp_path: Path) -> None:
     assert report.ok, report.table()
     samples = [check.case for check in report.checks if check.function == "net.__call__"]
     modes = ("False", "True")
-    assert samples == [f"x ({n}, 5), training={x}" for x in modes for n in (3, 2, 1)]
+    assert samples == [f"x ({n}, 5), training={x}, mask=None" for x in modes for n in (3, 2, 1)]
 
 
 def test_a_layer_that_was_not_built_yet_can_be_saved(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, ops
+from ...layers import mask_of
 from .. import losses
-from ..shapes import checked, of_one_rank, ratio, weights_like
+from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
 
 __all__ = [
@@ -143,11 +144,15 @@ class MeanOf(Metric):
         """Return the value of each example."""
         if self._columns:
             y_true, y_pred = of_one_rank(y_true, y_pred)
+            if y_true.array.shape is not None and len(y_true.array.shape) == 1:
+                # each number is an example: a mean over them would make a batch one
+                y_true, y_pred = y_true[:, None], y_pred[:, None]
         return type(self).function(y_true, y_pred, **self.settings)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples."""
-        self.add(self.per_example(y_true, y_pred), sample_weight)
+        """Take labels and predictions, with weights of the examples; padding does not count."""
+        values = as_tensor(self.per_example(y_true, y_pred))
+        self.add(values, mask_weights(mask_of(y_pred), values, sample_weight, self.name))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -40,14 +40,7 @@ _ORDERS = {
 }
 #: Keras' defaults, where gradtape has another or no such argument.
 _DEFAULTS: dict[str, dict[str, Any]] = {
-    "BatchNormalization": {
-        "beta_initializer": "zeros",
-        "gamma_initializer": "ones",
-        "moving_mean_initializer": "zeros",
-        "moving_variance_initializer": "ones",
-    },
     "Cropping2D": {"cropping": 0},
-    "GroupNormalization": {"axis": -1},
 }
 
 

@@ -1,0 +1,238 @@
+"""Layers without weights that are about what others compute: a function, masks, losses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from ...core.extend import GradientTape, ops, public
+from .. import regularizers
+from ..base.configured import Configured
+from ..base.layer import Layer
+
+__all__ = ["ActivityRegularization", "Identity", "Lambda", "Masking"]
+
+
+class Lambda(Layer):
+    """Any function of tensors as a layer.
+
+    Parameters
+    ----------
+    function
+        A function of a tensor, or of a list of them, made of what gradtape has. It may take
+        ``mask`` and ``training`` too.
+    output_shape
+        Not needed, and not looked at: the shape of the result is that of what the function gives.
+    mask
+        The mask of the result, or a function ``mask(inputs, mask)`` that returns it; by default
+        there is none.
+    arguments
+        Keyword arguments for the function.
+    name
+        A Python identifier.
+    dtype
+        A precision policy.
+
+    Raises
+    ------
+    TypeError
+        If ``function`` cannot be called.
+    ValueError
+        At the first call, if it uses a variable: that would be no part of the layer, and not
+        train. A :class:`Layer` of one's own has variables.
+
+    Notes
+    -----
+    A file holds the graph of the function, never its code, and what comes back from one is a module
+    that runs the graph. In a model of placeholders, functions and ops need no ``Lambda``.
+
+    Examples
+    --------
+    >>> gt.layers.Lambda(lambda x, k: x**k, arguments={"k": 2})([1.0, 3.0]).tolist()
+    [1.0, 9.0]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        output_shape: Any = None,
+        mask: Any = None,
+        arguments: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        if not callable(function):
+            raise TypeError(f"Lambda: expected a function, got {function!r}")
+        takes = inspect.signature(function).parameters
+        # hidden from files: graphs have what comes of it
+        self._gradtape_lambda = function, mask, dict(arguments or {})
+        self._gradtape_takes = tuple(x for x in ("mask", "training") if x in takes)
+        self._gradtape_looked_at: set[Any] = set()
+
+    @property
+    def makes_mask(self) -> bool:
+        """Whether the result has a mask of its own."""
+        return self._gradtape_lambda[1] is not None
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the result."""
+        own = self._gradtape_lambda[1]
+        return own(x, mask) if callable(own) else own
+
+    def call(self, x: Any, mask: Any = None, training: bool = False) -> Any:
+        """Call the function."""
+        function, _, arguments = self._gradtape_lambda
+        told = {"mask": mask, "training": training}
+        given = {**{name: told[name] for name in self._gradtape_takes}, **arguments}
+        if training in self._gradtape_looked_at:
+            return function(x, **given)
+        with GradientTape() as tape:
+            y = function(x, **given)
+        for variable in tape.watched_variables():
+            raise ValueError(
+                f"layer {self.name!r} (Lambda): its function uses the variable {variable.name!r}, "
+                "which would be no part of the layer, and not train; write a gradtape.layers.Layer "
+                "that has it as an attribute"
+            )
+        self._gradtape_looked_at.add(training)
+        return y
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        function, mask, arguments = self._gradtape_lambda
+        return {
+            **super().get_config(), "function": function, "mask": mask, "arguments": arguments,
+        }  # fmt: skip
+
+
+class Masking(Configured, saved_as="layers.Masking"):
+    """Leave out steps in which all elements are one number: padding.
+
+    Parameters
+    ----------
+    mask_value
+        The number, 0 by default.
+    name
+        A Python identifier.
+    dtype
+        A precision policy.
+
+    Raises
+    ------
+    TypeError
+        If ``mask_value`` is no number.
+
+    Notes
+    -----
+    The result is 0 in these steps. In a model, the layers after this one leave them out; elsewhere,
+    give them ``mask=`` what :meth:`compute_mask` returns.
+
+    Examples
+    --------
+    >>> layer = gt.layers.Masking(-1.0)
+    >>> x = gt.constant([[[1.0, -1.0], [-1.0, -1.0]]])
+    >>> layer(x).tolist()
+    [[[1.0, -1.0], [0.0, 0.0]]]
+    >>> layer.compute_mask(x).tolist()
+    [[True, False]]
+    """
+
+    #: :meth:`compute_mask` is asked in models.
+    makes_mask: ClassVar[bool] = True
+
+    def __init__(self, mask_value: float = 0.0, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+        self.mask_value = float(mask_value)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return where steps are no padding."""
+        return self._seen(public("as_tensor")(x), False)
+
+    def call(self, x: Any) -> Any:
+        """Set steps of padding to 0."""
+        return ops["where"](self._seen(x, True), x, 0)
+
+    def _seen(self, x: Any, keepdims: bool) -> Any:
+        return ops["any"](ops["not_equal"](x, self.mask_value), axis=-1, keepdims=keepdims)
+
+
+class Identity(Configured, saved_as="layers.Identity"):
+    """Return the inputs as they are.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+    dtype
+        A precision policy.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is no identifier.
+
+    Examples
+    --------
+    >>> gt.layers.Identity()([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+
+    keeps_mask = True
+    takes_one = False
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def call(self, x: Any) -> Any:
+        """Return ``x``."""
+        return x
+
+
+class ActivityRegularization(Configured, saved_as="layers.ActivityRegularization"):
+    """Return the inputs, and add their sizes to the loss.
+
+    Parameters
+    ----------
+    l1, l2
+        The factors of the sums of sizes and of squares, in the mean over examples; 0 by default.
+    name
+        A Python identifier.
+    dtype
+        A precision policy.
+
+    Raises
+    ------
+    ValueError
+        If a factor is negative or not finite.
+
+    Examples
+    --------
+    >>> layer = gt.layers.ActivityRegularization(l1=0.5)
+    >>> y = layer([[1.0, -3.0]])
+    >>> [loss.item() for loss in layer.losses]
+    [2.0]
+    """
+
+    keeps_mask = True
+
+    def __init__(
+        self, l1: float = 0.0, l2: float = 0.0, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(name, dtype)
+        self.activity_regularizer = regularizers.L1L2(l1, l2)
+
+    @property
+    def l1(self) -> float:
+        """The factor of the sum of sizes."""
+        return float(self.activity_regularizer.l1)
+
+    @property
+    def l2(self) -> float:
+        """The factor of the sum of squares."""
+        return float(self.activity_regularizer.l2)
+
+    def call(self, x: Any) -> Any:
+        """Return ``x``."""
+        return x
