@@ -58,6 +58,7 @@ def run_epochs(
                 try:
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
+                        run.seed(held, run.epoch)
                         batches = first_batches(held, validation_steps)
                         values = session.evaluate(batches, lambda: interrupt.requested)
                         logs |= {f"val_{name}": value for name, value in values.items()}

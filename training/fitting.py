@@ -240,7 +240,13 @@ def fit(
         if held_out is None:
             raise ValueError("fit: validation_steps needs validation_data or validation_split")
         validation_steps = as_count("fit: validation_steps", validation_steps, 1)
-        first_batches(held_out, validation_steps)  # raises if there are fewer
+    if held_out is not None:
+        first_batches(held_out, validation_steps)  # raises if there are fewer, or no end
+    if dataset.endless and steps_per_epoch is None:
+        raise ValueError(
+            "fit: data never end (repeat()), so give steps_per_epoch=; without repeat() each epoch "
+            "goes through them anew"
+        )
     trainer.training.expected = expected(dataset, epochs, steps_per_epoch)
     trainer.testing.expected = (
         None if held_out is None else expected(held_out, epochs, validation_steps)

@@ -156,7 +156,8 @@ class Run:
     def begin_epoch(self) -> None:
         """Begin an epoch, or go on within it."""
         if not self.batch:
-            self._source = self.data.state()
+            if self._steps is None:
+                self._source = self.data.state()
             if self._asked is not None:
                 drawn = np.random.SeedSequence([int(self._asked), self.epoch])
                 shared().set_seed(int(drawn.generate_state(1, np.uint64)[0] >> np.uint64(1)))
@@ -167,10 +168,27 @@ class Run:
     def batches(self) -> Iterator[Any]:
         """Yield the batches of the epoch that have not been trained on."""
         if self._steps is None:
-            return self.data.batches(self._order(self.epoch), self.batch)
+            return self._pass(self.epoch, self.batch)
         if self._stream is None:
             self._stream = self._passes(self.epoch * self._steps + self.batch)
         return islice(self._stream, self._steps - self.batch)
+
+    def seed(self, data: Examples | Batches, number: int) -> None:
+        """Let what is random in a pass through data come from the run's seed, if it was given."""
+        if self._asked is not None:
+            data.seed_pass(int(self._asked), number)
+
+    def _pass(self, number: int, first: int) -> Iterator[Any]:
+        """Yield the batches of a pass that come after those that were trained on."""
+        self.seed(self.data, number)
+        if not first or isinstance(self.data, Examples):
+            yield from self.data.batches(self._order(number), first)
+            return
+        batches, random = self.data.batches(), shared().state.numpy()
+        for _ in islice(batches, first):
+            pass
+        shared().state = random  # as it was, whatever the data drew on the way
+        yield from batches
 
     def _order(self, number: int) -> np.random.Generator | None:
         return None if self._seed is None else np.random.default_rng([self._seed, number])
@@ -178,16 +196,21 @@ class Run:
     def _passes(self, done: int) -> Iterator[Any]:
         """Yield the batches of one pass after another, from a number on."""
         number, length = 0, self.data.length
+        random = shared().state.numpy()
         if not self.data.rewinds:
             done = 0  # they are gone
         elif length is not None:
             number, done = divmod(done, length)
         while True:
             came = 0
-            for batch in self.data.batches(self._order(number), done if length else 0):
+            if length or not number:
+                self._source = self.data.state()
+            for batch in self._pass(number, done if length else 0):
                 came += 1
                 if length or came > done:
                     yield batch
+                elif came == done:
+                    shared().state = random  # as it was, whatever the data drew on the way
             if not self.data.rewinds or not (came or done):
                 raise ValueError(
                     f"fit: {self.data.what} ran out of batches in epoch {self.epoch + 1}; "
@@ -212,7 +235,8 @@ class Run:
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
         self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
         if self._keeper is not None:
-            self._source = self.data.state()
+            if self._steps is None:
+                self._source = self.data.state()
             self._keeper.save(logs)
         return self.stopped
 
@@ -225,6 +249,10 @@ class Run:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run is."""
+        source, length = self._source, self.data.length
+        done = self.epoch * (self._steps or 0) + self.batch
+        if self._steps is not None and length and done % length == 0:
+            source = self.data.state()  # of the pass that comes next
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -232,7 +260,7 @@ class Run:
             "stopped": self.stopped,
             "seed": None if self._seed is None else str(self._seed),
             "data": self.data.signature(),
-            "source": self._source,
+            "source": source,
             "epochs": self.history.epoch,
             "history": self.history.history,
             "session": self.session.state(),
