@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.extend import late
 from ..plugins.ops.random.functions import shared
+from .callbacks import TerminateOnNaN
 from .data import Batches, Examples, as_count
 from .session import Callbacks, History, Session
 
@@ -98,6 +99,11 @@ class Run:
         self.logs: dict[str, float] = {}
         self.stopped = False
         self.history = History()
+        self.measured: list[str] | None = None
+        self._quiet = next(
+            (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
+        )
+        self._asked_to_stop = False
         self._asked = seed
         self._seed = _seed(seed) if shuffle else None
         self._source: Any = None
@@ -136,6 +142,24 @@ class Run:
                 f"fit: the checkpoint manager's best={best!r} is not measured; measured are "
                 f"{', '.join(measured)}"
             )
+
+    def attach(self) -> None:
+        """Tell callbacks what is trained and measured."""
+        self.listeners.attach(self.session, self.measured)
+
+    def is_asked_to_stop(self) -> bool:
+        """Return whether a callback has set ``model.stop_training``, as Keras' do."""
+        model = getattr(self.session, "model", None)
+        if model is not None and vars(model).pop("stop_training", False):
+            self._asked_to_stop = True
+        return self._asked_to_stop
+
+    def ends_quietly(self, error: BaseException) -> bool:
+        """Return whether a loss that is not finite ends the run and no more: a callback says so."""
+        if not isinstance(error, FloatingPointError) or self._quiet is None:
+            return False
+        self._quiet.told(self.batch, error)
+        return not self._quiet.raise_error
 
     # -- the run -------------------------------------------------------------------------------
 
@@ -231,9 +255,12 @@ class Run:
     def end_epoch(self, logs: dict[str, float]) -> bool:
         """Tell of the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
-        self.history.append(epoch, logs)
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
-        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs) or self.is_asked_to_stop()
+        numbers = (int, float, np.number)  # callbacks may have added to them
+        self.history.append(
+            epoch, {name: float(x) for name, x in logs.items() if isinstance(x, numbers)}
+        )
         if self._keeper is not None:
             if self._steps is None:
                 self._source = self.data.state()
