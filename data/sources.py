@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,8 +208,7 @@ class Rows(Indexed):
         for start in range(0, count, self.block):
             stop = min(start + self.block, count)
             part = self.several(slice(start, stop) if order is None else order[start:stop])
-            for i in range(stop - start):  # copied: who keeps a row is not to keep the block
-                yield map_structure(lambda x, i=i: x[i].copy(), part)
+            yield from rows_of(part, stop - start)
 
     def item(self, i: int) -> Any:
         """Return one row of each array."""
@@ -217,6 +217,16 @@ class Rows(Indexed):
     def several(self, chosen: Any) -> Any:
         """Return rows of each array."""
         return map_structure(lambda x: _rows(x, chosen), self.arrays)
+
+
+def rows_of(batch: Any, count: int) -> Iterator[Any]:
+    """Yield the rows of a batch, copied: who keeps a row is not to keep the batch."""
+    for i in range(count):
+        yield map_structure(partial(_row_copied, i=i), batch)
+
+
+def _row_copied(array: Any, i: int) -> Any:
+    return np.array(array[i])
 
 
 def _rows(array: Any, chosen: Any) -> Any:

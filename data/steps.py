@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import flatten, map_structure
-from .sources import Indexed, Source, arrays_of, read_only, stacked
+from .sources import Indexed, Source, arrays_of, read_only, rows_of, stacked
 
 __all__ = [
     "Batch",
@@ -148,8 +148,7 @@ class Unbatch(Step):
                     f"unbatch: arrays of shapes {' and '.join(map(str, shapes))} have no rows in "
                     "common"
                 )
-            for i in range(lengths.pop()):  # copied: who keeps a row is not to keep the batch
-                yield map_structure(lambda x, i=i: np.array(x[i]), element)
+            yield from rows_of(element, lengths.pop())
 
 
 class Shuffle(Step):

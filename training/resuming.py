@@ -208,7 +208,8 @@ class Run:
         if not first or isinstance(self.data, Examples):
             yield from self.data.batches(self._order(number), first)
             return
-        batches, random = self.data.batches(), shared().state.numpy()
+        random: Any = np.array(shared().state.numpy())
+        batches = self.data.batches()
         for _ in islice(batches, first):
             pass
         shared().state = random  # as it was, whatever the data drew on the way
@@ -220,7 +221,7 @@ class Run:
     def _passes(self, done: int) -> Iterator[Any]:
         """Yield the batches of one pass after another, from a number on."""
         number, length = 0, self.data.length
-        random = shared().state.numpy()
+        random: Any = np.array(shared().state.numpy())
         if not self.data.rewinds:
             done = 0  # they are gone
         elif length is not None:

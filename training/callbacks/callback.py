@@ -55,11 +55,13 @@ class Callback:
 
 
 #: Parts of the names of values that are to grow, and of those that are to fall, which come first.
-_GROWING = ("acc", "auc", "precision", "recall", "score", "io_u", "top_k", "similarity")
-_GROWING += ("sensitivity", "specificity", "true_")
-_FALLING = ("loss", "error", "entropy", "hinge", "divergence", "log_cosh", "logcosh", "false_")
-_FALLING += ("poisson", "huber", "perplexity", "cross")
-_FALLING_NAMES = ("mse", "mae", "rmse", "msle", "mape", "kld", "dice", "tversky")
+_GROWING = (
+    "acc auc precision recall score io_u top_k similarity sensitivity specificity true_".split()
+)
+_FALLING = (
+    "loss error entropy hinge divergence log_cosh logcosh false_ poisson huber perplexity".split()
+)
+_FALLING_NAMES = "mse mae rmse msle mape kld dice tversky".split()
 
 
 class Watching(Callback):
