@@ -260,9 +260,10 @@ class Labelled(Batches):
             leaves = [leaf for part in parts for leaf in flatten(part)]
             lengths = {len(leaf) if leaf.ndim else 0 for leaf in leaves}
             if len(lengths) != 1 or 0 in lengths:
+                hint = "; batch(n) of a Dataset makes batches" if 0 in lengths else ""
                 shapes = [f"{n} of shape {_shapes(part)}" for n, part in zip(_NAMES, parts)]
                 raise ValueError(
-                    f"{what} has {' and '.join(shapes)}; they need the same, positive length"
+                    f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
                 )
             if self.check is not None:
                 self.check(parts[1], what)
