@@ -15,7 +15,7 @@ from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .epochs import run_epochs
 from .metrics import Mean, MeanMetricWrapper, Metric
-from .objective import Objective
+from .objective import Objective, update
 from .resuming import Run, as_epochs
 from .session import History, Session
 
@@ -67,8 +67,7 @@ class Compiled:
             parts = [y, y_pred, sample_weight]
             labels, output, share = [head.of(x) if several else x for x in parts]
             for name in head.metrics:
-                weights = (share,) if name in head.weighted and share is not None else ()
-                metrics[name].update_state(labels, output, *weights)
+                update(metrics[name], labels, output, share if name in head.weighted else None)
 
 
 class Stepping:
