@@ -307,6 +307,7 @@ def fit(
         data, held_out = data.split(validation_split)
     settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
     run = Run(OwnSteps(model), data, callbacks, **settings)
+    run.measured = None if held_out is None else ["val_*"]  # what they are called is not known
     return run_epochs(run, held_out, int(verbose), validation_freq, validation_steps)
 
 
