@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
+from ..data import Dataset, length_of
 
 __all__ = [
     "Batches",
@@ -58,6 +59,8 @@ class Examples:
     rewinds = True
     #: Whether a batch may be read before it is wanted: no code of the user's runs then.
     early = True
+    #: Whether there is always another batch.
+    endless = False
     #: Whether a batch of inputs alone is a tuple of them.
     in_tuples = False
 
@@ -104,6 +107,9 @@ class Examples:
     def signature(self) -> list[int | None]:
         """Return the numbers of examples, of those in a batch, and of batches."""
         return [self.count, self.batch_size, self.length]
+
+    def seed_pass(self, seed: int, number: int) -> None:
+        """Do nothing: whoever wants an order says so."""
 
     def state(self) -> None:
         """Return the state of the data: none."""
@@ -179,10 +185,15 @@ class Batches:
         self.what = what
         self.rewinds = not hasattr(batches, "__next__")
         self.early = type(batches) in (list, tuple)
-        length = getattr(batches, "__len__", None)
-        self.length: int | None = None if length is None else length()
+        self.length: int | None = length_of(batches)
+        self.endless = isinstance(batches, Dataset) and batches.cardinality() == np.inf
         if self.length == 0:
             raise ValueError(f"{what} has no batches")
+
+    def seed_pass(self, seed: int, number: int) -> None:
+        """Let orders of a pipeline's next pass come from these, where it has no seed of its own."""
+        if isinstance(self.source, Dataset):
+            self.source._seed_pass(seed, number)
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[Any]:
         """Yield the batches in their own order from number ``first`` on, leaves as tensors."""
@@ -249,9 +260,10 @@ class Labelled(Batches):
             leaves = [leaf for part in parts for leaf in flatten(part)]
             lengths = {len(leaf) if leaf.ndim else 0 for leaf in leaves}
             if len(lengths) != 1 or 0 in lengths:
+                hint = "; batch(n) of a Dataset makes batches" if 0 in lengths else ""
                 shapes = [f"{n} of shape {_shapes(part)}" for n, part in zip(_NAMES, parts)]
                 raise ValueError(
-                    f"{what} has {' and '.join(shapes)}; they need the same, positive length"
+                    f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
                 )
             if self.check is not None:
                 self.check(parts[1], what)
@@ -322,9 +334,11 @@ def first_batches(data: Examples | Batches, steps: int | None) -> Iterator[Any]:
     Raises
     ------
     ValueError
-        If there are fewer; where their number is not known, when they end.
+        If there are fewer; where their number is not known, when they end. And if they never end.
     """
     if steps is None:
+        if data.endless:
+            raise ValueError(f"{data.what} never ends (repeat()): say how many steps to take")
         return data.batches()
     if data.length is not None and data.length < steps:
         raise ValueError(f"{data.what} has {data.length} batches, fewer than {steps} steps")

@@ -45,7 +45,7 @@ def run_epochs(
     After Ctrl-C the run ends with the batch, and its epoch is not in the history.
     """
     session, tell = run.session, run.listeners.tell
-    run.listeners.attach(session)
+    run.attach()
     tell("on_train_begin")
     run.begin()
     with DeferredInterrupt() as interrupt:
@@ -58,14 +58,17 @@ def run_epochs(
                 try:
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
+                        run.seed(held, run.epoch)
                         batches = first_batches(held, validation_steps)
                         values = session.evaluate(batches, lambda: interrupt.requested)
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()
-                except BaseException:
+                except BaseException as error:
                     session.restore()
-                    raise
+                    if not run.ends_quietly(error):
+                        raise
+                    break
                 shown.end(logs)
             if interrupt.requested or run.end_epoch(logs) or interrupt.requested:
                 break
@@ -80,10 +83,11 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
     batches = run.session.ahead(run.batches(), run.data.early)
     for i, batch in enumerate(batches, run.batch):
+        run.listeners.tell("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
         run.listeners.tell("on_train_batch_end", i, run.logs)
-        if interrupt.requested:
+        if interrupt.requested or run.is_asked_to_stop():
             break
         run.save_within()
     if not run.logs:

@@ -118,8 +118,9 @@ def fit(
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
         training. Or objects with any of the methods ``on_train_begin()``,
-        ``on_epoch_begin(epoch)``, ``on_train_batch_end(batch, logs)``, ``on_epoch_end(epoch,
-        logs)``, ``on_train_end()``.
+        ``on_epoch_begin(epoch)``, ``on_train_batch_begin(batch)``, ``on_train_batch_end(batch,
+        logs)``, ``on_epoch_end(epoch, logs)``, ``on_train_end()``. What they add to ``logs`` at an
+        epoch's end is in the history; ``model.stop_training = True`` ends the training as well.
     initial_epoch
         The number of the first epoch: ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
         same seed are six epochs.
@@ -240,16 +241,20 @@ def fit(
         if held_out is None:
             raise ValueError("fit: validation_steps needs validation_data or validation_split")
         validation_steps = as_count("fit: validation_steps", validation_steps, 1)
-        first_batches(held_out, validation_steps)  # raises if there are fewer
+    if held_out is not None:
+        first_batches(held_out, validation_steps)  # raises if there are fewer, or no end
     trainer.training.expected = expected(dataset, epochs, steps_per_epoch)
     trainer.testing.expected = (
         None if held_out is None else expected(held_out, epochs, validation_steps)
     )
     trainer.watched = any(
-        getattr(told, "__func__", None) is not Callback.on_train_batch_end
-        for told in run.listeners.by_event["on_train_batch_end"]
+        getattr(told, "__func__", None) is not getattr(Callback, event)
+        for event in ("on_train_batch_begin", "on_train_batch_end")
+        for told in run.listeners.by_event[event]
     )
-    run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
+    names = [*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)]
+    run.check_best(names)
+    run.measured = names
     history = run_epochs(run, held_out, int(verbose), due, validation_steps)
     if backup is not None and not history.interrupted:
         backup.ended()

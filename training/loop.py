@@ -339,14 +339,33 @@ class Trainer(Session):
         """Return the outputs of batches of inputs at inference."""
         found: list[Any] = []
         for part in self.ahead(batches, early):
-            x = part[0] if isinstance(part, tuple) and not early else part
+            # batches of an iterable are pairs, or lists as PyTorch's loaders give them
+            x = part[0] if isinstance(part, (tuple, list)) and not early else part
             # the first makes the weights
             found.append(self.applying((x,)) if found else self.call(x, training=False))
+            _check_rows(x, found[-1])
         return found
 
 
 def _length(batch: tuple[Any, ...]) -> int:
     return len(flatten(batch[0])[0])
+
+
+def _check_rows(x: Any, outputs: Any) -> None:
+    """Raise if a model's outputs do not count the examples of its inputs."""
+    given = {leaf.shape[0] if leaf.ndim else None for leaf in flatten(x)}
+    for output in flatten(outputs):
+        if not isinstance(output, Tensor) or not output.ndim:
+            told = output.shape if isinstance(output, Tensor) else type(output).__name__
+            raise TypeError(
+                f"predict: a model returns tensors with an axis of examples, got {told}"
+            )
+        if output.shape[0] not in given:
+            shapes = " and ".join(str(leaf.shape) for leaf in flatten(x))
+            raise ValueError(
+                f"predict: the model returns shape {output.shape} for inputs of shape {shapes}; "
+                "the first axis counts examples, of a dataset those that batch(n) put together"
+            )
 
 
 def _labels(batch: tuple[Any, ...]) -> Any:

@@ -95,8 +95,9 @@ def predict(
         A module that is called with a batch and returns tensors, in any structure.
     x
         Inputs, in any structure; the first axis counts examples. Or an iterable of batches of them
-        that is no list, such as a :class:`gradtape.data.Dataset` or a generator; of tuples the
-        first part is taken, and labels are left alone.
+        that is no list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
+        are tuples or lists the first part is taken, and labels are left alone. Several inputs in
+        a batch are ``([a, b],)``.
     batch_size
         The size of the batches.
     steps
@@ -111,7 +112,8 @@ def predict(
     Raises
     ------
     ValueError
-        If there are no examples, or ``batch_size`` is not positive.
+        If there are no examples, ``batch_size`` is not positive, or the model returns more or fewer
+        rows than it is given.
     TypeError
         If the model returns something else than tensors with an axis of examples.
 
@@ -137,12 +139,6 @@ def predict(
         raise ValueError("predict: there are no batches")
     columns = []
     for column in zip(*map(flatten, outputs), strict=True):
-        for output in column:
-            if not isinstance(output, Tensor) or not output.ndim:
-                raise TypeError(
-                    "predict: a model returns tensors with an axis of examples, got "
-                    f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
-                )
         arrays = [output.array for output in column]
         with scope_of(arrays):
             columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))

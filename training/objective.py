@@ -16,7 +16,7 @@ from .losses.kinds import kind_of
 from .metrics.objects import MeanOf
 from .shapes import in_columns, mask_weights, ratio, weights_like
 
-__all__ = ["Head", "Objective", "class_weights"]
+__all__ = ["Head", "Objective", "class_weights", "update"]
 
 
 class Head:
@@ -395,6 +395,11 @@ def class_weights(given: Any) -> Callable[[Any], Any] | None:
                 f"class_weight is for a class per example, and labels have shape {y.shape}"
             )
         places = np.rint(labels).astype("int64")
+        if not np.array_equal(places, labels):
+            raise ValueError(
+                "class_weight is for labels that are classes, and some are no whole numbers, such "
+                f"as {labels[places != labels][0]}; give sample_weight"
+            )
         known = (places >= 0) & (places < len(table) - 1)
         return as_tensor(table[np.where(known, places, -1)])
 

@@ -133,6 +133,29 @@ def test_steps_that_cannot_be_traced_run_in_python_and_say_so_once() -> None:
         training.predict(model, x, batch_size=4, compile=True)
 
 
+def test_predict_takes_batches_as_loaders_give_them() -> None:
+    model, expected = net(), net()(X).numpy()
+    pairs = [[X[i : i + 4], Y[i : i + 4]] for i in range(0, 20, 4)]
+    two = gt.Model([a := gt.Input((3,)), b := gt.Input((3,))], layers.Add()([a, b]))
+    for batches in (iter(pairs), ([x] for x, _ in pairs), ((x, y, y) for x, y in pairs)):
+        np.testing.assert_array_equal(training.predict(model, batches).numpy(), expected)
+    several = (([x, x],) for x, _ in pairs)
+    np.testing.assert_array_equal(training.predict(two, several).numpy(), X + X)
+
+
+def test_predict_refuses_examples_that_are_not_in_batches() -> None:
+    examples = gt.data.Dataset.from_tensor_slices((X, Y))
+    with pytest.raises(ValueError, match=r"returns shape \(2,\) for inputs of shape \(3,\)"):
+        training.predict(net(), examples)
+    with pytest.raises(ValueError, match=r"batch 0 has .* positive length"):
+        training.fit(net(), examples, loss="mse", verbose=0)
+
+
+def test_weights_of_classes_are_for_classes() -> None:
+    with pytest.raises(ValueError, match="class_weight is for labels that are classes"):
+        training.fit(net(), (X, Y[:, :1]), loss="mse", class_weight={0: 2.0}, verbose=0)
+
+
 def test_random_predictions_are_drawn_once_each() -> None:
     class Noisy(layers.Layer):
         def call(self, x: Any) -> Any:
