@@ -11,7 +11,7 @@ from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .joining import placed_parts, write_parts
 from .lifetimes import lifetimes
-from .lowering import Lowering
+from .lowering import RESHAPES, Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
 from .report import told
@@ -97,6 +97,8 @@ class Emission:
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
         self._stacks: dict[int, tuple[int, int]] = {}
+        #: By a view that has all of a value's memory, in its order, the value.
+        self._whole: dict[Symbol, Symbol] = {}
         self._plan(needed, given)
         for x in self.fresh.intersection(self.names):
             del self.names[x]
@@ -147,8 +149,13 @@ class Emission:
             if x not in self.slots:
                 continue
             if before is not None:
-                here = any(x is y for y in before.inputs)
-                if not here or (x.shape, x.dtype) != (before.out.shape, before.out.dtype):
+                out = before.out
+                here = any(
+                    x is self._whole.get(y, y) and y.shape == out.shape
+                    for y in before.inputs
+                    if type(y) is Symbol
+                )
+                if not here or x.dtype != out.dtype or bytes_of(x) != bytes_of(out):
                     continue
             self.free.setdefault(bytes_of(x), []).append(self.slots.pop(x))
 
@@ -323,6 +330,8 @@ class Emission:
         if not np.may_share_memory(array, step.run(array)):
             return False
         self.names[step.out] = self.array(self.arena.view(number, step.run))
+        if step.op in RESHAPES and array.flags.c_contiguous:
+            self._whole[step.out] = self._whole.get(source, source)
         return True
 
     def _product(self, step: Step) -> str:

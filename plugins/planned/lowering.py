@@ -34,7 +34,7 @@ from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
 from .tracing import body_of, expanded
 
-__all__ = ["Lowering", "viewed"]
+__all__ = ["RESHAPES", "Lowering", "viewed"]
 
 
 class Lowering:
@@ -121,7 +121,7 @@ class Lowering:
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return what makes a view of a node's first input."""
-        if node.op.name in _RESHAPES:
+        if node.op.name in RESHAPES:
             return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
@@ -204,7 +204,7 @@ class Lowering:
                 self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
-        if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
+        if node.op.name in RESHAPES and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
         self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
         return True
@@ -404,7 +404,7 @@ _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
-_RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
+RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
 #: What computes with two numbers of a float dtype in a tenth of a ufunc's time.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
