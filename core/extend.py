@@ -94,7 +94,7 @@ from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
-from .graphs.optimize import forward_only
+from .graphs.optimize import forward_only, joined_pulls
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
@@ -251,6 +251,7 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
+    "joined_pulls",
     "kernel_of",
     "key_for_examples",
     "kind_of",

@@ -20,6 +20,9 @@ from ..tensors.tensor import Tensor
 
 __all__ = ["Halves", "halved"]
 
+#: Views of what is kept are not kept beside it.
+_VIEWS = frozenset("expand_dims moveaxis reshape split squeeze swapaxes transpose".split())
+
 
 class Halves(NamedTuple):
     """What a graph does, and its gradient.
@@ -87,7 +90,13 @@ def _halved(graph: Graph, specs: Sequence[TensorSpec]) -> Halves | None:
     back = _part(whole, rest, list(upstream), [whole.adopt(g.array) for g in gradients])
     known = {*given, *(y for node in forward.nodes for y in node.outputs)}
     used = [x for node in back.nodes for x in node.inputs if type(x) is Symbol]
-    kept = [x for x in dict.fromkeys([*used, *back.outputs]) if x in known]
+    kept = dict.fromkeys(x for x in [*used, *back.outputs] if x in known)
+    for node in reversed(forward.nodes):
+        views = getattr(node.op, "name", None) in _VIEWS and all(x in kept for x in node.inputs)
+        if views and any(y in kept for y in node.outputs):
+            back.nodes.insert(0, node)
+            for y in node.outputs:
+                kept.pop(y, None)
     forward.outputs, back.inputs = [*forward.outputs, *kept], [*kept, *back.inputs]
     return Halves(forward, back)
 

@@ -26,8 +26,8 @@ Array = NDArray[Any]
 #: Some images, and some places along their first axis.
 Block = tuple[slice, slice]
 
-#: How many bytes are laid out at a time.
-_BLOCK = 1 << 21
+#: How many bytes are laid out at a time, and how many of images are gone through again and again.
+_BLOCK, _CACHED = 1 << 21, 1 << 18
 
 
 def _windows(x: Array, where: Windows, groups: int) -> Array:
@@ -91,10 +91,18 @@ def _laid_out(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
         yield block, rows.reshape(-1, width)
 
 
-def _repeated(x: Array, filters: int) -> Array:
-    """Return images with each channel repeated for each of its filters."""
-    times = filters // x.shape[-1]
-    return x if times == 1 else x.repeat(times, -1)
+def _single(filters: int, channels: int) -> Iterator[Any]:
+    """Yield where one filter of each channel is, for each that they have."""
+    times = filters // channels
+    for k in range(times):
+        yield (..., slice(k, None, times) if times > 1 else slice(None))
+
+
+def _few(images: Array) -> Iterator[slice]:
+    """Yield parts of images that stay in the processor's cache while all places are gone through."""
+    count = max(1, _CACHED * len(images) // max(1, images.nbytes))
+    for i in range(0, len(images), count):
+        yield slice(i, i + count)
 
 
 def _row(w: Array, where: Windows) -> Array:
@@ -122,12 +130,17 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
             np.matmul(rows, filters, out=result[block].reshape(-1, w.shape[-1]))
         return result
     if w.shape[-2] == 1:
-        x = _repeated(where.padded(np, x), w.shape[-1])
-        total = np.zeros(shape, np.result_type(x, w))
-        product = np.empty_like(total)
-        for place, part in where.parts():
-            total += np.multiply(x[(slice(None), *part)], _row(w[(*place, 0)], where), product)
-        return total
+        x, result = where.padded(np, x), np.empty(shape, np.result_type(x, w))
+        for which in _single(w.shape[-1], groups):
+            places = [(part, _row(w[(*place, 0)][which], where)) for place, part in where.parts()]
+            total = np.zeros((*shape[:-1], groups), result.dtype)
+            product = np.empty_like(total)
+            for some in _few(total):
+                here, there = total[some], product[some]
+                for part, weights in places:
+                    here += np.multiply(x[(some, *part)], weights, there)
+            result[which] = total
+        return result
     result = _seen(x, where, groups) @ _by_group(w, groups)
     return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
 
@@ -145,13 +158,17 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
             total += share
         return total.reshape(like.shape)
     if like.shape[-2] == 1:
-        x = _repeated(where.padded(np, x), filters)
-        total = np.empty(like.shape, np.result_type(g, x))
-        product = np.empty(g.shape, total.dtype)
-        rows = product.reshape(-1, where.out[-1] * filters)
-        for place, part in where.parts():
-            np.multiply(x[(slice(None), *part)], g, product)
-            np.add.reduce(np.add.reduce(rows, 0).reshape(-1, filters), 0, None, total[(*place, 0)])
+        x, total = where.padded(np, x), np.zeros(like.shape, np.result_type(g, x))
+        for which in _single(filters, groups):
+            one = np.ascontiguousarray(g[which])
+            product = np.empty(one.shape, total.dtype)
+            for some in _few(product):
+                rows = product[some].reshape(-1, where.out[-1] * groups)
+                for place, part in where.parts():
+                    np.multiply(x[(some, *part)], one[some], product[some])
+                    total[(*place, 0)][which] += np.add.reduce(
+                        np.add.reduce(rows, 0).reshape(-1, groups), 0
+                    )
         return total
     upstream = g.reshape(-1, groups, filters // groups)
     result = _seen(x, where, groups).transpose(0, 2, 1) @ upstream.transpose(1, 0, 2)
@@ -167,11 +184,13 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
     if groups == 1:
         _add_up(total, g, w, where)
         return total[where.inside]
-    for place, part in where.parts():
-        back = g * _row(w[(*place, 0)], where)
-        if g.shape[-1] != groups:  # several filters for each channel
-            back = np.add.reduce(back.reshape(*g.shape[:-1], groups, -1), -1)
-        total[(slice(None), *part)] += back
+    for which in _single(g.shape[-1], groups):
+        places = [(part, _row(w[(*place, 0)][which], where)) for place, part in where.parts()]
+        one = np.ascontiguousarray(g[which])
+        product = np.empty(one.shape, total.dtype)
+        for some in _few(product):
+            for part, weights in places:
+                total[(some, *part)] += np.multiply(one[some], weights, product[some])
     return total[where.inside]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
+from .joining import placed_parts, write_parts
 from .lifetimes import lifetimes
-from .lowering import Lowering
+from .lowering import RESHAPES, Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
 from .report import told
@@ -40,6 +41,11 @@ class Emission:
         What was packed for other sizes of the same program, by the pack's key.
     telling
         Whether each step tells whoever watches that it begins, and that it has ended.
+    loop_writer
+        What writes a loop; it is given an emission, and the step.
+    placed, carried
+        In the body of a loop: what is computed where it is to be, by the name of that, and how many
+        of the outputs must be in arrays of their own, if not all; the others are copied.
 
     Attributes
     ----------
@@ -51,6 +57,8 @@ class Emission:
         The buffers.
     loops
         The groups that the emitter runs.
+    bodies
+        The steps of loops over rows, and how many there are.
     """
 
     def __init__(
@@ -59,31 +67,41 @@ class Emission:
         emitter: Emitter,
         memory: dict[Any, Packed] | None = None,
         telling: bool = False,
+        loop_writer: Callable[[Emission, Step], None] | None = None,
+        placed: Mapping[Symbol, str] | None = None,
+        carried: int | None = None,
     ) -> None:
         self.telling = telling
+        self._loop_writer = loop_writer
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
         self.scope: dict[str, Any] = {"empty": np.empty, "begin": begin_step, "end": end_step}
         self.lines: list[str] = []
-        self.names: dict[Symbol, str] = {}
+        self.names: dict[Symbol, str] = dict(placed or {})
         self.loops: list[Group] = []
+        self.bodies: list[tuple[int, Emission]] = []
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
         known = {} if memory is None else memory
         self.packs = [(pack, known.setdefault(pack.key, Packed(pack))) for pack in packs]
         self._sources = {v for pack in packs for v in pack.sources}
         needed = {
-            *lowered.outputs,
+            *lowered.outputs[:carried],
             *(x for v, x in lowered.updates.items() if v not in self._sources),
-        }
+        }.difference(self.names)
         given = {x for pack in packs for row in pack.given.values() for x in row}
+        given.update(lowered.outputs)
         self.items = grouped(steps, needed | given, emitter.takes)
         self._kept = {*needed, *lowered.updates.values(), *lowered.known, *lowered.reads}
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
         self._stacks: dict[int, tuple[int, int]] = {}
+        #: By a view that has all of a value's memory, in its order, the value.
+        self._whole: dict[Symbol, Symbol] = {}
         self._plan(needed, given)
+        for x in self.fresh.intersection(self.names):
+            del self.names[x]
 
     # -- what lives where ----------------------------------------------------------------------
 
@@ -117,9 +135,10 @@ class Emission:
         free = self.free.get(size)
         slot = free.pop() if free else self.arena.slot(size)
         self.slots[symbol] = slot
-        return self._array(self.arena.buffer(slot, shape_of(symbol), symbol.dtype))
+        return self.array(self.arena.buffer(slot, shape_of(symbol), symbol.dtype))
 
-    def _array(self, number: int) -> str:
+    def array(self, number: int) -> str:
+        """Return the name of an array of the arena."""
         name = f"b{number}"
         self._source_of[name] = number
         return name
@@ -130,8 +149,13 @@ class Emission:
             if x not in self.slots:
                 continue
             if before is not None:
-                here = any(x is y for y in before.inputs)
-                if not here or (x.shape, x.dtype) != (before.out.shape, before.out.dtype):
+                out = before.out
+                here = any(
+                    x is self._whole.get(y, y) and y.shape == out.shape
+                    for y in before.inputs
+                    if type(y) is Symbol
+                )
+                if not here or x.dtype != out.dtype or bytes_of(x) != bytes_of(out):
                     continue
             self.free.setdefault(bytes_of(x), []).append(self.slots.pop(x))
 
@@ -167,9 +191,27 @@ class Emission:
             self.names[symbol] = f"x{len(self.names)}"
         for pack, _ in self.packs:
             self._place_given(pack)
+        self.run_moments()
+        for pack, memory in self.packs:
+            start = len(self.lines)
+            self._pack(pack, memory)
+            self._tell(pack, start)
+        self._commit()
+        self.lines.append("give(arena)")
+        self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
+        return self.compiled([self.names[symbol] for symbol in lowered.inputs])
+
+    def run_moments(self) -> None:
+        """Write all but the packs."""
         for moment, item in enumerate(self._moments):
             if isinstance(item, Stack):
                 self._place_stack(item, moment)
+        by_numpy = [
+            item
+            for item in self._moments
+            if not isinstance(item, Stack) and id(item) not in self._run
+        ]
+        self._joined = placed_parts(self, by_numpy)
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
             if isinstance(item, Group):
@@ -181,14 +223,6 @@ class Emission:
                 self._drop(item, moment)
             self._tell(item, start)
             self._expire(moment)
-        for pack, memory in self.packs:
-            start = len(self.lines)
-            self._pack(pack, memory)
-            self._tell(pack, start)
-        self._commit()
-        self.lines.append("give(arena)")
-        self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
-        return self._compiled()
 
     def _tell(self, item: Any, start: int) -> None:
         """Let the lines from ``start`` on say what they run, if anybody may watch."""
@@ -196,7 +230,8 @@ class Emission:
             self.lines.insert(start, f"begin({self.bind(told(item, item in self.loops))})")
             self.lines.append("end()")
 
-    def _compiled(self) -> Callable[..., list[Any]]:
+    def compiled(self, inputs: Sequence[str]) -> Callable[..., list[Any]]:
+        """Compile what is written, as a function of inputs of these names."""
         lowered = self.lowered
         head = [
             f"{self.names[x]} = {self.bind(v, 'r')}.array{'[()]' if self._is_number(x) else ''}"
@@ -210,8 +245,7 @@ class Emission:
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
-        inputs = ", ".join(self.names[symbol] for symbol in lowered.inputs)
-        self.source = "\n    ".join([f"def run({inputs}):", *head, *self.lines])
+        self.source = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
         exec(compile(self.source, "<plan>", "exec"), self.scope)
         run: Callable[..., list[Any]] = self.scope["run"]
         return run
@@ -242,6 +276,12 @@ class Emission:
         call = f"{self.bind(step.run, 'k')}({', '.join(self.arguments(step))}"
         if step.kind is Kind.VIEW and self._static(step):
             return
+        if step.kind is Kind.LOOP:
+            assert self._loop_writer is not None
+            self._loop_writer(self, step)
+            return
+        if step.kind is Kind.JOIN and write_parts(self, step, self._joined):
+            return
         if step.kind in (Kind.VIEW, Kind.CALL, Kind.FRESH):
             targets = ", ".join(map(self.name, step.outputs)) + ("," if step.several else "")
             self.lines.append(f"{targets} = {call})")
@@ -252,13 +292,16 @@ class Emission:
         if step.kind is Kind.PRODUCT:
             call = self._product(step)
         target = self._target(out)
+        if step.kind is Kind.JOIN:
+            call = f"{self.bind(step.run, 'k')}(({', '.join(self.arguments(step))},)"
+            call += f", {step.params['axis']}"
         if step.kind is Kind.REDUCTION:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
         elif target:
             self.lines.append(_into(step, call, target))
         elif step.run is cast_into:
-            self.lines.append(f"{self.name(out)} = {self._empty(out)}")
+            self.lines.append(f"{self.name(out)} = {self.empty(out)}")
             self.lines.append(_into(step, call, self.name(out)))
         else:
             self.lines.append(f"{self.name(out)} = {call})")
@@ -273,7 +316,8 @@ class Emission:
             self.names[out] = self.buffer(out)
         return self.names[out]
 
-    def _empty(self, out: Symbol) -> str:
+    def empty(self, out: Symbol) -> str:
+        """Return what makes an array for a value."""
         return f"empty({shape_of(out)}, {self.bind(out.dtype, 'd')})"
 
     def _static(self, step: Step) -> bool:
@@ -285,7 +329,9 @@ class Emission:
         array = self.arena.model(number)  # of its strides: reshaping may copy, or may not
         if not np.may_share_memory(array, step.run(array)):
             return False
-        self.names[step.out] = self._array(self.arena.view(number, step.run))
+        self.names[step.out] = self.array(self.arena.view(number, step.run))
+        if step.op in RESHAPES and array.flags.c_contiguous:
+            self._whole[step.out] = self._whole.get(source, source)
         return True
 
     def _product(self, step: Step) -> str:
@@ -294,7 +340,7 @@ class Emission:
             if step.params.get(side):
                 number = self._source_of.get(name)
                 name = (
-                    f"{name}.T" if number is None else self._array(self.arena.view(number, _turned))
+                    f"{name}.T" if number is None else self.array(self.arena.view(number, _turned))
                 )
             names.append(name)
         return f"{self.bind(step.run, 'k')}({', '.join(names)}"
@@ -323,7 +369,7 @@ class Emission:
             outputs = list(dict.fromkeys(outputs))
         for out in outputs:
             if out in self.fresh:
-                self.lines.append(f"{self.name(out)} = {self._empty(out)}")
+                self.lines.append(f"{self.name(out)} = {self.empty(out)}")
             elif out not in self.names:
                 self.names[out] = self.buffer(out)
         if loop is not None:
@@ -417,11 +463,11 @@ class Emission:
             slot = self.arena.slot(len(values) * bytes_of(first))
             number = self.arena.buffer(slot, shape, first.dtype)
         for row, x in enumerate(values):
-            self.names[x] = self._array(self.arena.row(number, row))
+            self.names[x] = self.array(self.arena.row(number, row))
         return number
 
     def _stack(self, stack: Stack) -> None:
-        source, target = map(self._array, self._stacks[id(stack)])
+        source, target = map(self.array, self._stacks[id(stack)])
         step = stack.members[0]
         self.lines.append(_into(step, f"{self.bind(step.run, 'k')}({source}", target))
 
@@ -432,9 +478,9 @@ class Emission:
         made = {x: step for step in self.lowered.steps for x in step.outputs}
         for flat, row in pack.given.items():
             number = self.arena.buffer(self.arena.slot(bytes_of(flat)), shape_of(flat), flat.dtype)
-            self.names[flat] = self._array(number)
+            self.names[flat] = self.array(number)
             for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
-                part = self._array(self.arena.view(number, _part(a, b, shape)))
+                part = self.array(self.arena.view(number, _part(a, b, shape)))
                 kind = made[x].kind if x in made else None
                 placed = kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PRODUCT)
                 if placed and x not in self.fresh and x not in self.names:

@@ -32,9 +32,9 @@ from ...core.extend import (
 )
 from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
-from .tracing import expanded
+from .tracing import body_of, expanded
 
-__all__ = ["Lowering", "viewed"]
+__all__ = ["RESHAPES", "Lowering", "viewed"]
 
 
 class Lowering:
@@ -69,6 +69,7 @@ class Lowering:
     products = "fd"
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
+        self.program = program
         self.owner = owner
         self.known: dict[Symbol, Any] = dict(local_constants(program, arrays))
         self.reads: dict[Symbol, Variable] = {}
@@ -92,7 +93,8 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            called = step.kind is Kind.CALL and step.outputs[0] not in self.optional
+            called = step.kind in (Kind.CALL, Kind.LOOP)
+            called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
                 needed.update(x for x in step.inputs if type(x) is Symbol)
@@ -119,7 +121,7 @@ class Lowering:
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return what makes a view of a node's first input."""
-        if node.op.name in _RESHAPES:
+        if node.op.name in RESHAPES:
             return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
@@ -171,6 +173,8 @@ class Lowering:
             return
         if node.op.name in CASTS and not unsure_any(node) and self._cast(node):
             return
+        if self.on_host and self._loop(node):
+            return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
             return
@@ -200,9 +204,23 @@ class Lowering:
                 self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
-        if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
+        if node.op.name in RESHAPES and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
         self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
+        return True
+
+    def _loop(self, node: Node) -> bool:
+        """Add a scan whose body can be planned: all shapes are known, and stay what they are."""
+        if node.op.name != "scan" or node.params.get("order") or not _symbols(node.outputs):
+            return False
+        if self._reason(node, graphs=False) or any(type(x) is not Symbol for x in node.inputs):
+            return False
+        body = body_of(node)
+        if body is None:
+            return False
+        self.steps.append(
+            Step(Kind.LOOP, "scan", kernel_of(node, self.owner), node.inputs, node.outputs, body)
+        )
         return True
 
     def _cast(self, node: Node) -> bool:
@@ -220,9 +238,9 @@ class Lowering:
             return False
         return True
 
-    def _reason(self, node: Node) -> str | None:
+    def _reason(self, node: Node, graphs: bool = True) -> str | None:
         """Return why a node is a call whatever its op; None if that depends on the op."""
-        if node.graphs:
+        if graphs and node.graphs:
             return "it runs graphs"
         if node.witnesses or unsure_any(node):
             return "a size is not known"
@@ -386,7 +404,7 @@ _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
-_RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
+RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
 #: What computes with two numbers of a float dtype in a tenth of a ufunc's time.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,

@@ -7,9 +7,19 @@ from contextlib import nullcontext
 from threading import RLock
 from typing import Any, TypeAlias
 
-from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, stage, unsure
+from ...core.extend import (
+    Backend,
+    Graph,
+    by_backend,
+    joined_pulls,
+    node_by_node,
+    registry,
+    stage,
+    unsure,
+)
 from .emission import Emission
 from .grouping import Emitter
+from .looping import write_loop
 from .lowering import Lowering
 from .memory import Packed
 from .report import report
@@ -97,11 +107,11 @@ class Plans:
         pairs = zip(program.inputs, arrays, strict=True)
         if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
             try:
-                program = at_sizes(program, arrays)
+                program = joined_pulls(at_sizes(program, arrays))
             except Exception:  # a shape rule may refuse what the kernel then says in better words
                 return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
-        emission = Emission(lowered, self.emitter, self._memory, telling)
+        emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
         return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:

@@ -38,6 +38,9 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
     if beside:
         lines.append(f"  beside groups: {_words(beside)}")
     lines += called(lowered)
+    for length, inside in plan.bodies:
+        body = report(inside.lowered.program, None, inside).splitlines()
+        lines += [f"  loop of {length} steps, each {body[0]}", *(f"  {line}" for line in body[1:])]
     packs = sum(memory.bytes for _, memory in plan.packs)
     lines.append(
         f"  memory: {plan.arena.count} buffers and views of {plan.arena.bytes} bytes for each call "

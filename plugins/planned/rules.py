@@ -7,6 +7,7 @@ of ``plugins.numpy``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,8 +118,12 @@ def _adjoint_x(lowering: Lowering, node: Node) -> bool:
 
 def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     g, x, like = node.inputs
-    if len(shape_of(x)) != 2 or len(shape_of(like)) != 2:
+    if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
+    if len(shape_of(x)) > 2:  # a product of all rows
+        if not lowering.on_host:
+            return False
+        g, x = (_reshaped(lowering, y, (-1, shape_of(y)[-1])) for y in (g, x))
     return _product(lowering, x, g, node.outputs[0], left=True)
 
 
@@ -166,6 +171,49 @@ def _power(lowering: Lowering, node: Node) -> bool:
     scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
     run = kernel_of(node, lowering.owner)
     lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    return True
+
+
+def _sigmoid(lowering: Lowering, node: Node) -> bool:
+    """Add what the kernel does: ``max(e, x >= 0) / (1 + e)``, where ``e`` is ``exp(-abs(x))``."""
+    (x,), (out,) = node.inputs, node.outputs
+    if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x) or not lowering.on_host:
+        return False
+
+    def add(ufunc: np.ufunc, *inputs: Any, out: Symbol | None = None) -> Symbol:
+        scalars = [np.array(y, x.dtype) for y in inputs if type(y) in SCALARS]
+        out = _like(x) if out is None else out
+        step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), {}, False, scalars)
+        return lowering.append(step)
+
+    e = add(np.exp, add(np.negative, add(np.absolute, x)))
+    positive = add(np.greater_equal, x, 0.0, out=Symbol(x.graph, x.shape, np.dtype(bool)))
+    add(np.divide, add(np.maximum, e, positive), add(np.add, e, 1.0), out=out)
+    return True
+
+
+def _split(lowering: Lowering, node: Node) -> bool:
+    """Add a view for each part."""
+    (x,) = node.inputs
+    if type(x) is not Symbol or not shape_of(x) or not lowering.on_host:
+        return False
+    before = (slice(None),) * (node.params.get("axis", 0) % len(shape_of(x)))
+    start = 0
+    for out in node.outputs:
+        start, a = start + shape_of(out)[len(before)], start
+        index = (*before, slice(a, start))
+        lowering.add(Kind.VIEW, "split", itemgetter(index), (x,), out, index=index)
+    return True
+
+
+def _concatenate(lowering: Lowering, node: Node) -> bool:
+    (out,), axis = node.outputs, node.params.get("axis", 0)
+    if any(type(x) is not Symbol or x.dtype != out.dtype for x in node.inputs):
+        return False
+    if type(axis) is not int or not lowering.on_host:
+        return False
+    axis %= len(shape_of(out))
+    lowering.add(Kind.JOIN, "concatenate", np.concatenate, node.inputs, out, axis=axis)
     return True
 
 
@@ -298,6 +346,9 @@ RULES: dict[str, Callable[[Lowering, Node], bool]] = {
     "where": _where,
     "power": _power,
     "relu": _relu,
+    "sigmoid": _sigmoid,
+    "split": _split,
+    "concatenate": _concatenate,
     "broadcast_like": _repeated,
     "broadcast_to": _repeated,
     "unreduce_like": _repeated,

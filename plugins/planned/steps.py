@@ -40,6 +40,10 @@ class Kind(Enum):
     VIEW = "view"
     #: ``run(*inputs)`` is whatever it is: a kernel as the plain executor calls it.
     CALL = "call"
+    #: ``run(*inputs, out)`` puts arrays of one dtype beside each other; params ``axis``.
+    JOIN = "join"
+    #: The body of a scan, run step by step; params are the op's. See ``looping``.
+    LOOP = "loop"
 
 
 class Step:

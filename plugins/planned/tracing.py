@@ -16,12 +16,15 @@ from ...core.extend import (
     Read,
     Symbol,
     TensorSpec,
+    forward_only,
+    joined_pulls,
     ops,
     registry,
     tracing_into,
+    unsure,
 )
 
-__all__ = ["at_sizes", "expanded"]
+__all__ = ["at_sizes", "body_of", "expanded"]
 
 
 def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
@@ -34,7 +37,7 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     program
         The graph, as ``forward_only`` gives it.
     arrays
-        Arrays of the shapes.
+        Arrays of the shapes, or specs.
     """
     graph = Graph(program.name)
     values: dict[Symbol, Any] = {}
@@ -55,6 +58,48 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     graph.outputs = [values[symbol] for symbol in program.outputs]
     graph.updates = {variable: values[symbol] for variable, symbol in program.updates.items()}
     return graph
+
+
+def body_of(node: Node) -> dict[str, Any] | None:
+    """Return the parameters of a scan of known shapes, with its body as a ``program`` of such.
+
+    None if the body is not known at that.
+
+    Parameters
+    ----------
+    node
+        A scan, of inputs and outputs whose shapes are known.
+    """
+    op: Any = node.op
+    params = {**op.defaults, **node.params}
+    body, carried = params["body"], params["carried"]
+    end = carried + params["scanned"]
+    shapes: list[Any] = [x.shape for x in node.inputs]
+    shapes[carried:end] = [shape[1:] for shape in shapes[carried:end]]
+    stacks: list[Any] = [*node.inputs[carried:end], *node.outputs[carried:]]
+    lengths = {x.shape[0] for x in stacks} or {params["length"]}
+    specs = [TensorSpec(shape, x.dtype) for shape, x in zip(shapes, node.inputs, strict=True)]
+    if (
+        len(lengths) > 1
+        or body.updates
+        or [x.dtype for x in body.inputs] != [x.dtype for x in specs]
+    ):
+        return None
+    program = forward_only(body)
+    if any(unsure(x.shape) for x in body.inputs) or [x.shape for x in body.inputs] != shapes:
+        try:
+            program = at_sizes(program, specs)
+        except Exception:  # its kernels say it in better words
+            return None
+    (params["length"],) = lengths
+    if type(params["length"]) is not int or any(unsure(y.shape) for y in program.outputs):
+        return None
+    rows = [(x.shape[1:], x.dtype) for x in stacks[end - carried :]]
+    after = [*((x.shape, x.dtype) for x in specs[:carried]), *rows]
+    if [(y.shape, y.dtype) for y in program.outputs] != after:
+        return None
+    params["program"] = joined_pulls(program)
+    return params
 
 
 def expanded(node: Node) -> Graph | None:

@@ -66,3 +66,21 @@ def test_the_gradient_of_many_small_determinants_costs_about_as_much_as_they_do(
         tape.watch(x)
         y = gt.linalg.det(x)
     assert seconds(lambda: tape.gradient(y, x)) < 10 * seconds(lambda: gt.linalg.det(x))
+
+
+def depthwise(channels, times):
+    x = gt.constant(np.ones((16, 28, 28, channels), "float32"))
+    w = gt.constant(np.ones((3, 3, channels, times), "float32"))
+
+    def work():
+        with gt.GradientTape() as tape:
+            tape.watch((x, w))
+            y = gt.nn.depthwise_conv(x, w, padding="same")
+        tape.gradient(y, (x, w))
+
+    return work
+
+
+def test_two_filters_of_each_channel_take_no_longer_than_as_many_channels():
+    # sums over axes of two took five times as long
+    assert seconds(depthwise(16, 2)) < 2.5 * seconds(depthwise(32, 1))

@@ -95,7 +95,9 @@ def _backwards(
     given = pull.inputs[len(run.inputs) :]
     products = _products(back, set(back.outputs[b:]), stacked)
     summed = [x for x in back.outputs[b:] if x not in products]
-    factors = list(dict.fromkeys(node.inputs[0] for node in products.values()))
+    stacks = dict(zip(back.outputs[a:b], pull.outputs[a:b], strict=True))
+    needed = dict.fromkeys(node.inputs[0] for node in products.values())
+    factors = [x for x in needed if x not in stacks]
     body = _graph(back, [], [])
     totals, sums = ([Symbol(body, x.shape, x.dtype) for x in summed] for _ in range(2))
     body.inputs = [*upstream[:a], *totals, *stacked, *upstream[a:], *fixed]
@@ -107,6 +109,7 @@ def _backwards(
 
     graph = run.outputs[0].graph
     columns = {x: Symbol(graph, (length, *(x.shape or ())), x.dtype) for x in factors}
+    stacks.update(columns)
     results = list(zip(back.outputs[b:], like, pull.outputs[b:], strict=True))
     alone = [(like, y) for x, like, y in results if x not in products]
     zeros = [Symbol(graph, y.shape, y.dtype) for _, y in alone]
@@ -125,7 +128,7 @@ def _backwards(
         *(_node("zeros_like", (x,), zero) for (x, _), zero in zip(alone, zeros, strict=True)),
         Node(run.op, inputs, settings, outputs, True),
         *(
-            _node("matmul_adjoint_y", (columns[node.inputs[0]], stacked[node.inputs[1]], w), y)
+            _node("matmul_adjoint_y", (stacks[node.inputs[0]], stacked[node.inputs[1]], w), y)
             for x, w, y in results
             if (node := products.get(x)) is not None
         ),

@@ -68,7 +68,7 @@ class _Scan(Program):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
         length = _common_length(xs, params["length"])
-        run, rows = compiled(params["body"]), Rows(length, params["body"])
+        run, rows = compiled(params["body"]), Rows(length)
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[: len(carry)]
@@ -105,7 +105,7 @@ class _Scan(Program):
         a = sum(is_differentiable(x.dtype) for x in body.inputs[:carried])
         b = a + sum(is_differentiable(x.dtype) for x in body.inputs[carried : carried + len(xs)])
         gradients, of_rows = upstream[:a], upstream[a:]
-        rows = Rows(length, params["body"])
+        rows = Rows(length)
         totals: list[Any] = []
         for i in reversed(self._steps(length, params)):
             found = back([*kept.pop(), *gradients, *(g[i, ...] for g in of_rows)])
