@@ -94,7 +94,7 @@ class Model(Layer):
         The layers, in the order in which they were called, each once; of a subclass, those that
         are its attributes, or in lists of these.
     inputs, outputs
-        The placeholders, as they were given.
+        The placeholders, as they were given; ``input`` and ``output`` are the same.
     input_shape, output_shape
         Their shapes, in the same structures.
 
@@ -158,6 +158,8 @@ class Model(Layer):
     def outputs(self) -> Any:
         """The placeholders of the outputs, as they were given; None for a model of one's own."""
         return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
+
+    input, output = inputs, outputs
 
     @property
     def output_names(self) -> list[str]:

@@ -71,7 +71,8 @@ def Input(
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return Keras' ``__call__`` over gradtape's: it casts inputs, and takes ``training``."""
-    takes_training = "training" in inspect.signature(call).parameters
+    known = inspect.signature(call)
+    takes_training = "training" in known.parameters
 
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
@@ -85,8 +86,17 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
         with calling_in(training):
             return call(self, inputs, *args, **kwargs)
 
-    __call__.adapted = True  # type: ignore[attr-defined]
+    # by which models see whether it takes a mask
+    vars(__call__).update(adapted=True, __signature__=known if takes_training else _told(known))
     return __call__
+
+
+def _told(known: inspect.Signature) -> inspect.Signature:
+    """Return a signature with ``training`` in it."""
+    *first, last = known.parameters.values()
+    training = inspect.Parameter("training", inspect.Parameter.KEYWORD_ONLY, default=None)
+    rest = [last, training] if last.kind is not last.VAR_KEYWORD else [training, last]
+    return known.replace(parameters=[*first, *rest])
 
 
 def _cast(x: Any, dtype: str) -> Any:
@@ -192,9 +202,15 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         """The variables that do not train, in a list."""
         return [v for v in self.variables if not v.trainable]
 
-    weights = variables
-    trainable_weights = trainable_variables
-    non_trainable_weights = non_trainable_variables
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that train."""
+        return [v for v in self.weights if v.trainable] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The weights that do not train."""
+        return [v for v in self.weights if not (v.trainable and self.trainable)]
 
 
 def _layer(name: str) -> Any:
