@@ -40,8 +40,8 @@ def test_a_model_of_a_part_has_the_layers_of_the_whole(make, way) -> None:
     part = gt.Model(model.inputs, middle.output)
     np.testing.assert_array_equal(part(X), middle(X))
     assert part.layers == [middle]
-    assert middle.output is model.layers[1].input
-    assert model.output is model.outputs
+    assert middle.output.array is model.layers[1].input.array
+    assert model.output.array is model.outputs.array
     assert (model.input_shape, model.output_shape) == ((None, 6), (None, 2))
     head = gt.Model(model.input, layers.Dense(3)(middle.output))
     middle.trainable = False
