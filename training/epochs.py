@@ -55,7 +55,10 @@ def run_epochs(
                 try:
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
-                        values = session.evaluate(held.batches(), lambda: interrupt.requested)
+                        tell("on_test_begin")
+                        batches = run.listeners.around(held.batches())
+                        values = session.evaluate(batches, lambda: interrupt.requested)
+                        tell("on_test_end", {f"val_{name}": x for name, x in values.items()})
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()
@@ -76,10 +79,11 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
     batches = run.session.ahead(run.batches(), run.data.early)
     for i, batch in enumerate(batches, run.batch):
+        run.listeners.tell("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
-        run.listeners.tell("on_train_batch_end", i, run.logs)
-        if interrupt.requested:
+        stopped = run.listeners.tell("on_train_batch_end", i, run.logs)
+        if interrupt.requested or stopped:
             break
         run.save_within()
     if not run.logs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -11,7 +12,20 @@ import numpy as np
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
-_EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
+#: The events, and how many arguments come with each. Who wants one more, as Keras' callbacks do,
+#: is given an empty dictionary of values.
+_EVENTS = {
+    "on_train_begin": 0,
+    "on_epoch_begin": 1,
+    "on_train_batch_begin": 1,
+    "on_train_batch_end": 2,
+    "on_test_begin": 0,
+    "on_test_batch_begin": 1,
+    "on_test_batch_end": 1,
+    "on_test_end": 1,
+    "on_epoch_end": 2,
+    "on_train_end": 0,
+}
 
 
 class Session:
@@ -117,9 +131,17 @@ class Callbacks:
     ------
     TypeError
         If something is neither.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether one of them asked to stop: it returned ``True`` for an epoch, or set the model's
+        ``stop_training``.
     """
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
+        self.stopped = False
+        self._model: Any = None
         self._objects: list[tuple[Any, dict[str, Any]]] = []  # with the attributes of the beginning
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
@@ -127,27 +149,44 @@ class Callbacks:
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
-                        f"fit: a callback is a function or has one of the methods {_EVENTS}, "
+                        f"fit: a callback is a function or has one of the methods {tuple(_EVENTS)}, "
                         f"got {callback!r}"
                     )
                 methods["on_epoch_end"] = callback
             for event, method in methods.items():
                 if method is not None:
-                    self.by_event[event].append(method)
+                    self.by_event[event].append(_taking(method, _EVENTS[event]))
             if not isinstance(callback, FunctionType):
                 self._objects.append((callback, _plain_attributes(callback)))
 
     def attach(self, session: Session) -> None:
         """Tell objects which model and optimizer are trained, if they have attributes for them."""
+        self._model = getattr(session, "model", None)
         for callback, _ in self._objects:
             for name in ("model", "optimizer"):
                 if hasattr(type(callback), name) and hasattr(session, name):
                     setattr(callback, name, getattr(session, name))
 
     def tell(self, event: str, *arguments: Any) -> bool:
-        """Call those who listen; return whether one of them returned ``True``."""
+        """Call those who listen; return whether one of them asked to stop."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told
-        return any(answer is True for answer in answers)
+        asked = event == "on_epoch_end" and any(answer is True for answer in answers)
+        # taken away again: else it would be an attribute that changes in the run
+        if answers and vars(self._model).pop("stop_training", False) is not False:
+            asked = True
+        self.stopped = self.stopped or asked
+        return self.stopped
+
+    def around(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the batches of a test, and tell those who listen of each."""
+        listeners = (self.by_event["on_test_batch_begin"], self.by_event["on_test_batch_end"])
+        if not any(listeners):
+            yield from batches
+            return
+        for i, batch in enumerate(batches):
+            self.tell("on_test_batch_begin", i)
+            yield batch
+            self.tell("on_test_batch_end", i)
 
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each callback that is an object.
@@ -187,6 +226,16 @@ class Callbacks:
                 # a file replaces no method
                 if (ran or begun) and is_plain(getattr(type(callback), name, None)):
                     vars(callback)[name] = copy.deepcopy(value)
+
+
+def _taking(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a method as one that takes so many arguments."""
+    try:
+        known = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):  # not written in Python
+        return method
+    needed = [p for p in known if p.kind < p.VAR_POSITIONAL and p.default is p.empty]
+    return (lambda *given: method(*given, {})) if len(needed) == count + 1 else method
 
 
 def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:

@@ -13,6 +13,8 @@ __all__ = ["Callback", "LambdaCallback"]
 class Callback:
     """Base class: define any of the methods; one that returns ``True`` at an epoch's end stops.
 
+    ``self.model.stop_training = True`` stops too, after the batch in which it is said.
+
     Attributes
     ----------
     model
@@ -39,8 +41,23 @@ class Callback:
     def on_epoch_begin(self, epoch: int) -> None:
         """Be told that an epoch begins."""
 
+    def on_train_batch_begin(self, batch: int) -> None:
+        """Be told that a batch comes."""
+
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Be told that a batch was trained on, and the means over the epoch so far."""
+
+    def on_test_begin(self) -> None:
+        """Be told that the validation after an epoch begins."""
+
+    def on_test_batch_begin(self, batch: int) -> None:
+        """Be told that a batch of the validation comes."""
+
+    def on_test_batch_end(self, batch: int) -> None:
+        """Be told that a batch of the validation is done."""
+
+    def on_test_end(self, logs: dict[str, float]) -> None:
+        """Be told what the validation measured."""
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Be told what an epoch measured; return ``True`` to stop."""
@@ -123,8 +140,10 @@ class LambdaCallback(Callback):
 
     Parameters
     ----------
-    on_epoch_begin, on_epoch_end, on_train_begin, on_train_end, on_train_batch_end
+    on_epoch_begin, on_epoch_end, on_train_begin, on_train_end
         Functions for the events; those that are ``None``, the default, do nothing.
+    on_train_batch_begin, on_train_batch_end
+        As well.
 
     Raises
     ------
@@ -145,6 +164,7 @@ class LambdaCallback(Callback):
         on_train_begin: Callable[..., Any] | None = None,
         on_train_end: Callable[..., Any] | None = None,
         *,
+        on_train_batch_begin: Callable[..., Any] | None = None,
         on_train_batch_end: Callable[..., Any] | None = None,
     ) -> None:
         given = {
@@ -152,6 +172,7 @@ class LambdaCallback(Callback):
             "on_epoch_end": on_epoch_end,
             "on_train_begin": on_train_begin,
             "on_train_end": on_train_end,
+            "on_train_batch_begin": on_train_batch_begin,
             "on_train_batch_end": on_train_batch_end,
         }
         for event, function in given.items():

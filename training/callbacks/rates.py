@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from .callback import Callback, Watching
@@ -99,7 +100,7 @@ class LearningRateScheduler(Callback):
     Parameters
     ----------
     schedule
-        A function of the epoch, from 0, and the learning rate.
+        A function of the epoch, from 0, and the learning rate; or of the epoch alone.
     verbose
         Whether to print it.
 
@@ -117,7 +118,7 @@ class LearningRateScheduler(Callback):
     0.5
     """
 
-    def __init__(self, schedule: Callable[[int, float], float], verbose: bool = False) -> None:
+    def __init__(self, schedule: Callable[..., float], verbose: bool = False) -> None:
         if not callable(schedule):
             raise TypeError(f"LearningRateScheduler: schedule is a function, got {schedule!r}")
         self.schedule, self.verbose = schedule, bool(verbose)
@@ -128,10 +129,21 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Set the learning rate."""
-        rate = float(self.schedule(epoch, float(self.optimizer.learning_rate)))
+        given = (epoch, float(self.optimizer.learning_rate))
+        rate = float(self.schedule(*given[: _arity(self.schedule)]))
         self.optimizer.learning_rate = rate
         if self.verbose:
             print(f"epoch {epoch + 1}: learning rate {rate:.4g}")
+
+
+def _arity(schedule: Callable[..., float]) -> int:
+    """Return how many of the epoch and the rate a function takes."""
+    try:
+        known = inspect.signature(schedule).parameters.values()
+    except (TypeError, ValueError):  # not written in Python
+        return 2
+    places = [p for p in known if p.kind < p.VAR_POSITIONAL]
+    return 1 if len(places) == 1 and len(places) == len(known) else 2
 
 
 def _check_rate(callback: Callback) -> None:
