@@ -208,9 +208,10 @@ class Run:
     def end_epoch(self, logs: dict[str, float]) -> bool:
         """Tell of the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
-        self.history.append(epoch, logs)
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
         self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        numbers = {name: x for name, x in logs.items() if isinstance(x, (int, float, np.number))}
+        self.history.append(epoch, numbers)  # with what callbacks added
         if self._keeper is not None:
             self._source = self.data.state()
             self._keeper.save(logs)

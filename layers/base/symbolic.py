@@ -183,7 +183,7 @@ def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, An
 
 
 def stands_in(layer: Any, row: Any) -> None:
-    """Note the model in a row in which a layer stands: its ``outputs`` calls the layer."""
+    """Note the model in a row in which a layer stands: its ``output`` calls the layer."""
     _ROWS[layer] = ref(row)
 
 
@@ -204,7 +204,7 @@ def node_of(layer: Any, what: str) -> Node:
     """
     row = _ROWS[layer]() if layer in _ROWS and not _CALLS.get(layer) else None
     if row is not None:
-        _ = row.outputs
+        _ = row.output
     nodes = list(_CALLS.get(layer, ()))
     if len(nodes) == 1:
         return nodes[0]

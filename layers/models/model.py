@@ -150,21 +150,21 @@ class Model(Layer):
         vars(self)["layers"] = value
 
     @property
-    def inputs(self) -> Any:
+    def input(self) -> Any:
         """The placeholders of the inputs, as they were given; None for a model of one's own."""
         return self._gradtape_plan.inputs if "_gradtape_plan" in vars(self) else None
 
     @property
-    def outputs(self) -> Any:
+    def output(self) -> Any:
         """The placeholders of the outputs, as they were given; None for a model of one's own."""
         return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
 
-    input, output = inputs, outputs
+    inputs, outputs = input, output
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs: the keys of a dictionary, or the layers that they come from."""
-        outputs = self.outputs
+        outputs = self.output
         if isinstance(outputs, dict):
             return list(outputs)
         names: list[str] = []
@@ -177,12 +177,12 @@ class Model(Layer):
     @property
     def input_shape(self) -> Any:
         """The inputs' shapes, ``None`` for open sizes."""
-        return map_structure(lambda x: x.shape, self._gradtape_plan.inputs)
+        return map_structure(lambda x: x.shape, self.input)
 
     @property
     def output_shape(self) -> Any:
         """The outputs' shapes, ``None`` for open sizes."""
-        return map_structure(lambda x: x.shape, self._gradtape_plan.outputs)
+        return map_structure(lambda x: x.shape, self.output)
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
         """Return a layer by its name, or by its place in :attr:`layers`.
@@ -216,6 +216,13 @@ class Model(Layer):
         if "_gradtape_plan" not in vars(self):
             return super().built
         return all(getattr(layer, "built", True) for layer in self.layers)
+
+    def call_signatures(self) -> list[Any]:
+        """Return those of past calls; before any, the one that the placeholders tell."""
+        found = super().call_signatures()
+        if found or "_gradtape_plan" not in vars(self):
+            return found
+        return [((map_structure(lambda x: x.array.spec, self._gradtape_plan.inputs),), {})]
 
     @property
     def weight_names(self) -> tuple[str, ...] | None:

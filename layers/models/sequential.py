@@ -128,7 +128,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         return x
 
     @told
-    def inputs(self) -> Tensor:
+    def input(self) -> Tensor:
         """The placeholder of the input."""
         row = vars(self).setdefault("_gradtape_row", _Row())
         if not row.outputs:
@@ -146,9 +146,9 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         return row.outputs[0]
 
     @told
-    def outputs(self) -> Tensor:
+    def output(self) -> Tensor:
         """The placeholder of the output; each layer is called on that of the one before."""
-        x, row = self.inputs, vars(self)["_gradtape_row"]
+        x, row = self.input, vars(self)["_gradtape_row"]
         for i, layer in enumerate(self.layers):
             if row.layers[i : i + 1] != [layer]:
                 del row.layers[i:], row.outputs[i + 1 :]
@@ -157,17 +157,17 @@ class Sequential(Layer, saved_as="layers.Sequential"):
             x = row.outputs[i + 1]
         return x
 
-    input, output = inputs, outputs
+    inputs, outputs = input, output
 
     @told
     def input_shape(self) -> tuple[int | None, ...]:
         """The shape of the input, ``None`` for open sizes."""
-        return self.inputs.shape
+        return self.input.shape
 
     @told
     def output_shape(self) -> tuple[int | None, ...]:
         """The shape of the output, ``None`` for open sizes."""
-        return self.outputs.shape
+        return self.output.shape
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the layers left out."""

@@ -61,7 +61,7 @@ def test_a_layer_without_one_output_says_why() -> None:
     with pytest.raises(AttributeError, match="has no 'output': it was not called on a gt.Input"):
         _ = layers.Dense(3).output
     with pytest.raises(AttributeError, match=r"begin it with gt.Input\(shape\), or call it first"):
-        _ = layers.Sequential([layers.Dense(3)]).layers[0].output
+        _ = (row := layers.Sequential([layers.Dense(3)])).layers[0].output
     layer = layers.Dense(3)
     kept = [layer(gt.Input((2,))), layer(gt.Input((2,)))]
     with pytest.raises(AttributeError, match="'dense' was called on 2 placeholders"):
@@ -101,3 +101,19 @@ def test_weights_come_layer_by_layer_without_random_states() -> None:
     assert [w.shape for w in model.get_weights()] == shapes
     model.set_weights([np.full(shape, i) for i, shape in enumerate(shapes)])
     assert [w.flat[0] for w in model.get_weights()] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_model_that_was_never_called_is_saved(tmp_path, several: bool) -> None:
+    x, z = gt.Input((6,), name="x"), gt.Input((None,), dtype="int32", name="z")
+    y = layers.Dense(2)(x)
+    if several:
+        ends = {"x": x, "z": z}, [y, layers.LSTM(2)(layers.Embedding(5, 3)(z))]
+    else:
+        ends = x, y
+    model = gt.Model(*ends)
+    gt.save(model, tmp_path / "a.h5")
+    again = gt.load(tmp_path / "a.h5")
+    given = {"x": X, "z": np.array([[1, 2, 3], [0, 1, 0]], "int32")} if several else X
+    for found, expected in zip(again(given), model(given), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -74,8 +74,9 @@ class ReduceLROnPlateau(Watching):
         super().on_train_begin()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Compare the epoch with the best, and set the learning rate."""
+        """Compare the epoch with the best, and set the learning rate; add it to the values."""
         value = self.value(logs)
+        logs["learning_rate"] = float(self.optimizer.learning_rate)
         if value is None:
             return
         if self.cooling:
@@ -134,6 +135,10 @@ class LearningRateScheduler(Callback):
         self.optimizer.learning_rate = rate
         if self.verbose:
             print(f"epoch {epoch + 1}: learning rate {rate:.4g}")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Add the learning rate to the values."""
+        logs["learning_rate"] = float(self.optimizer.learning_rate)
 
 
 def _arity(schedule: Callable[..., float]) -> int:

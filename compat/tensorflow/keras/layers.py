@@ -213,6 +213,15 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         return [v for v in self.weights if not (v.trainable and self.trainable)]
 
 
+class _Looking(Layer):
+    """A layer that takes integers: floats, which inputs of models are by default, are cut."""
+
+    def call(self, x: Any) -> Any:
+        """Return the vectors."""
+        native: Any = super()
+        return native.call(x.astype("int32") if x.dtype.kind == "f" else x)
+
+
 def _layer(name: str) -> Any:
     path = f"layers.{name}"
     known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
@@ -222,7 +231,30 @@ def _layer(name: str) -> Any:
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
-    return adapted(path, " ".join(order), Layer, **_DEFAULTS.get(name, {}))
+    base = _Looking if name == "Embedding" else Layer
+    return adapted(path, " ".join(order), base, **_DEFAULTS.get(name, {}))
+
+
+def _merging(kind: Any) -> Any:
+    """Return the function that Keras has beside a merging layer."""
+    known = inspect.signature(kind)
+    first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    usual = {"axes": -1} if "axes" in known.parameters else {}  # which Dot asks for
+    rest = [p.replace(default=usual.get(p.name, p.default)) for p in known.parameters.values()]
+    signature = known.replace(parameters=[first, *rest])
+
+    @adapts(*kind.gradtape_names)
+    def merge(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments = {**usual, **bound.arguments}
+        inputs = bound.arguments.pop("inputs")
+        options = bound.arguments.pop("others", {})
+        return kind(**bound.arguments, **options)(inputs)
+
+    merge.__name__ = merge.__qualname__ = kind.__name__.lower()
+    merge.__doc__ = f"Return what :class:`{kind.__name__}` gives for ``inputs``."
+    vars(merge)["__signature__"] = signature
+    return merge
 
 
 _NOT_HERE = ("BatchNorm", "Input", "Layer", "Model", "Sequential")
@@ -236,6 +268,8 @@ _KNOWN |= {
     for name, kind in _KNOWN.items()
     if "Pooling" in name
 }
+_MERGING = "Add Average Concatenate Dot Maximum Minimum Multiply Subtract"
+_KNOWN |= {name.lower(): _merging(_KNOWN[name]) for name in _MERGING.split()}
 globals().update(_KNOWN)
 __all__ += _KNOWN
 __getattr__ = lookup(__name__)
