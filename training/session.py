@@ -149,8 +149,8 @@ class Callbacks:
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
-                        f"fit: a callback is a function or has one of the methods {tuple(_EVENTS)}, "
-                        f"got {callback!r}"
+                        "fit: a callback is a function or has one of the methods "
+                        f"{', '.join(_EVENTS)}, got {callback!r}"
                     )
                 methods["on_epoch_end"] = callback
             for event, method in methods.items():

@@ -129,7 +129,9 @@ ALIASES: dict[str, dict[str, str]] = {
             "softsign squareplus tanh_shrink",
             "nn.",
         ),
-        **_same("cholesky det eigh inv lstsq norm qr slogdet solve solve_triangular svd", "linalg."),
+        **_same(
+            "cholesky det eigh inv lstsq norm qr slogdet solve solve_triangular svd", "linalg."
+        ),
         "swish": "nn.silu",
     },
     "tf.keras.regularizers": _named(regularizers),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ CLASSES = RANDOM.integers(0, 3, 40)
 
 def drawn(model: Any, scale: float = 0.3) -> Any:
     """Give a model weights in the order in which Keras has them."""
-    random = np.random.default_rng(0)
-    model.set_weights([random.normal(size=w.shape) * scale for w in model.get_weights()])
+    generator = np.random.default_rng(0)
+    model.set_weights([generator.normal(size=w.shape) * scale for w in model.get_weights()])
     return model
 
 
@@ -39,9 +40,7 @@ def test_a_mask_reaches_the_layers_that_take_it() -> None:
         ]
     )
     ids = np.array([[1, 2, 0, 0], [3, 4, 5, 0]])
-    native = gt.layers.Sequential(
-        [gt.layers.Embedding(50, 4, mask_zero=True), gt.layers.LSTM(3)]
-    )
+    native = gt.layers.Sequential([gt.layers.Embedding(50, 4, mask_zero=True), gt.layers.LSTM(3)])
     native(ids)
     native.set_weights(drawn(model).get_weights())
     np.testing.assert_allclose(model.predict(ids), native(ids), atol=1e-6)
@@ -230,10 +229,10 @@ def test_utils_do_what_keras_does() -> None:
     after = keras.utils.pad_sequences([[1], [2, 3, 4]], 2, padding="post", truncating="post")
     assert after.tolist() == [[1, 0], [2, 3]]
     keras.utils.set_random_seed(3)
-    first = [float(keras.random.normal(())), np.random.rand()]
+    first = [float(keras.random.normal(())), random.random()]
     keras.backend.clear_session()
     keras.utils.set_random_seed(3)
-    assert [float(keras.random.normal(())), np.random.rand()] == first
+    assert [float(keras.random.normal(())), random.random()] == first
 
 
 def test_ops_are_gradtapes_own() -> None:

@@ -272,9 +272,7 @@ def test_a_callback_stops_by_the_models_stop_training(event: str, batches: int) 
     x = np.ones((6, 2), "float32")
     model = gt.layers.Sequential([gt.layers.Dense(1)])
     options = {"loss": "mse", "verbose": 0, "compile": True, "validation_data": (x, x[:, :1])}
-    gt.training.fit(
-        model, (x, x[:, :1]), batch_size=2, epochs=9, callbacks=[Stop()], **options
-    )
+    gt.training.fit(model, (x, x[:, :1]), batch_size=2, epochs=9, callbacks=[Stop()], **options)
     assert len(seen) == batches
     assert "stop_training" not in vars(model)
 

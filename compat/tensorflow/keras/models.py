@@ -203,8 +203,8 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
         self._compiled("train_on_batch")
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
-        if class_weight is not None:
-            data = (data[0], data[1], class_weights(class_weight)(data[1]))
+        weigh = class_weights(class_weight)
+        data = data if weigh is None else (*data[:2], weigh(data[1]))
         found = own_steps.as_numbers(self.train_step(data), "train_on_batch: train_step")
         return found if return_dict else _listed(found)
 
@@ -269,7 +269,7 @@ def _zeros(shape: Any) -> Any:
 
 
 @adapts("layers.Sequential")
-class Sequential(Model, gradtape.layers.Sequential):
+class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
     """Layers one after another; see :class:`gradtape.layers.Sequential`.
 
     It is built at once if the first is an ``Input``, or has an ``input_shape``.

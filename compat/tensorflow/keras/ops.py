@@ -43,7 +43,9 @@ def convert_to_numpy(x: Any) -> Any:
 
 
 @adapts("one_hot")
-def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> Any:
+def one_hot(
+    x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
+) -> Any:
     """Return vectors with a one each, along ``axis``; ``sparse`` is ignored."""
     found = gradtape.moveaxis(gradtape.one_hot(x, num_classes), -1, axis)
     return found if dtype is None else cast(found, dtype)

@@ -63,7 +63,7 @@ def normalize(x: Any, axis: int = -1, order: Any = 2) -> Any:
 def set_random_seed(seed: int) -> None:
     """Seed gradtape, NumPy and Python."""
     random.seed(seed)
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - it is what Keras seeds
     gradtape.random.set_seed(seed)
 
 
