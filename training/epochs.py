@@ -59,8 +59,10 @@ def run_epochs(
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
                         run.seed(held, run.epoch)
-                        batches = first_batches(held, validation_steps)
+                        tell("on_test_begin")
+                        batches = run.listeners.around(first_batches(held, validation_steps))
                         values = session.evaluate(batches, lambda: interrupt.requested)
+                        tell("on_test_end", {f"val_{name}": x for name, x in values.items()})
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()
@@ -86,8 +88,8 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
         run.listeners.tell("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
-        run.listeners.tell("on_train_batch_end", i, run.logs)
-        if interrupt.requested or run.is_asked_to_stop():
+        stopped = run.listeners.tell("on_train_batch_end", i, run.logs)
+        if interrupt.requested or stopped:
             break
         run.save_within()
     if not run.logs:

@@ -117,10 +117,9 @@ def fit(
         notebook; 2 shows one at its end alone; ``False`` or 0 shows nothing.
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
-        training. Or objects with any of the methods ``on_train_begin()``,
-        ``on_epoch_begin(epoch)``, ``on_train_batch_begin(batch)``, ``on_train_batch_end(batch,
-        logs)``, ``on_epoch_end(epoch, logs)``, ``on_train_end()``. What they add to ``logs`` at an
-        epoch's end is in the history; ``model.stop_training = True`` ends the training as well.
+        training. Or objects with any of the methods of :class:`~gradtape.training.Callback`. What
+        they add to ``logs`` at an epoch's end is in the history; ``model.stop_training = True``
+        ends the training as well.
     initial_epoch
         The number of the first epoch: ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
         same seed are six epochs.

@@ -114,7 +114,8 @@ class Objective:
         self._given = (loss, loss_weights, metrics, weighted_metrics)
         self.heads: list[Head] = []
         self.names: tuple[str, ...] = ("loss",)
-        outputs = model.outputs if isinstance(model, Model) else None
+        plan = vars(model).get("_gradtape_plan") if isinstance(model, Model) else None
+        outputs = None if plan is None else plan.outputs
         several = (list, tuple, dict)
         told = next((x for x in (loss, loss_weights) if isinstance(x, several)), None)
         if isinstance(metrics, dict):

@@ -103,7 +103,6 @@ class Run:
         self._quiet = next(
             (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
         )
-        self._asked_to_stop = False
         self._asked = seed
         self._seed = _seed(seed) if shuffle else None
         self._source: Any = None
@@ -151,13 +150,6 @@ class Run:
     def attach(self) -> None:
         """Tell callbacks what is trained and measured."""
         self.listeners.attach(self.session, self.measured)
-
-    def is_asked_to_stop(self) -> bool:
-        """Return whether a callback has set ``model.stop_training``, as Keras' do."""
-        model = getattr(self.session, "model", None)
-        if model is not None and vars(model).pop("stop_training", False):
-            self._asked_to_stop = True
-        return self._asked_to_stop
 
     def ends_quietly(self, error: BaseException) -> bool:
         """Return whether a loss that is not finite ends the run and no more: a callback says so."""
@@ -262,11 +254,9 @@ class Run:
         """Tell of the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
-        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs) or self.is_asked_to_stop()
-        numbers = (int, float, np.number)  # callbacks may have added to them
-        self.history.append(
-            epoch, {name: float(x) for name, x in logs.items() if isinstance(x, numbers)}
-        )
+        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        numbers = {name: x for name, x in logs.items() if isinstance(x, (int, float, np.number))}
+        self.history.append(epoch, {name: float(x) for name, x in numbers.items()})
         if self._keeper is not None:
             if self._steps is None:
                 self._source = self.data.state()

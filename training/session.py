@@ -6,7 +6,7 @@ import contextlib
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -14,18 +14,22 @@ import numpy as np
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
-#: What callbacks are told, and with how many arguments.
+#: The events, and how many arguments come with each. Who wants one more, as Keras' callbacks do,
+#: is given an empty dictionary of values.
 _EVENTS = {
     "on_train_begin": 0,
     "on_epoch_begin": 1,
     "on_train_batch_begin": 1,
     "on_train_batch_end": 2,
+    "on_test_begin": 0,
+    "on_test_batch_begin": 1,
+    "on_test_batch_end": 1,
+    "on_test_end": 1,
     "on_epoch_end": 2,
     "on_train_end": 0,
 }
 #: Events of Keras' that a callback would wait for in vain.
-_NEVER = [f"on_{what}_{when}" for what in ("test", "predict") for when in ("begin", "end")]
-_NEVER += [f"on_{what}_batch_{when}" for what in ("test", "predict") for when in ("begin", "end")]
+_NEVER = ["on_predict_begin", "on_predict_end", "on_predict_batch_begin", "on_predict_batch_end"]
 _NEVER += ["on_batch_begin", "on_batch_end"]
 
 
@@ -132,9 +136,17 @@ class Callbacks:
     ------
     TypeError
         If something is neither.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether one of them asked to stop: it returned ``True`` for an epoch, or set the model's
+        ``stop_training``.
     """
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
+        self.stopped = False
+        self._model: Any = None
         self._objects: list[tuple[Any, dict[str, Any]]] = []  # with the attributes of the beginning
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
@@ -142,8 +154,8 @@ class Callbacks:
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
-                        f"fit: a callback is a function or has one of the methods {[*_EVENTS]}, "
-                        f"got {callback!r}"
+                        "fit: a callback is a function or has one of the methods "
+                        f"{', '.join(_EVENTS)}, got {callback!r}"
                     )
                 methods["on_epoch_end"] = callback
             for event, method in methods.items():
@@ -164,6 +176,7 @@ class Callbacks:
 
         ``measured`` are the names of the values, if they are known.
         """
+        self._model = getattr(session, "model", None)
         for callback, _ in self._objects:
             if hasattr(type(callback), "measured"):
                 callback.measured = None if measured is None else tuple(measured)
@@ -176,9 +189,25 @@ class Callbacks:
         return [callback for callback, _ in self._objects]
 
     def tell(self, event: str, *arguments: Any) -> bool:
-        """Call those who listen; return whether one of them returned ``True``."""
+        """Call those who listen; return whether one of them asked to stop."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told
-        return any(answer is True for answer in answers)
+        asked = event == "on_epoch_end" and any(answer is True for answer in answers)
+        # taken away again: else it would be an attribute that changes in the run
+        if answers and vars(self._model).pop("stop_training", False) is not False:
+            asked = True
+        self.stopped = self.stopped or asked
+        return self.stopped
+
+    def around(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the batches of a test, and tell those who listen of each."""
+        listeners = (self.by_event["on_test_batch_begin"], self.by_event["on_test_batch_end"])
+        if not any(listeners):
+            yield from batches
+            return
+        for i, batch in enumerate(batches):
+            self.tell("on_test_batch_begin", i)
+            yield batch
+            self.tell("on_test_batch_end", i)
 
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each callback that is an object.

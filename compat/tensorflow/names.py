@@ -103,6 +103,37 @@ ALIASES: dict[str, dict[str, str]] = {
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",
     ),
+    "tf.keras.ops": {
+        **_same(
+            "abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin "
+            "arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort array array_split "
+            "average bincount bitwise_and bitwise_invert bitwise_not bitwise_or bitwise_xor "
+            "broadcast_to cbrt ceil clip concatenate cond conj conjugate copy corrcoef "
+            "correlate cos cosh count_nonzero cross cumprod cumsum custom_gradient deg2rad diag "
+            "diagflat diagonal diff digitize divide dot dsplit dstack einsum empty empty_like "
+            "equal erf erfc exp exp2 expand_dims expm1 eye flip floor floor_divide fmod full "
+            "full_like greater greater_equal heaviside hsplit hstack hypot identity imag inner "
+            "isclose isfinite isinf isnan kron less less_equal linspace log log10 log1p log2 "
+            "logaddexp logical_and logical_not logical_or logical_xor logspace logsumexp map "
+            "matmul max maximum mean median meshgrid min minimum mod moveaxis multiply ndim "
+            "negative nonzero not_equal ones ones_like outer pad power prod quantile ravel real "
+            "reciprocal repeat reshape roll rot90 round scan searchsorted select shape sign "
+            "signbit sin sinc sinh size sort split sqrt square squeeze stack stop_gradient "
+            "subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose "
+            "trapezoid tri tril triu true_divide trunc vdot vstack where while_loop zeros "
+            "zeros_like"
+        ),
+        **_same(
+            "celu elu gelu glu hard_shrink hard_sigmoid hard_silu hard_tanh leaky_relu log_sigmoid "
+            "log_softmax relu relu6 selu segment_sum sigmoid silu soft_shrink softmax softplus "
+            "softsign squareplus tanh_shrink",
+            "nn.",
+        ),
+        **_same(
+            "cholesky det eigh inv lstsq norm qr slogdet solve solve_triangular svd", "linalg."
+        ),
+        "swish": "nn.silu",
+    },
     "tf.keras.regularizers": _named(regularizers),
     "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
     "tf.keras.mixed_precision": {
@@ -119,6 +150,7 @@ NAMESPACES = (
     "tf.dtypes",
     "tf.keras",
     "tf.keras.activations",
+    "tf.keras.backend",
     "tf.keras.callbacks",
     "tf.keras.constraints",
     "tf.keras.initializers",
@@ -127,9 +159,11 @@ NAMESPACES = (
     "tf.keras.metrics",
     "tf.keras.mixed_precision",
     "tf.keras.models",
+    "tf.keras.ops",
     "tf.keras.optimizers",
     "tf.keras.optimizers.schedules",
     "tf.keras.regularizers",
+    "tf.keras.utils",
     "tf.linalg",
     "tf.math",
     "tf.nest",
@@ -142,32 +176,32 @@ NAMESPACES = (
 #: What to use where a name has no counterpart, by the name's last part.
 INSTEAD = {
     "Graph": "gradtape.function(f).get_concrete_function(...).graph",
+    "Lambda": "tf.keras.layers.Activation, which takes any function of a tensor",
     "Session": "eager code: ops run when they are called",
     "bfloat16": "float32, or tf.keras.mixed_precision: NumPy has no bfloat16",
+    "clone_model": "copy.deepcopy(model), which keeps the weights",
     "config": "gradtape.backend('cupy') to choose a device",
-    "data": "arrays, or any iterable of (x, y) batches",
+    "data": "gradtape.data, arrays, or any iterable of (x, y) batches",
+    "datasets": "gradtape.datasets",
     "debugging": "gradtape.debug, and assert",
     "device": "gradtape.backend('cupy:0')",
     "div": "tf.divide",
     "gradients": "gradtape.GradientTape, or gradtape.grad",
     "hessians": "gradtape.hessian",
     "io": "gradtape.save and gradtape.load",
-    "load_model": "gradtape.load, which gives a gradtape.Module; to have Keras' methods, "
-    "Model.load_weights",
     "mul": "tf.multiply",
     "neg": "tf.negative",
     "placeholder": "arguments of a gradtape.function",
     "print": "Python's print; a traced function prints while it is traced",
     "py_function": "a plain call: eager code is Python",
-    "save_model": "Model.save, or gradtape.save",
     "sub": "tf.subtract",
     "summary": "gradtape.Module.summary, or a callback of fit",
     "to_double": "tf.cast(x, tf.float64)",
     "to_float": "tf.cast(x, tf.float32)",
     "to_int32": "tf.cast(x, tf.int32)",
     "to_int64": "tf.cast(x, tf.int64)",
+    "saving": "Model.save and tf.keras.models.load_model; classes need no registration",
     "train": "gradtape.training.Checkpoint and CheckpointManager",
-    "utils": "gradtape.random.set_seed, gradtape.one_hot",
 }
 
 

@@ -50,10 +50,11 @@ class _Row:
 
 
 def parameters(module: Module) -> Iterator[Variable]:
-    """Yield the variables in a module but for the states of random numbers; each once."""
-    seen: set[int] = set()
-    for part in (module, *module.submodules):
-        yield from _own(part, seen)
+    """Yield the variables in a module but for the states of random numbers; each once.
+
+    Those of a module come before those of the next: in the order in which they stand.
+    """
+    yield from _within(module, set())
 
 
 def text_table(root: Module) -> str:
@@ -132,6 +133,14 @@ def _own(module: Module, seen: set[int]) -> Iterator[Variable]:
         seen.add(id(leaf))
         if not isinstance(leaf, Stream) and path not in states:
             yield leaf
+
+
+def _within(module: Module, seen: set[int]) -> Iterator[Variable]:
+    yield from _own(module, seen)
+    for _, part in _inside(module):
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield from _within(part, seen)
 
 
 def _is_built(module: Any) -> bool:

@@ -52,7 +52,8 @@ from .losses import (
     regulated,
 )
 from .precision import by_policy, in_policy
-from .symbolic import Placeholder, called, placeholders_in
+from .symbolic import Placeholder, called, node_of, placeholders_in
+from .told import told
 
 __all__ = ["Layer", "takes_training"]
 
@@ -296,24 +297,40 @@ class Layer(Module):
         elif _WAITING not in vars(self):  # else the next call takes them, and marks it
             vars(self)[_BUILT] = True
 
+    @told
+    def weights(self) -> list[Variable]:
+        """The variables in Keras' order: all of a layer before the next's, no random states."""
+        return list(parameters(self))
+
+    @told
+    def input(self) -> Any:
+        """What the layer was called on while a model was put together."""
+        args = node_of(self, "input").args
+        return args[0]
+
+    @told
+    def output(self) -> Any:
+        """What it gave: with the model's inputs, the ends of a model that stops there."""
+        return node_of(self, "output").outputs
+
     def get_weights(self) -> list[NDArray[Any]]:
-        """Return the variables' values as NumPy arrays, copies."""
-        return [np.array(v.numpy()) for v in self.variables]
+        """Return the values of :attr:`weights` as NumPy arrays, copies."""
+        return [np.array(v.numpy()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Assign arrays to the variables, in the order of :meth:`get_weights`.
+        """Assign arrays to :attr:`weights`.
 
         Parameters
         ----------
         weights
-            An array for each variable, of its shape.
+            An array for each, of its shape, in their order.
 
         Raises
         ------
         ValueError
             If there are more or fewer, or a shape differs; nothing has changed then.
         """
-        variables = list(self.variables)
+        variables = self.weights
         if len(weights) != len(variables):
             raise ValueError(
                 f"layer {self.name!r} has {len(variables)} weights, set_weights got {len(weights)}"
@@ -325,7 +342,7 @@ class Layer(Module):
 
     def count_params(self) -> int:
         """Return the number of elements of all variables but the states of random numbers."""
-        return sum(v.size for v in parameters(self))
+        return sum(v.size for v in self.weights)
 
     def add_weight(
         self,

@@ -10,6 +10,7 @@ import gc
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from ...core.errors import TraceError
 from ...core.extend import (
@@ -32,12 +33,18 @@ __all__ = [
     "bare",
     "called",
     "is_placeholder",
+    "node_of",
     "placeholders_in",
     "replaced",
+    "stands_in",
     "wrapped",
 ]
 
 _NUMBERS = itertools.count()
+#: By layer, the nodes of its calls, as long as a model or a placeholder needs them.
+_CALLS: WeakKeyDictionary[Any, WeakSet[Node]] = WeakKeyDictionary()
+#: By layer, the model in a row in which it stands.
+_ROWS: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
 
 
 class Placeholder:
@@ -83,7 +90,7 @@ class Node:
         The layer; ``None`` for an op.
     """
 
-    __slots__ = ("args", "kwargs", "layer", "number", "outputs", "run")
+    __slots__ = ("__weakref__", "args", "kwargs", "layer", "number", "outputs", "run")
 
     def __init__(
         self, run: Callable[..., Any], args: Any, kwargs: dict[str, Any], layer: Any = None
@@ -101,7 +108,9 @@ class Node:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.number, self.run, self.layer = state["number"], state["run"], state["layer"]
         args, kwargs, outputs = state["held"]
-        self.args, self.kwargs, self.outputs = args, kwargs, wrapped(outputs)
+        self.args, self.kwargs, self.outputs = wrapped((args, kwargs, outputs))
+        if self.layer is not None:
+            _CALLS.setdefault(self.layer, WeakSet()).add(self)
 
     def inputs(self) -> Iterator[Placeholder]:
         """Yield the placeholders that it needs."""
@@ -164,10 +173,50 @@ def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
 def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return placeholders for what a layer gives when it is called so."""
     try:
-        return Node(call, args, kwargs, layer).infer()
+        node = Node(call, args, kwargs, layer)
+        found = node.infer()
     finally:
         if ADDED:  # what it added to the loss is of the trace that found the shapes
             forget(layer)
+    _CALLS.setdefault(layer, WeakSet()).add(node)
+    return found
+
+
+def stands_in(layer: Any, row: Any) -> None:
+    """Note the model in a row in which a layer stands: its ``output`` calls the layer."""
+    _ROWS[layer] = ref(row)
+
+
+def node_of(layer: Any, what: str) -> Node:
+    """Return the call of a layer on placeholders.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    what
+        The attribute that was asked for.
+
+    Raises
+    ------
+    AttributeError
+        If there is no call, or more than one.
+    """
+    row = _ROWS[layer]() if layer in _ROWS and not _CALLS.get(layer) else None
+    if row is not None:
+        _ = row.output
+    nodes = list(_CALLS.get(layer, ()))
+    if len(nodes) == 1:
+        return nodes[0]
+    if nodes:
+        raise AttributeError(
+            f"layer {layer.name!r} was called on {len(nodes)} placeholders, so which {what!r} is "
+            "not clear: keep what each call returned"
+        )
+    raise AttributeError(
+        f"layer {layer.name!r} has no {what!r}: it was not called on a gt.Input, nor on what comes "
+        "of one"
+    )
 
 
 def _recorded(op: Any) -> Any:

@@ -94,7 +94,7 @@ class Model(Layer):
         The layers, in the order in which they were called, each once; of a subclass, those that
         are its attributes, or in lists of these.
     inputs, outputs
-        The placeholders, as they were given.
+        The placeholders, as they were given; ``input`` and ``output`` are the same.
     input_shape, output_shape
         Their shapes, in the same structures.
 
@@ -150,19 +150,21 @@ class Model(Layer):
         vars(self)["layers"] = value
 
     @property
-    def inputs(self) -> Any:
+    def input(self) -> Any:
         """The placeholders of the inputs, as they were given; None for a model of one's own."""
         return self._gradtape_plan.inputs if "_gradtape_plan" in vars(self) else None
 
     @property
-    def outputs(self) -> Any:
+    def output(self) -> Any:
         """The placeholders of the outputs, as they were given; None for a model of one's own."""
         return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
+
+    inputs, outputs = input, output
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs: the keys of a dictionary, or the layers that they come from."""
-        outputs = self.outputs
+        outputs = self.output
         if isinstance(outputs, dict):
             return list(outputs)
         names: list[str] = []
@@ -175,12 +177,12 @@ class Model(Layer):
     @property
     def input_shape(self) -> Any:
         """The inputs' shapes, ``None`` for open sizes."""
-        return map_structure(lambda x: x.shape, self._gradtape_plan.inputs)
+        return map_structure(lambda x: x.shape, self.input)
 
     @property
     def output_shape(self) -> Any:
         """The outputs' shapes, ``None`` for open sizes."""
-        return map_structure(lambda x: x.shape, self._gradtape_plan.outputs)
+        return map_structure(lambda x: x.shape, self.output)
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
         """Return a layer by its name, or by its place in :attr:`layers`.
@@ -219,6 +221,13 @@ class Model(Layer):
         if "_gradtape_plan" not in vars(self):
             return super().built
         return all(getattr(layer, "built", True) for layer in self.layers)
+
+    def call_signatures(self) -> list[Any]:
+        """Return those of past calls; before any, the one that the placeholders tell."""
+        found = super().call_signatures()
+        if found or "_gradtape_plan" not in vars(self):
+            return found
+        return [((map_structure(lambda x: x.array.spec, self._gradtape_plan.inputs),), {})]
 
     @property
     def weight_names(self) -> tuple[str, ...] | None:

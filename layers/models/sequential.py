@@ -10,7 +10,8 @@ from ...core.errors import TraceError
 from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
-from ..base.symbolic import Placeholder, is_placeholder
+from ..base.symbolic import Placeholder, is_placeholder, stands_in
+from ..base.told import told
 from ..basic.simple import Activation
 
 __all__ = ["Sequential"]
@@ -31,6 +32,12 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     ----------
     layers : list
         The layers; change it as any list.
+    inputs, outputs : Tensor
+        Placeholders of the input and the output, for models of parts of this one:
+        ``gt.Model(model.inputs, model.layers[1].output)``. They are known when the first layer is
+        an ``Input``, or the model has been called. ``input`` and ``output`` are the same.
+    input_shape, output_shape : tuple
+        Their shapes.
 
     Raises
     ------
@@ -82,6 +89,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
             )
         layer = layer if isinstance(layer, Module) else Activation(layer)
         self.layers.append(layer)
+        stands_in(layer, self)
         if not self.trainable:
             layer.trainable = False
 
@@ -125,6 +133,59 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         keep_mask(x, mask)
         return x
 
+    @told
+    def input(self) -> Tensor:
+        """The placeholder of the input."""
+        row = vars(self).setdefault("_gradtape_row", _Row())
+        if not row.outputs:
+            spec = self._gradtape_spec
+            if spec is None and (calls := self.call_signatures()):
+                spec = calls[0][0][0]
+            if spec is None:
+                raise AttributeError(
+                    f"Sequential {self.name!r} has no 'inputs': begin it with gt.Input(shape), or "
+                    "call it first"
+                )
+            row.outputs = [Tensor(Placeholder((None, *spec.shape[1:]), spec.dtype, None))]
+            for layer in self.layers:  # of a copy too
+                stands_in(layer, self)
+        return row.outputs[0]
+
+    @told
+    def output(self) -> Tensor:
+        """The placeholder of the output; each layer is called on that of the one before."""
+        x, row = self.input, vars(self)["_gradtape_row"]
+        for i, layer in enumerate(self.layers):
+            if row.layers[i : i + 1] != [layer]:
+                del row.layers[i:], row.outputs[i + 1 :]
+                row.outputs.append(layer(x))
+                row.layers.append(layer)
+            x = row.outputs[i + 1]
+        return x
+
+    inputs, outputs = input, output
+
+    @told
+    def input_shape(self) -> tuple[int | None, ...]:
+        """The shape of the input, ``None`` for open sizes."""
+        return self.input.shape
+
+    @told
+    def output_shape(self) -> tuple[int | None, ...]:
+        """The shape of the output, ``None`` for open sizes."""
+        return self.output.shape
+
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the layers left out."""
         return {"name": self.name}
+
+
+class _Row:
+    """The layers of a model, and placeholders of the input and what each gives; not in copies."""
+
+    def __init__(self) -> None:
+        self.layers: list[Any] = []
+        self.outputs: list[Tensor] = []
+
+    def __reduce__(self) -> Any:
+        return _Row, ()

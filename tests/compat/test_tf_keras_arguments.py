@@ -27,7 +27,7 @@ OTHER_WORDS = {
         for what in ("Positives", "Negatives")
     ),
 }
-NOT_CHECKED = ("tf.keras.activations", "tf.keras.mixed_precision")
+NOT_CHECKED = ("tf.keras.activations", "tf.keras.mixed_precision", "tf.keras.ops")
 
 
 def found(path: str) -> Any:

@@ -346,3 +346,83 @@ def test_functions_for_events() -> None:
 def test_settings_out_of_range_are_refused(make: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
+
+
+class _Events:
+    """Methods as people write them for Keras: with ``logs``, which has a default or not."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self.seen = seen
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("on_train_b", "on_train_e", "on_test_", "on_epoch_")):
+            if name.endswith(("train_begin", "train_end", "test_begin", "test_end")):
+                return lambda logs: self.seen.append(name)
+            return lambda number, logs: self.seen.append(f"{name} {number}")
+        raise AttributeError(name)
+
+
+def test_every_event_is_told_also_to_those_who_want_logs() -> None:
+    seen: list[str] = []
+    x = np.ones((4, 2), "float32")
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    given = {"batch_size": 2, "validation_data": (x, x[:, :1]), "loss": "mse", "verbose": 0}
+    gt.training.fit(model, (x, x[:, :1]), callbacks=[_Events(seen)], **given)
+    assert seen == [
+        "on_train_begin",
+        "on_epoch_begin 0",
+        "on_train_batch_begin 0",
+        "on_train_batch_end 0",
+        "on_train_batch_begin 1",
+        "on_train_batch_end 1",
+        "on_test_begin",
+        "on_test_batch_begin 0",
+        "on_test_batch_end 0",
+        "on_test_batch_begin 1",
+        "on_test_batch_end 1",
+        "on_test_end",
+        "on_epoch_end 0",
+        "on_train_end",
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("event", "batches"), [("on_epoch_end", 6), ("on_train_batch_end", 4), ("on_test_end", 6)]
+)
+def test_a_callback_stops_by_the_models_stop_training(event: str, batches: int) -> None:
+    seen: list[int] = []
+
+    class Stop(gt.training.Callback):
+        def on_train_batch_end(self, batch, logs=None) -> None:
+            seen.append(batch)
+
+    def stop(self, *args) -> None:
+        if event == "on_train_batch_end":
+            seen.append(args[0])
+        if len(seen) > 3:
+            self.model.stop_training = True
+
+    setattr(Stop, event, stop)
+    x = np.ones((6, 2), "float32")
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    options = {"loss": "mse", "verbose": 0, "compile": True, "validation_data": (x, x[:, :1])}
+    gt.training.fit(model, (x, x[:, :1]), batch_size=2, epochs=9, callbacks=[Stop()], **options)
+    assert len(seen) == batches
+    assert "stop_training" not in vars(model)
+
+
+def test_a_schedule_may_be_a_function_of_the_epoch_alone() -> None:
+    x = np.ones((4, 2), "float32")
+    for schedule in (lambda epoch: 0.1 / (epoch + 1), lambda epoch, rate: 0.1 / (epoch + 1)):
+        optimizer = gt.training.SGD(1.0)
+        gt.training.fit(
+            gt.layers.Sequential([gt.layers.Dense(1)]),
+            (x, x[:, :1]),
+            epochs=4,
+            optimizer=optimizer,
+            loss="mse",
+            callbacks=[gt.training.LearningRateScheduler(schedule)],
+            verbose=0,
+        )
+        assert float(optimizer.learning_rate) == pytest.approx(0.025)

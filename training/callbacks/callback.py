@@ -12,6 +12,8 @@ __all__ = ["Callback", "LambdaCallback"]
 class Callback:
     """Base class: define any of the methods; one that returns ``True`` at an epoch's end stops.
 
+    ``self.model.stop_training = True`` stops too, after the batch in which it is said.
+
     Attributes
     ----------
     model
@@ -46,6 +48,18 @@ class Callback:
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Be told that a batch was trained on, and the means over the epoch so far."""
+
+    def on_test_begin(self) -> None:
+        """Be told that the validation after an epoch begins."""
+
+    def on_test_batch_begin(self, batch: int) -> None:
+        """Be told that a batch of the validation comes."""
+
+    def on_test_batch_end(self, batch: int) -> None:
+        """Be told that a batch of the validation is done."""
+
+    def on_test_end(self, logs: dict[str, float]) -> None:
+        """Be told what the validation measured."""
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Be told what an epoch measured; return ``True`` to stop."""

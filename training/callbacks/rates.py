@@ -79,9 +79,9 @@ class ReduceLROnPlateau(Watching):
         super().on_train_begin()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Compare the epoch with the best, and set the learning rate."""
-        logs["learning_rate"] = float(self.optimizer.learning_rate)
+        """Compare the epoch with the best, and set the learning rate; add it to the values."""
         value = self.value(logs)
+        logs["learning_rate"] = float(self.optimizer.learning_rate)
         if value is None:
             return
         if self.cooling:
@@ -124,7 +124,7 @@ class LearningRateScheduler(Callback):
     0.5
     """
 
-    def __init__(self, schedule: Callable[[int, float], float], verbose: bool = False) -> None:
+    def __init__(self, schedule: Callable[..., float], verbose: bool = False) -> None:
         if not callable(schedule):
             raise TypeError(f"LearningRateScheduler: schedule is a function, got {schedule!r}")
         self.schedule, self.verbose = schedule, bool(verbose)

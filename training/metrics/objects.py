@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from ...core.extend import Module, Tensor, Variable, as_tensor, ops
-from ...layers import mask_of
+import numpy as np
+
+from ...core.extend import Module, Tensor, Variable, as_tensor, init_scope, ops
+from ...layers import initializers, mask_of
 from .. import losses
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
@@ -58,10 +60,35 @@ class Metric(Module):
         """Return the value as a tensor, 0 before any batch."""
         return ratio(self.total.value, self.count.value)
 
+    def add_weight(
+        self,
+        shape: Sequence[int] = (),
+        initializer: Any = "zeros",
+        dtype: Any = None,
+        name: str | None = None,
+    ) -> Variable:
+        """Return a new variable, to be kept as an attribute of the metric.
+
+        Parameters
+        ----------
+        shape
+            Its shape, one number by default.
+        initializer
+            What it begins with; a reset makes it zeros.
+        dtype
+            ``float32`` by default.
+        name
+            A Python identifier, ``"weight"`` by default.
+        """
+        kind = "float32" if dtype is None else dtype
+        with init_scope():
+            value = initializers.get(initializer)(tuple(shape), kind)
+            return Variable(value, trainable=False, name=name or "weight", dtype=kind)
+
     def reset_state(self) -> None:
-        """Forget all batches."""
-        self.total.assign(0.0)
-        self.count.assign(0.0)
+        """Forget all batches: all variables are zeros again."""
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype.name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Take a batch, and return the value."""

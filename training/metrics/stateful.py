@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ...core.extend import Module, Tensor, Variable, as_tensor, init_scope, ops
+from ...core.extend import Module, Tensor, Variable, as_tensor, ops
 from ..shapes import column_dropped
 from .objects import Metric
 
@@ -29,16 +27,9 @@ class Stateful(Metric):
         shape, dtype
             Those of the sums.
         """
-        with init_scope():
-            zeros = np.zeros(shape, dtype)
-            variable = Variable(zeros, trainable=False, name=name, dtype=dtype)
+        variable = self.add_weight(shape, "zeros", dtype, name)
         setattr(self, name, variable)
         return variable
-
-    def reset_state(self) -> None:
-        """Forget all batches."""
-        for variable in self.variables:
-            variable.assign(np.zeros(variable.shape, variable.dtype.name))
 
 
 def quotient(a: Any, b: Any) -> Tensor:

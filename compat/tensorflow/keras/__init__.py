@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from .. import random
 from ..names import lookup
 from . import (
     activations,
+    backend,
     callbacks,
     constraints,
     initializers,
@@ -13,8 +15,10 @@ from . import (
     metrics,
     mixed_precision,
     models,
+    ops,
     optimizers,
     regularizers,
+    utils,
 )
 from .layers import Input, Layer
 from .models import Model, Sequential
@@ -25,6 +29,7 @@ __all__ = [
     "Model",
     "Sequential",
     "activations",
+    "backend",
     "callbacks",
     "constraints",
     "initializers",
@@ -33,8 +38,11 @@ __all__ = [
     "metrics",
     "mixed_precision",
     "models",
+    "ops",
     "optimizers",
+    "random",
     "regularizers",
+    "utils",
 ]
 
 __getattr__ = lookup(__name__)

@@ -64,7 +64,8 @@ def Input(
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return Keras' ``__call__`` over gradtape's: it casts inputs, and takes ``training``."""
-    takes_training = "training" in inspect.signature(call).parameters
+    known = inspect.signature(call)
+    takes_training = "training" in known.parameters
 
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
@@ -78,8 +79,17 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
         with calling_in(training):
             return call(self, inputs, *args, **kwargs)
 
-    __call__.adapted = True  # type: ignore[attr-defined]
+    # by which models see whether it takes a mask
+    vars(__call__).update(adapted=True, __signature__=known if takes_training else _told(known))
     return __call__
+
+
+def _told(known: inspect.Signature) -> inspect.Signature:
+    """Return a signature with ``training`` in it."""
+    *first, last = known.parameters.values()
+    training = inspect.Parameter("training", inspect.Parameter.KEYWORD_ONLY, default=None)
+    rest = [last, training] if last.kind is not last.VAR_KEYWORD else [training, last]
+    return known.replace(parameters=[*first, *rest])
 
 
 def _cast(x: Any, dtype: str) -> Any:
@@ -185,9 +195,24 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         """The variables that do not train, in a list."""
         return [v for v in self.variables if not v.trainable]
 
-    weights = variables
-    trainable_weights = trainable_variables
-    non_trainable_weights = non_trainable_variables
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The weights that train."""
+        return [v for v in self.weights if v.trainable] if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The weights that do not train."""
+        return [v for v in self.weights if not (v.trainable and self.trainable)]
+
+
+class _Looking(Layer):
+    """A layer that takes integers: floats, which inputs of models are by default, are cut."""
+
+    def call(self, x: Any) -> Any:
+        """Return the vectors."""
+        native: Any = super()
+        return native.call(x.astype("int32") if x.dtype.kind == "f" else x)
 
 
 def _layer(name: str) -> Any:
@@ -199,7 +224,30 @@ def _layer(name: str) -> Any:
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
-    return adapted(path, " ".join(order), Layer, **_DEFAULTS.get(name, {}))
+    base = _Looking if name == "Embedding" else Layer
+    return adapted(path, " ".join(order), base, **_DEFAULTS.get(name, {}))
+
+
+def _merging(kind: Any) -> Any:
+    """Return the function that Keras has beside a merging layer."""
+    known = inspect.signature(kind)
+    first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    usual = {"axes": -1} if "axes" in known.parameters else {}  # which Dot asks for
+    rest = [p.replace(default=usual.get(p.name, p.default)) for p in known.parameters.values()]
+    signature = known.replace(parameters=[first, *rest])
+
+    @adapts(*kind.gradtape_names)
+    def merge(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments = {**usual, **bound.arguments}
+        inputs = bound.arguments.pop("inputs")
+        options = bound.arguments.pop("others", {})
+        return kind(**bound.arguments, **options)(inputs)
+
+    merge.__name__ = merge.__qualname__ = kind.__name__.lower()
+    merge.__doc__ = f"Return what :class:`{kind.__name__}` gives for ``inputs``."
+    vars(merge)["__signature__"] = signature
+    return merge
 
 
 _NOT_HERE = ("BatchNorm", "Input", "Layer", "Model", "Sequential")
@@ -213,6 +261,8 @@ _KNOWN |= {
     for name, kind in _KNOWN.items()
     if "Pooling" in name
 }
+_MERGING = "Add Average Concatenate Dot Maximum Minimum Multiply Subtract"
+_KNOWN |= {name.lower(): _merging(_KNOWN[name]) for name in _MERGING.split()}
 globals().update(_KNOWN)
 __all__ += _KNOWN
 __getattr__ = lookup(__name__)

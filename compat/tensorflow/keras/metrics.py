@@ -128,14 +128,23 @@ class MeanMetricWrapper(Metric, native.MeanMetricWrapper):
         native.MeanMetricWrapper.__init__(self, fn, name, **settings)
 
 
-def aligning(metric: Any) -> Any:
+def aligning(metric: Any, others: Any = ()) -> Any:
     """Return a metric of ``compile`` as what takes labels and predictions as Keras has them.
+
+    Parameters
+    ----------
+    metric
+        The metric, or its name.
+    others
+        Metrics without weights, beside which one of the same name is ``weighted_...``.
 
     Raises
     ------
     ValueError
         If nothing is known by its name.
     """
+    if isinstance(metric, str) and metric in others:
+        return native.called(aligning(metric), f"weighted_{metric}")
     if not isinstance(metric, str):
         known = isinstance(metric, native.Metric) or hasattr(metric, "gradtape_names")
         return metric if known else InOneRank(metric)

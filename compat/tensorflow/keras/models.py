@@ -10,8 +10,10 @@ import numpy as np
 
 import gradtape
 
-from ....core.extend import map_structure
+from ....core.extend import flatten, map_structure
+from ....layers.base.layer import takes_training
 from ....training import own_steps
+from ....training.objective import class_weights
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses
@@ -20,7 +22,7 @@ from . import optimizers as known_optimizers
 from .adapting import refuse
 from .layers import Layer
 
-__all__ = ["Model", "Sequential"]
+__all__ = ["Model", "Sequential", "load_model", "save_model"]
 
 # How Keras makes graphs of steps; a model that overrides these expects them to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
@@ -38,6 +40,18 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
     ) -> None:
         gradtape.Model.__init__(self, inputs, outputs, name)
         self.take_options(options)
+
+    stop_training = False
+
+    @property
+    def inputs(self) -> Any:
+        """The placeholders of the inputs, in a list; None for a model of one's own."""
+        return None if self.input is None else flatten(self.input)
+
+    @property
+    def outputs(self) -> Any:
+        """The placeholders of the outputs, in a list; None for a model of one's own."""
+        return None if self.output is None else flatten(self.output)
 
     def build(self, input_shape: Any) -> None:
         """Make the weights, by one call at inference with zeros.
@@ -81,7 +95,10 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
             loss=map_structure(known_losses.aligning, loss),
             metrics=map_structure(known_metrics.aligning, metrics or ()),
             loss_weights=loss_weights,
-            weighted_metrics=map_structure(known_metrics.aligning, weighted_metrics or ()),
+            weighted_metrics=map_structure(
+                lambda metric: known_metrics.aligning(metric, flatten(metrics)),
+                weighted_metrics or (),
+            ),
         )
         vars(self)["_gradtape_eager"] = bool(run_eagerly)
 
@@ -174,17 +191,48 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
         found = gradtape.training.predict(self, x, batch_size=size, **options)
         return map_structure(lambda y: np.array(y.numpy()), found)
 
-    def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Do one training step; return the loss before it, or what :meth:`train_step` returns."""
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Do one training step; return what it measured, as :meth:`evaluate` does."""
         self._compiled("train_on_batch")
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
+        weigh = class_weights(class_weight)
+        data = data if weigh is None else (*data[:2], weigh(data[1]))
         found = own_steps.as_numbers(self.train_step(data), "train_on_batch: train_step")
-        return _listed(found) if self._has_own("train_step") else found["loss"]
+        return found if return_dict else _listed(found)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """Measure one batch; return what :meth:`evaluate` returns for it."""
+        self._compiled("test_on_batch")
+        self.reset_metrics()
+        data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
+        found = own_steps.as_numbers(self.test_step(data), "test_on_batch: test_step")
+        return found if return_dict else _listed(found)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the outputs of one batch as NumPy arrays."""
+        found = self.predict_step(map_structure(gradtape.as_tensor, x))
+        return map_structure(lambda y: np.array(y.numpy()), found)
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
         """Save to a file, whose folders are made; see :func:`gradtape.save`."""
         gradtape.save(self, with_folders(filepath))
+
+    def summary(self, *args: Any, print_fn: Any = None, **options: Any) -> None:  # type: ignore[override]
+        """Print :meth:`gradtape.Module.summary`, or give its text to ``print_fn``.
+
+        Keras' other options, which are about the looks of its table, are ignored.
+        """
+        (print_fn or print)(super().summary())
 
 
 #: What steps of one's own are told of how a run is kept.
@@ -201,8 +249,9 @@ def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data(x: Any, y: Any, weight: Any) -> Any:
-    if y is None:
-        return x
+    if y is None:  # arrays, of which layers make the loss; or batches
+        several = isinstance(x, (dict, list)) and any(hasattr(z, "shape") for z in flatten(x))
+        return (x, None) if hasattr(x, "shape") or several else x
     return (x, y) if weight is None else (x, y, weight)
 
 
@@ -222,7 +271,7 @@ def _zeros(shape: Any) -> Any:
 
 
 @adapts("layers.Sequential")
-class Sequential(Model, gradtape.layers.Sequential):
+class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
     """Layers one after another; see :class:`gradtape.layers.Sequential`.
 
     It is built at once if the first is an ``Input``, or has an ``input_shape``.
@@ -241,6 +290,36 @@ class Sequential(Model, gradtape.layers.Sequential):
         super()._append(layer)
 
     call = gradtape.layers.Sequential.call
+    input, output = gradtape.layers.Sequential.input, gradtape.layers.Sequential.output
+
+
+class _Loaded(Model):
+    """A model that runs what a file holds."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(name=module.name)
+        self.module = module
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Run it."""
+        return self.module(x, **({"training": training} if takes_training(self.module) else {}))
+
+
+@adapts("load")
+def load_model(
+    filepath: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True
+) -> Any:
+    """Return the model of a file, with Keras' methods; ``compile`` it anew to train it.
+
+    Classes are not needed, since files hold graphs: what comes after ``filepath`` is ignored.
+    """
+    return _Loaded(gradtape.load(filepath))
+
+
+@adapts("save")
+def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
+    """Save a model; see :func:`gradtape.save`."""
+    gradtape.save(model, with_folders(filepath))
 
 
 __getattr__ = lookup(__name__)

@@ -68,7 +68,12 @@ __all__ += _KNOWN
 
 @adapts("training.optimizers.get")
 def get(identifier: Any) -> Any:
-    """Return an optimizer for a name, or the optimizer itself; as gradtape, but with these."""
+    """Return an optimizer for a name, or the optimizer itself; as gradtape, but with these.
+
+    A dictionary has the ``class_name``, and the arguments as ``config``.
+    """
+    if isinstance(identifier, dict):
+        return type(get(identifier["class_name"]))(**identifier.get("config", {}))
     found = gradtape.training.optimizers.get(identifier)
     kind = _KNOWN.get(type(found).__name__) if isinstance(identifier, str) else None
     return found if kind is None else kind()

@@ -1,0 +1,24 @@
+"""``told``: properties that an attribute of the same name hides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+__all__ = ["told"]
+
+T = TypeVar("T")
+
+
+class told(Generic[T]):
+    """A property of a base class whose name subclasses may use for an attribute of their own."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self, instance: Any, owner: Any = None) -> T: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else self.function(instance)
