@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -323,9 +324,9 @@ class Dataset(Made):
             return map_structure(lambda x: TensorSpec(x.shape, x.dtype), element)
         raise ValueError("element_spec: there are no elements")
 
-    def cardinality(self) -> int | None:
-        """Return how many elements there are, ``None`` if that is not known."""
-        return self._source.length
+    def cardinality(self) -> int | float | None:
+        """Return how many elements there are: ``inf`` without an end, ``None`` if not known."""
+        return math.inf if self._source.endless else self._source.length
 
     def __len__(self) -> int:
         length = self._source.length

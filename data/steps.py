@@ -38,7 +38,7 @@ class Step(Source):
     """A step after another."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        self.source, self.endless = source, source.endless
 
     def parents(self) -> tuple[Source, ...]:
         """Return what this takes its elements from."""
@@ -190,6 +190,7 @@ class Repeat(Step):
     def __init__(self, source: Source, count: int | None) -> None:
         super().__init__(source)
         self.count = count
+        self.endless = source.length != 0 and (count is None or (source.endless and count > 0))
         if source.length is not None and count is not None:
             self.length = source.length * count
 
@@ -209,7 +210,7 @@ class Take(Step):
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
-        self.count = count
+        self.count, self.endless = count, False
         if source.length is not None:
             self.length = min(source.length, count)
 
@@ -279,6 +280,7 @@ class Zip(Source):
 
     def __init__(self, sources: tuple[Source, ...], packed: Any) -> None:
         self.sources, self.packed = sources, packed
+        self.endless = all(source.endless for source in sources)
         lengths = [source.length for source in sources]
         known = [n for n in lengths if n is not None]
         self.length = min(known) if len(known) == len(lengths) else None
@@ -307,6 +309,7 @@ class Chain(Source):
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
+        self.endless = any(source.endless for source in sources)
         lengths = [source.length for source in sources]
         self.length = None if None in lengths else sum(n for n in lengths if n is not None)
 

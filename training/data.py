@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
+from ..data import Dataset
 
 __all__ = ["Batches", "Examples", "Labelled", "as_count", "as_dataset", "as_part"]
 
@@ -134,11 +136,13 @@ class Batches:
         The number of batches, if it is known.
     rewinds : bool
         Whether one can go through the batches again, which an iterator does not allow.
+    endless : bool
+        Whether they are known to have no end.
 
     Raises
     ------
     TypeError
-        If it cannot be iterated.
+        If it cannot be iterated, or has names for its parts.
     ValueError
         If it can only be gone through once, and that is not enough.
     """
@@ -147,7 +151,13 @@ class Batches:
         if not hasattr(batches, "__iter__"):
             raise TypeError(
                 f"{what} must be a pair of arrays (x, y) or an iterable of such batches, "
-                f"got {type(batches).__name__}"
+                f"got {type(batches).__name__}{_instead(batches)}"
+            )
+        if hasattr(batches, "keys") or hasattr(batches, "columns"):
+            raise TypeError(
+                f"{what} is a {type(batches).__name__} with inputs and labels under names; give "
+                "both in a tuple (x, y), as (table.drop(columns='label'), table['label']) of a "
+                "data frame, or (file['x'], file['y'])"
             )
         if passes > 1 and iter(batches) is batches:
             raise ValueError(
@@ -158,8 +168,8 @@ class Batches:
         self.what = what
         self.rewinds = not hasattr(batches, "__next__")
         self.early = type(batches) in (list, tuple)
-        length = getattr(batches, "__len__", None)
-        self.length: int | None = None if length is None else length()
+        self.length: int | None = _length(batches)
+        self.endless = isinstance(batches, Dataset) and batches.cardinality() == math.inf
         if self.length == 0:
             raise ValueError(f"{what} has no batches")
 
@@ -180,6 +190,23 @@ class Batches:
     def load(self, state: Any) -> None:
         """Set the state of what makes the batches."""
         self.source.load_state_dict(state)  # type: ignore[attr-defined]
+
+
+def _length(batches: Any) -> int | None:
+    """Return how many batches there are, None if that is not known."""
+    try:
+        return len(batches)
+    except TypeError:  # also of what has __len__, as PyTorch's loaders of streams do
+        return None
+
+
+def _instead(given: Any) -> str:
+    """Return what to do with what is no iterable."""
+    if callable(given) and not isinstance(given, type):
+        return "; call it, or give gt.data.Dataset.from_generator(function) for several epochs"
+    if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        return "; gt.data.Dataset(it).batch(32) makes batches of its items"
+    return ""
 
 
 class Labelled(Batches):
@@ -210,7 +237,7 @@ class Labelled(Batches):
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
-                    f"{_described(batch)}"
+                    f"{_described(batch)}{self._tuple_meant()}"
                 )
             if isinstance(batch, list) and not any(
                 hasattr(leaf, "shape") for leaf in flatten(batch)
@@ -230,6 +257,13 @@ class Labelled(Batches):
             if self.check is not None:
                 self.check(parts[1], what)
             yield parts
+
+    def _tuple_meant(self) -> str:
+        """Return a hint for somebody who gave ``[x, y]``."""
+        several = isinstance(self.source, list) and len(self.source) in (2, 3)
+        if several and len({len(x) if np.ndim(x) else 0 for x in self.source}) == 1:
+            return "; x and y as arrays are one tuple: (x, y)"
+        return ""
 
 
 def as_dataset(

@@ -211,6 +211,7 @@ def fit(
         (1 if steps_per_epoch else passes, passes),
         trainer.check,
     )
+    _check_ends(dataset, held_out, steps_per_epoch)
     run = Run(
         trainer,
         dataset,
@@ -236,6 +237,18 @@ def fit(
     if backup is not None and not history.interrupted:
         backup.ended()
     return history
+
+
+def _check_ends(data: Any, held_out: Any, steps: int | None) -> None:
+    """Raise if an epoch, or validation, would go on for ever."""
+    if steps is None and getattr(data, "endless", False):
+        raise ValueError(
+            "fit: data are repeated without an end; give steps_per_epoch, or repeat them so often"
+        )
+    if getattr(held_out, "endless", False):
+        raise ValueError(
+            "fit: validation_data are repeated without an end; leave repeat() out, or take(...)"
+        )
 
 
 def _as_frequency(often: Any) -> int | Collection[int]:
