@@ -21,6 +21,7 @@ from ..core.extend import (
     to_numpy,
 )
 from ..layers import Sequential, takes_training
+from . import losses
 from .losses.kinds import Kind
 
 __all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
@@ -46,11 +47,20 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
     Raises
     ------
     ValueError
-        If labels of yes or no are not from 0 to 1, or shares of classes negative.
+        If labels of yes or no are not from 0 to 1, shares of classes negative, or classes no whole
+        numbers.
     """
-    if kind is None or kind.classes == "sparse" or y.dtype.kind not in "if" or not y.size:
+    if kind is None or y.dtype.kind not in "if" or not y.size:
         return
     values = to_numpy(y.array)
+    if kind.classes == "sparse":
+        wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values[:0]
+        if wrong.size:
+            raise ValueError(
+                f"{what}: the labels of {kind.name} are whole numbers (0, 1, ...), got "
+                f"{wrong[0]:.6g}; numbers to predict have a loss of numbers, as loss='mse'"
+            )
+        return
     low, high = values.min(), values.max()
     if low < 0 or (high > 1 and kind.classes == "binary"):
         wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
@@ -174,6 +184,8 @@ class FirstLook(Recorder):
                 )
         self._labels.add(y.id)
         self._predictions.add(predicted.id)
+        if kind is not None or losses.function_named(getattr(loss, "__name__", None)) is loss:
+            self._check_shapes(y.array.shape, predicted.array.shape, kind)
         if kind is None or predicted.dtype.kind != "f" or not predicted.size:
             return
         values = to_numpy(predicted.array)
@@ -192,6 +204,27 @@ class FirstLook(Recorder):
                 f"{values.max():.4g}, and {kind.name} takes probabilities here; end the model "
                 f"in {'sigmoid' if kind.classes == 'binary' else 'softmax'}, or give the loss "
                 f"from_logits=True"
+            )
+
+    def _check_shapes(self, y: Any, predicted: Any, kind: Kind | None) -> None:
+        """Raise if predictions do not count the examples, or labels are for the other loss."""
+        if y and predicted and predicted[0] != y[0]:
+            raise ValueError(
+                f"{self.method}: the model returns {predicted} for {y[0]} examples, which its "
+                "first axis has to count; inputs of one number each are a column: x[:, None]"
+            )
+        several = bool(predicted) and predicted[-1] > 1
+        if kind is None or kind.axis != -1 or not several:
+            return
+        if kind.classes == "sparse" and y == predicted:
+            raise ValueError(
+                f"{self.method}: {kind.name} takes a class per example, and labels of shape {y} "
+                "are one-hot; take loss='categorical_crossentropy', or y.argmax(-1)"
+            )
+        if kind.classes == "categorical" and y in (predicted[:-1], (*predicted[:-1], 1)):
+            raise ValueError(
+                f"{self.method}: {kind.name} takes one-hot labels, of shape {predicted}, and these "
+                f"have shape {y}; take loss='sparse_categorical_crossentropy'"
             )
 
     def _origin(self, x: Tensor) -> str:

@@ -260,8 +260,9 @@ class Labelled(Batches):
 
     def _tuple_meant(self) -> str:
         """Return a hint for somebody who gave ``[x, y]``."""
-        several = isinstance(self.source, list) and len(self.source) in (2, 3)
-        if several and len({len(x) if np.ndim(x) else 0 for x in self.source}) == 1:
+        given = self.source if isinstance(self.source, list) else []
+        shapes = [getattr(x, "shape", None) or () for x in given]
+        if len(given) in (2, 3) and len({shape[:1] for shape in shapes}) == 1 and shapes[0]:
             return "; x and y as arrays are one tuple: (x, y)"
         return ""
 

@@ -337,6 +337,11 @@ def class_weights(given: Any) -> Callable[[Any], Any] | None:
                 f"class_weight is for a class per example, and labels have shape {y.shape}"
             )
         places = np.rint(labels).astype("int64")
+        if (places != labels).any():
+            raise ValueError(
+                "class_weight is for classes, whole numbers, and labels have others; give weights "
+                "of examples: (x, y, sample_weight)"
+            )
         known = (places >= 0) & (places < len(table) - 1)
         return as_tensor(table[np.where(known, places, -1)])
 

@@ -224,3 +224,66 @@ def test_what_is_missing_in_a_csv_file_is_asked_for(tmp_path: Any) -> None:
 def test_infinite_iterators_count_their_steps() -> None:
     batches = itertools.repeat((X, Y))
     assert len(run(batches, steps_per_epoch=3)) == 2
+
+
+# -- labels ----------------------------------------------------------------------------------------
+
+HOT = np.eye(3)[Y]
+CATEGORICAL = gt.training.losses.CategoricalCrossentropy(from_logits=True)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "message"),
+    [
+        (HOT, None, "labels of shape .* are one-hot; take loss='categorical_crossentropy'"),
+        (Y, CATEGORICAL, "these have shape .* take loss='sparse_categorical_crossentropy'"),
+        (Y[:, None], "categorical_crossentropy", "take loss='sparse_categorical_crossentropy'"),
+        (
+            Y + 0.5,
+            None,
+            r"whole numbers \(0, 1, \.\.\.\), got 0.5; numbers to predict .* loss='mse'",
+        ),
+        (np.where(Y == 1, np.nan, Y), None, "got nan"),
+        (Y + 1, None, "labels must be from 0 to 2, got 1 to 3: the logits are of 3 classes"),
+        (np.array(["a", "b", "c"])[Y], None, "y: .*np.unique"),
+    ],
+)
+@pytest.mark.parametrize("as_validation", [False, True])
+def test_labels_for_another_loss_are_told_which(
+    y: Any, loss: Any, message: str, as_validation: bool
+) -> None:
+    loss = loss or "sparse_categorical_crossentropy"
+    net = Sequential([Dense(3)])
+    fitting = HOT if "sparse" not in str(loss) else Y
+    data, held = ((X, fitting), (X, y)) if as_validation else ((X, y), None)
+    with pytest.raises((ValueError, TypeError), match=message):
+        fit(net, data, loss=loss, validation_data=held, verbose=False)
+
+
+def test_inputs_of_one_number_each_are_a_column() -> None:
+    x = np.linspace(0, 1, 24)
+    for y, loss, units in ((x, "mse", 1), (Y, "sparse_categorical_crossentropy", 3)):
+        with pytest.raises(ValueError, match=r"for 24 examples.* a column: x\[:, None\]"):
+            fit(Sequential([Dense(units)]), (x, y), loss=loss, verbose=False)
+
+
+def test_weights_of_classes_are_not_for_numbers() -> None:
+    with pytest.raises(ValueError, match="class_weight is for classes"):
+        fit(Sequential([Dense(1)]), (X, X[:, 0]), loss="mse", class_weight={0: 2.0}, verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"metrics": ["acc"]}, "'accuracy'"),
+        ({"metrics": ["precison"]}, "'Precision'"),
+        ({"metrics": ["f1"]}, "'F1Score'"),
+        ({"loss": "SparseCategoricalCrossEntropy"}, "'sparse_categorical_crossentropy'"),
+        ({"loss": "nothing of the kind"}, None),
+        ({"optimizer": "adamm"}, "'adam'"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(options: Any, meant: str | None) -> None:
+    asked = "; known: " if meant is None else rf"; did you mean {meant}\? Known: "
+    with pytest.raises(ValueError, match=rf"unknown \w+ '[^']+'{asked}\w+, "):
+        run((X, Y), **options)
