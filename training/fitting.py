@@ -180,7 +180,7 @@ def fit(
             raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
-    if callable(callbacks):
+    if callable(callbacks) or (callbacks is not None and not isinstance(callbacks, Iterable)):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
     callbacks = list(callbacks or ())
     backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)

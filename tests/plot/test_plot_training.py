@@ -208,5 +208,5 @@ def test_a_confusion_matrix_has_a_figure_of_its_own_that_shows_all_names() -> No
     everything = ax.figure.bbox
     for label in (*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label):
         box = label.get_window_extent()
-        assert everything.x0 <= box.x0 and box.x1 <= everything.x1, label
-        assert everything.y0 <= box.y0 and box.y1 <= everything.y1, label
+        assert everything.x0 <= box.x0 < box.x1 <= everything.x1, label
+        assert everything.y0 <= box.y0 < box.y1 <= everything.y1, label
