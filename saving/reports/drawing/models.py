@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -187,7 +187,8 @@ def _of_plan(model: Any) -> Drawing:
             drawing.items.append(_box(node.layer, shapes))
         drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in node.inputs())]
         maker.update(dict.fromkeys(outputs, here))
-    _end(drawing, [maker[x.array] for x in flatten(plan.outputs)])
+    names = flatten({key: key for key in plan.outputs}) if isinstance(plan.outputs, dict) else []
+    _end(drawing, [maker[x.array] for x in flatten(plan.outputs)], names)
     return drawing
 
 
@@ -229,9 +230,10 @@ def _of_tree(model: Any) -> Drawing:
     return drawing
 
 
-def _end(drawing: Drawing, makers: list[int]) -> None:
+def _end(drawing: Drawing, makers: list[int], names: Sequence[Any] = ()) -> None:
     for i, maker in enumerate(makers):
         label = "output" if len(makers) == 1 else f"output {i}"
+        label = short(str(names[i])) if len(names) == len(makers) else label
         drawing.edges.append((maker, len(drawing.items)))
         drawing.items.append(Item("output", [("name", label)]))
 
