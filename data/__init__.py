@@ -6,6 +6,9 @@ from ..public import publish
 from . import dataset
 from .dataset import *
 
+# for training
+from .sources import length_of as length_of
+
 __all__: list[str] = []
 __all__ += dataset.__all__
 

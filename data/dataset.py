@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure
 from ..random import uniform
 from . import steps
 from .making import Made
-from .sources import Indexed, Items, Source, Stream
+from .sources import Indexed, Items, Source, Stream, length_of
 
 __all__ = ["Dataset"]
 
@@ -48,6 +49,11 @@ class Dataset(Made):
     def __init__(self, source: Any) -> None:
         if isinstance(source, Source):
             self._source = source
+        elif isinstance(source, Mapping) or hasattr(source, "columns"):
+            raise TypeError(
+                f"Dataset: a {type(source).__name__} is not gone through by its rows; give "
+                "Dataset.from_tensor_slices a dictionary of arrays"
+            )
         elif hasattr(source, "__len__") and hasattr(source, "__getitem__"):
             self._source = Items(source)
         elif hasattr(source, "__iter__"):
@@ -56,7 +62,7 @@ class Dataset(Made):
                     "Dataset: an iterator is used up after one pass; give Dataset.from_generator a "
                     "function that makes one"
                 )
-            self._source = Stream(lambda: source)
+            self._source = Stream(lambda: source, length_of(source))
         else:
             raise TypeError(f"Dataset: {type(source).__name__} cannot be gone through")
 
@@ -88,11 +94,14 @@ class Dataset(Made):
         map_func
             A function of an element; of tuples, each part is an argument.
         num_parallel_calls
-            In how many threads; in none by default. The order stays.
+            In how many threads; in none by default, and -1 stands for as many as there are
+            processors. The order stays.
         """
-        threads = (
-            1 if num_parallel_calls is None else _count("num_parallel_calls", num_parallel_calls)
-        )
+        threads = 1
+        if num_parallel_calls == -1:
+            threads = os.cpu_count() or 1
+        elif num_parallel_calls is not None:
+            threads = _count("num_parallel_calls", num_parallel_calls)
         return Dataset(steps.Map(self._source, map_func, threads))
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
@@ -134,19 +143,22 @@ class Dataset(Made):
         ----------
         buffer_size
             Out of how many the next one is drawn. As many as there are elements, or more, make
-            every order equally likely; of arrays, only their numbers are held then.
+            every order equally likely; of arrays, only their numbers are held then. An HDF5 file is
+            read in blocks, each in the file's order.
         seed
-            A seed; by default one is drawn from ``gt.random``.
+            A seed; by default one is drawn from ``gt.random``, and ``fit(seed=)`` gives each epoch
+            another.
         reshuffle_each_iteration
             Whether each pass has an order of its own, as is the default.
         """
+        drawn = seed is None
         if seed is None:
             seed = int(uniform((), 0.0, 2.0**31, dtype="float64"))
         if not hasattr(seed, "__index__") or seed < 0:
             raise ValueError(f"shuffle: seed must be a non-negative integer, got {seed!r}")
         size = _count("buffer_size", buffer_size)
         anew = bool(reshuffle_each_iteration)
-        return Dataset(steps.Shuffle(self._source, size, int(seed), anew))
+        return Dataset(steps.Shuffle(self._source, size, int(seed), drawn, anew))
 
     def repeat(self, count: int | None = None) -> Dataset:
         """Go through the elements ``count`` times; for ever by default.
@@ -165,8 +177,10 @@ class Dataset(Made):
         Parameters
         ----------
         count
-            How many.
+            How many; -1 for all.
         """
+        if count == -1:
+            return self
         count = _count("count", count, least=0)
         if isinstance(self._source, Indexed):
             return Dataset(steps.Chosen(self._source, range(min(count, self._source.length))))
@@ -178,8 +192,10 @@ class Dataset(Made):
         Parameters
         ----------
         count
-            How many.
+            How many; -1 for all.
         """
+        if count == -1:
+            return self.take(0)
         count = _count("count", count, least=0)
         if isinstance(self._source, Indexed):
             length = self._source.length
@@ -212,6 +228,8 @@ class Dataset(Made):
         dataset
             What comes after this one.
         """
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"concatenate: expected a Dataset, got {type(dataset).__name__}")
         return Dataset(steps.Chain((self._source, dataset._source)))
 
     def cache(self) -> Dataset:
@@ -265,8 +283,7 @@ class Dataset(Made):
         start
             The first number.
         """
-        numbers = Stream(lambda: itertools.count(start))
-        numbers.length = self._source.length
+        numbers = steps.Numbers(start)
         return Dataset(steps.Zip((numbers, self._source), (None, None)))
 
     def with_options(self, options: Any) -> Dataset:
@@ -291,6 +308,8 @@ class Dataset(Made):
 
     def to_list(self) -> list[Any]:
         """Return all elements: Python numbers in place of arrays without axes."""
+        if self._source.endless():
+            raise ValueError("to_list: the elements never end; take(n) first")
         return [
             map_structure(lambda x: x.item() if not x.ndim else x, element)
             for element in self._source.elements()
@@ -320,18 +339,26 @@ class Dataset(Made):
         ValueError
             If there are no elements.
         """
-        for element in self._source.elements():
-            return map_structure(lambda x: TensorSpec(x.shape, x.dtype), element)
+        state = self.state_dict()  # looking counts as no pass
+        try:
+            for element in self._source.elements():
+                return map_structure(lambda x: TensorSpec(x.shape, x.dtype), element)
+        finally:
+            self.load_state_dict(state)
         raise ValueError("element_spec: there are no elements")
 
     def cardinality(self) -> int | float | None:
-        """Return how many elements there are: ``inf`` without an end, ``None`` if not known."""
-        return math.inf if self._source.endless else self._source.length
+        """Return how many elements there are: ``inf`` if they never end, ``None`` if not known."""
+        return math.inf if self._source.endless() else self._source.length
 
     def __len__(self) -> int:
         length = self._source.length
         if length is None:
-            raise TypeError("the length of this dataset is not known; go through it to count")
+            reason = "is not known; go through it to count"
+            raise TypeError(
+                "the length of this dataset "
+                f"{'has no end; take(n) gives it one' if self._source.endless() else reason}"
+            )
         return length
 
     def __bool__(self) -> bool:
@@ -362,6 +389,11 @@ class Dataset(Made):
         for source, value in zip(sources, state["passes"]):
             if value is not None:
                 source.load(value)
+
+    def _seed_pass(self, seed: int, number: int) -> None:
+        """Let the orders of the next pass come from these, where no seed was given."""
+        for i, source in enumerate(self._sources()):
+            source.seed_pass((seed, number, i))
 
     def _sources(self) -> Iterator[Source]:
         waiting = [self._source]

@@ -41,10 +41,6 @@ class Made:
         >>> [(int(a), int(b)) for a, b in data]
         [(1, 3), (2, 4)]
         """
-        if isinstance(tensors, list):  # nested lists are an array
-            tensors = np.asarray(tensors)
-        if isinstance(tensors, tuple):
-            tensors = tuple(np.asarray(x) if isinstance(x, list) else x for x in tensors)
         return cls(Rows(arrays_of(tensors), "from_tensor_slices"))
 
     @classmethod

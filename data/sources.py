@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,64 @@ import numpy as np
 
 from ..core.extend import Tensor, Variable, as_tensor, flatten, map_structure, to_numpy
 
-__all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of"]
+__all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of", "length_of"]
+
+#: How many bytes of a file are read at a time.
+_BLOCK = 2**22
 
 
 def arrays_of(value: Any) -> Any:
-    """Return nested containers with arrays of NumPy in place of tensors, arrays and numbers."""
-    return map_structure(_array, value)
+    """Return nested containers with arrays of NumPy in place of tensors, arrays and numbers.
 
-
-def _array(x: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        return x
-    if isinstance(x, (Tensor, Variable)):
-        return np.asarray(to_numpy(x.array))
-    found = np.asarray(x)
+    A list of numbers, or of lists of them, is one array; numbers of Python have the dtypes that
+    tensors of them have.
+    """
+    if isinstance(value, (tuple, dict)) or (isinstance(value, list) and not _is_array(value)):
+        return _each(value, arrays_of)
+    if isinstance(value, np.ndarray):
+        return value
+    if type(value) in (float, complex, list):  # and not numbers of NumPy, which are both
+        value = as_tensor(value)
+    if isinstance(value, (Tensor, Variable)):
+        return np.asarray(to_numpy(value.array))
+    found = np.asarray(value)
     if found.dtype.kind == "O" and found.ndim == 2:  # a data frame of several dtypes
-        found = np.asarray(to_numpy(as_tensor(x).array))
+        found = np.asarray(to_numpy(as_tensor(value).array))
     return found
+
+
+def _each(value: Any, function: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: function(part) for key, part in value.items()}
+    parts = [function(part) for part in value]
+    if isinstance(value, list):
+        return parts
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def _is_array(value: list[Any]) -> bool:
+    """Return whether a list has numbers alone, in any depth of lists."""
+    return all(
+        _is_array(x) if isinstance(x, list) else isinstance(x, (int, float, complex, np.generic))
+        for x in value
+    )
+
+
+def length_of(source: Any) -> int | None:
+    """Return how many elements an iterable has, if it tells."""
+    try:
+        return len(source)
+    except TypeError:  # also of one that has __len__, and does not know
+        return None
+
+
+def read_only(array: Any) -> Any:
+    """Return a view of an array that a function cannot write to; another library's as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class Source:
@@ -37,12 +79,9 @@ class Source:
     ----------
     length : int or None
         How many elements there are, if that is known.
-    endless : bool
-        Whether they are known to have no end.
     """
 
     length: int | None = None
-    endless = False
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements, from the first on."""
@@ -51,6 +90,13 @@ class Source:
     def parents(self) -> tuple[Source, ...]:
         """Return what this takes its elements from."""
         return ()
+
+    def endless(self) -> bool:
+        """Return whether there is always another element."""
+        return any(source.endless() for source in self.parents())
+
+    def seed_pass(self, numbers: tuple[int, ...]) -> None:
+        """Set what the next pass depends on, if nobody has said it: numbers for a seed."""
 
     def state(self) -> Any:
         """Return what a pass depends on beside the data; ``None`` if on nothing."""
@@ -68,17 +114,30 @@ class Stream(Source):
 
     def elements(self) -> Iterator[Any]:
         """Yield what the function gives."""
-        return map(arrays_of, self._make())
+        return (arrays_of(x) for x in self._make())
 
 
 class Indexed(Source):
     """A source that gives any of its elements by number, and several of them at once."""
 
     length: int
+    #: See :class:`Rows`.
+    block: int = 1
+    scattered: bool = False
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements in order."""
-        return map(self.item, range(self.length))
+        return self.rows(None)
+
+    def rows(self, order: Any) -> Iterator[Any]:
+        """Yield elements one by one.
+
+        Parameters
+        ----------
+        order
+            An array of their numbers; ``None`` for all.
+        """
+        return (self.item(int(i)) for i in (range(self.length) if order is None else order))
 
     def item(self, i: int) -> Any:
         """Return one element."""
@@ -118,7 +177,15 @@ def stacked(elements: Sequence[Any]) -> Any:
 
 
 class Rows(Indexed):
-    """The rows of arrays: in memory, memory maps, or datasets of an HDF5 file."""
+    """The rows of arrays: in memory, memory maps, or datasets of an HDF5 file.
+
+    Attributes
+    ----------
+    block : int
+        How many rows are read at a time where reading one takes long; else 1.
+    scattered : bool
+        Whether rows in a random order take much longer than in their own: the file is compressed.
+    """
 
     def __init__(self, arrays: Any, name: str) -> None:
         leaves = flatten(arrays)
@@ -129,7 +196,23 @@ class Rows(Indexed):
         if len(lengths) != 1:
             shapes = " and ".join(str(tuple(leaf.shape)) for leaf in leaves)
             raise ValueError(f"{name}: arrays have different lengths: shapes {shapes}")
-        self.arrays, self.length = arrays, lengths.pop()
+        self.arrays, self.length = map_structure(read_only, arrays), lengths.pop()
+        files = [leaf for leaf in leaves if not isinstance(leaf, np.ndarray)]
+        size = sum(int(leaf.nbytes) for leaf in files)
+        self.block = max(1, min(self.length, _BLOCK * self.length // max(size, 1))) if files else 1
+        packed = any(getattr(leaf, "compression", None) for leaf in files)
+        self.scattered = packed and size > 8 * _BLOCK
+
+    def rows(self, order: Any) -> Iterator[Any]:
+        """Yield rows one by one, read in blocks from a file."""
+        if self.block == 1:
+            yield from super().rows(order)
+            return
+        count = self.length if order is None else len(order)
+        for start in range(0, count, self.block):
+            stop = min(start + self.block, count)
+            part = self.several(slice(start, stop) if order is None else order[start:stop])
+            yield from rows_of(part, stop - start)
 
     def item(self, i: int) -> Any:
         """Return one row of each array."""
@@ -140,11 +223,23 @@ class Rows(Indexed):
         return map_structure(lambda x: _rows(x, chosen), self.arrays)
 
 
+def rows_of(batch: Any, count: int) -> Iterator[Any]:
+    """Yield the rows of a batch, copied: who keeps a row is not to keep the batch."""
+    for i in range(count):
+        yield map_structure(partial(_row_copied, i=i), batch)
+
+
+def _row_copied(array: Any, i: int) -> Any:
+    return np.array(array[i])
+
+
 def _rows(array: Any, chosen: Any) -> Any:
     if isinstance(chosen, slice) or isinstance(array, np.ndarray):
         return np.asarray(array[chosen])
     # HDF5 takes numbers in increasing order, each once
     numbers, places = np.unique(chosen, return_inverse=True)
+    if len(numbers) and numbers[-1] - numbers[0] + 1 == len(numbers):
+        return np.asarray(array[int(numbers[0]) : int(numbers[-1]) + 1])[places]
     return np.asarray(array[numbers])[places]
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import flatten, map_structure
-from .sources import Indexed, Source, arrays_of, stacked
+from .sources import Indexed, Source, arrays_of, read_only, rows_of, stacked
 
 __all__ = [
     "Batch",
@@ -24,6 +24,7 @@ __all__ = [
     "FlatMap",
     "Interleave",
     "Map",
+    "Numbers",
     "Prefetch",
     "Repeat",
     "Shuffle",
@@ -38,7 +39,7 @@ class Step(Source):
     """A step after another."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self.endless = source, source.endless
+        self.source = source
 
     def parents(self) -> tuple[Source, ...]:
         """Return what this takes its elements from."""
@@ -58,20 +59,27 @@ class Map(Step):
     def elements(self) -> Iterator[Any]:
         """Yield what the function returns, in order."""
         if self.threads < 2:
-            yield from map(self._one, self.source.elements())
+            for element in self.source.elements():  # map() would end at a StopIteration
+                yield self._one(element)
             return
         # slow to import, and rarely wanted
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Any] = deque()
+            elements, error = self.source.elements(), None
             try:
-                for element in self.source.elements():
-                    waiting.append(pool.submit(self._one, element))
+                while error is None:
+                    try:
+                        waiting.append(pool.submit(self._one, next(elements)))
+                    except Exception as found:  # StopIteration too: after those before it
+                        error = found
                     if len(waiting) >= 2 * self.threads:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
+                if not isinstance(error, StopIteration):
+                    raise error
             finally:
                 for future in waiting:
                     future.cancel()
@@ -87,7 +95,11 @@ class Filter(Step):
     def elements(self) -> Iterator[Any]:
         """Yield the elements for which it is true."""
         for element in self.source.elements():
-            if self.fn(*element) if isinstance(element, tuple) else self.fn(element):
+            found = self.fn(*element) if isinstance(element, tuple) else self.fn(element)
+            if found is None or np.ndim(found):
+                told = "None" if found is None else f"an array of shape {np.shape(found)}"
+                raise TypeError(f"filter: the function returns {told}; return True or False")
+            if found:
                 yield element
 
 
@@ -102,7 +114,7 @@ class Batch(Step):
 
     def elements(self) -> Iterator[Any]:
         """Yield batches."""
-        if isinstance(self.source, Shuffle) and self.source.whole is not None:
+        if isinstance(self.source, Shuffle) and self.source.by_number:
             yield from self._rows(*self.source.ordered())
         elif isinstance(self.source, Indexed):
             yield from self._rows(self.source, None)
@@ -129,8 +141,14 @@ class Unbatch(Step):
     def elements(self) -> Iterator[Any]:
         """Yield the rows of each element."""
         for element in self.source.elements():
-            for i in range(len(flatten(element)[0])):
-                yield map_structure(itemgetter(i), element)
+            shapes = [x.shape for x in flatten(element)]
+            lengths = {shape[0] if shape else -1 for shape in shapes}
+            if len(lengths) != 1 or -1 in lengths:
+                raise ValueError(
+                    f"unbatch: arrays of shapes {' and '.join(map(str, shapes))} have no rows in "
+                    "common"
+                )
+            yield from rows_of(element, lengths.pop())
 
 
 class Shuffle(Step):
@@ -143,17 +161,34 @@ class Shuffle(Step):
         shuffled is numbers then.
     """
 
-    def __init__(self, source: Source, buffer: int, seed: int, anew: bool) -> None:
+    def __init__(self, source: Source, buffer: int, seed: int, drawn: bool, anew: bool) -> None:
         super().__init__(source)
-        self.buffer, self.seed, self.anew = buffer, seed, anew
+        self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
         self.length, self.passes = source.length, 0
+        self._told: tuple[int, ...] | None = None
         fits = isinstance(source, Indexed) and source.length <= buffer
         self.whole: Indexed | None = source if fits and isinstance(source, Indexed) else None
+        if self.whole is not None and self.whole.scattered:
+            warnings.warn(
+                "shuffle: the rows of a compressed file are read in a random order, and each read "
+                "unpacks all chunks that its rows lie in; a smaller buffer_size reads in order",
+                stacklevel=4,
+            )
+
+    @property
+    def by_number(self) -> bool:
+        """Whether batches are best taken from the source by the numbers of their elements."""
+        return self.whole is not None and self.whole.block == 1
 
     def _generator(self) -> np.random.Generator:
         number = self.passes if self.anew else 0
         self.passes += 1
-        return np.random.default_rng([self.seed, number])
+        return np.random.default_rng([*(self._told or (self.seed,)), number])
+
+    def seed_pass(self, numbers: tuple[int, ...]) -> None:
+        """Let the next passes depend on these numbers, unless the user gave a seed."""
+        if self.drawn:
+            self._told, self.passes = numbers if self.anew else numbers[:1], 0
 
     def ordered(self) -> tuple[Indexed, Any]:
         """Return the source and the order of its elements in the next pass."""
@@ -164,7 +199,7 @@ class Shuffle(Step):
         """Yield elements in a random order."""
         if self.whole is not None:
             source, order = self.ordered()
-            yield from (source.item(int(i)) for i in order)
+            yield from source.rows(order)
             return
         generator, elements = self._generator(), self.source.elements()
         held = list(itertools.islice(elements, self.buffer))
@@ -175,12 +210,14 @@ class Shuffle(Step):
         generator.shuffle(held)
         yield from held
 
-    def state(self) -> int:
-        """Return how many passes there were."""
-        return self.passes
+    def state(self) -> Any:
+        """Return how many passes there were, and a seed that nobody gave."""
+        return [self.seed, self.passes] if self.drawn else self.passes
 
     def load(self, state: Any) -> None:
-        """Set how many passes there were."""
+        """Set what :meth:`state` returned."""
+        if isinstance(state, (list, tuple)):
+            self.seed, state = int(state[0]), state[1]
         self.passes = int(state)
 
 
@@ -190,9 +227,12 @@ class Repeat(Step):
     def __init__(self, source: Source, count: int | None) -> None:
         super().__init__(source)
         self.count = count
-        self.endless = source.length != 0 and (count is None or (source.endless and count > 0))
         if source.length is not None and count is not None:
             self.length = source.length * count
+
+    def endless(self) -> bool:
+        """Return whether it goes on for ever: it does not where the source is empty."""
+        return (self.count is None and self.source.length != 0) or super().endless()
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements, pass after pass."""
@@ -210,9 +250,15 @@ class Take(Step):
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
-        self.count, self.endless = count, False
+        self.count = count
         if source.length is not None:
             self.length = min(source.length, count)
+        elif source.endless():
+            self.length = count
+
+    def endless(self) -> bool:
+        """Return whether they never end: they do."""
+        return False
 
     def elements(self) -> Iterator[Any]:
         """Yield them."""
@@ -238,6 +284,7 @@ class Chosen(Indexed):
 
     def __init__(self, source: Indexed, numbers: range) -> None:
         self.source, self.numbers, self.length = source, numbers, len(numbers)
+        self.block, self.scattered = source.block, source.scattered
 
     def parents(self) -> tuple[Source, ...]:
         """Return what this takes its elements from."""
@@ -246,6 +293,11 @@ class Chosen(Indexed):
     def item(self, i: int) -> Any:
         """Return one element."""
         return self.source.item(self.numbers[i])
+
+    def rows(self, order: Any) -> Iterator[Any]:
+        """Yield elements one by one."""
+        chosen = np.arange(self.length) if order is None else np.asarray(order)
+        return self.source.rows(self.numbers.start + chosen * self.numbers.step)
 
     def several(self, chosen: Any) -> Any:
         """Return elements as one batch."""
@@ -270,9 +322,24 @@ class Cache(Step):
             return
         held = []
         for element in self.source.elements():
-            held.append(element)
-            yield element
+            held.append(map_structure(read_only, element))
+            yield held[-1]
         self.held = held
+
+
+class Numbers(Source):
+    """Whole numbers from one on, for ever."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    def elements(self) -> Iterator[Any]:
+        """Yield them."""
+        return map(np.asarray, itertools.count(self.start))
+
+    def endless(self) -> bool:
+        """Return whether they never end: they do not."""
+        return True
 
 
 class Zip(Source):
@@ -280,10 +347,14 @@ class Zip(Source):
 
     def __init__(self, sources: tuple[Source, ...], packed: Any) -> None:
         self.sources, self.packed = sources, packed
-        self.endless = all(source.endless for source in sources)
         lengths = [source.length for source in sources]
-        known = [n for n in lengths if n is not None]
-        self.length = min(known) if len(known) == len(lengths) else None
+        open_ = [s for s, n in zip(sources, lengths) if n is None]
+        if len(open_) < len(sources) and all(source.endless() for source in open_):
+            self.length = min(n for n in lengths if n is not None)
+
+    def endless(self) -> bool:
+        """Return whether none of them ends."""
+        return all(source.endless() for source in self.sources)
 
     def parents(self) -> tuple[Source, ...]:
         """Return what this takes its elements from."""
@@ -309,7 +380,6 @@ class Chain(Source):
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
-        self.endless = any(source.endless for source in sources)
         lengths = [source.length for source in sources]
         self.length = None if None in lengths else sum(n for n in lengths if n is not None)
 

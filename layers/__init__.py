@@ -30,6 +30,7 @@ from .basic import *
 from .convolutional import *
 from .dropout import *
 from .models import *
+from .models import mask_of as mask_of
 from .normalization import *
 from .recurrent import *
 from .shaping import *

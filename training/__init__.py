@@ -8,12 +8,12 @@ from ..public import publish
 from . import callbacks, losses, metrics, optimizers, schedules
 from .callbacks import *
 from .fitting import fit
-from .loop import evaluate, predict
 from .losses import (
     mean_squared_error,
     sparse_categorical_crossentropy,
     sparse_categorical_crossentropy_from_logits,
 )
+from .measuring import evaluate, predict
 from .metrics import accuracy
 from .optimizers import *
 from .optimizers.clipping import clip_by_global_norm, global_norm

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -10,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
-from ..data import Dataset
+from ..data import Dataset, length_of
 
-__all__ = ["Batches", "Examples", "Labelled", "as_count", "as_dataset", "as_part"]
+__all__ = [
+    "Batches",
+    "Examples",
+    "Labelled",
+    "as_count",
+    "as_dataset",
+    "as_part",
+    "expected",
+    "first_batches",
+]
 
 #: A function of labels and of what the data are called, which may raise.
 Check = Callable[[Any, str], None]
@@ -51,6 +59,10 @@ class Examples:
     rewinds = True
     #: Whether a batch may be read before it is wanted: no code of the user's runs then.
     early = True
+    #: Whether there is always another batch.
+    endless = False
+    #: Whether a batch of inputs alone is a tuple of them.
+    in_tuples = False
 
     def __init__(
         self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
@@ -87,12 +99,17 @@ class Examples:
             x = _rows_of(self.x, chosen)
             if self.weight is not None:
                 yield x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
+            elif self.y is None:
+                yield (x,) if self.in_tuples else x
             else:
-                yield x if self.y is None else (x, _rows_of(self.y, chosen))
+                yield x, _rows_of(self.y, chosen)
 
     def signature(self) -> list[int | None]:
         """Return the numbers of examples, of those in a batch, and of batches."""
         return [self.count, self.batch_size, self.length]
+
+    def seed_pass(self, seed: int, number: int) -> None:
+        """Do nothing: whoever wants an order says so."""
 
     def state(self) -> None:
         """Return the state of the data: none."""
@@ -110,12 +127,20 @@ class Examples:
             )
         return self._part(slice(0, kept)), self._part(slice(kept, None))
 
+    def in_batches(self, size: int) -> Examples:
+        """Return the same examples in batches of another size."""
+        found = Examples(self.x, self.y, size, self.what, self.weight)
+        found.in_tuples = self.in_tuples
+        return found
+
     def _part(self, chosen: slice) -> Examples:
         x, y, weight = [
             None if part is None else _rows_of(part, chosen)
             for part in (self.x, self.y, self.weight)
         ]
-        return Examples(x, y, self.batch_size, self.what, weight)
+        found = Examples(x, y, self.batch_size, self.what, weight)
+        found.in_tuples = self.in_tuples
+        return found
 
 
 class Batches:
@@ -168,10 +193,15 @@ class Batches:
         self.what = what
         self.rewinds = not hasattr(batches, "__next__")
         self.early = type(batches) in (list, tuple)
-        self.length: int | None = _length(batches)
-        self.endless = isinstance(batches, Dataset) and batches.cardinality() == math.inf
+        self.length: int | None = length_of(batches)
+        self.endless = isinstance(batches, Dataset) and batches.cardinality() == np.inf
         if self.length == 0:
             raise ValueError(f"{what} has no batches")
+
+    def seed_pass(self, seed: int, number: int) -> None:
+        """Let orders of a pipeline's next pass come from these, where it has no seed of its own."""
+        if isinstance(self.source, Dataset):
+            self.source._seed_pass(seed, number)
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[Any]:
         """Yield the batches in their own order from number ``first`` on, leaves as tensors."""
@@ -190,14 +220,6 @@ class Batches:
     def load(self, state: Any) -> None:
         """Set the state of what makes the batches."""
         self.source.load_state_dict(state)  # type: ignore[attr-defined]
-
-
-def _length(batches: Any) -> int | None:
-    """Return how many batches there are, None if that is not known."""
-    try:
-        return len(batches)
-    except TypeError:  # also of what has __len__, as PyTorch's loaders of streams do
-        return None
 
 
 def _instead(given: Any) -> str:
@@ -234,6 +256,11 @@ class Labelled(Batches):
         """Yield the batches in their own order from number ``first`` on."""
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
+            if isinstance(batch, tuple) and (len(batch) == 1 or not_labelled(batch)):
+                if self.check is not None:
+                    self.check(None, what)
+                yield (as_part(f"{what}: x", batch[0]),)
+                continue
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
@@ -250,9 +277,10 @@ class Labelled(Batches):
             leaves = [leaf for part in parts for leaf in flatten(part)]
             lengths = {len(leaf) if leaf.ndim else 0 for leaf in leaves}
             if len(lengths) != 1 or 0 in lengths:
+                hint = "; batch(n) of a Dataset makes batches" if 0 in lengths else ""
                 shapes = [f"{n} of shape {_shapes(part)}" for n, part in zip(_NAMES, parts)]
                 raise ValueError(
-                    f"{what} has {' and '.join(shapes)}; they need the same, positive length"
+                    f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
                 )
             if self.check is not None:
                 self.check(parts[1], what)
@@ -281,6 +309,12 @@ def as_dataset(
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
         return Labelled(data, passes, what, check)
+    if not_labelled(data):
+        if check is not None:
+            check(None, what)
+        found = Examples(as_part(f"{what}: x", data[0]), None, batch_size, what)
+        found.in_tuples = True
+        return found
     kinds = {type(part) for part in data if are_several(part)}
     if len(data) == 2 and kinds == {tuple} and all(map(are_several, data)):
         raise TypeError(
@@ -303,6 +337,48 @@ def as_dataset(
     return Labelled(data, passes, what, check)
 
 
+def not_labelled(data: tuple[Any, ...]) -> bool:
+    """Return whether data are ``(x, None)``: inputs, and a loss that needs no labels."""
+    return len(data) == 2 and data[1] is None
+
+
+def expected(
+    data: Examples | Batches, epochs: int, steps: int | None = None
+) -> dict[int, int] | None:
+    """Return how often batches of a size will come, if that is known."""
+    if not isinstance(data, Examples) or data.length is None:
+        return None
+    passes = epochs if steps is None else epochs * steps // data.length
+    whole, rest = divmod(data.count, data.batch_size)
+    return {data.batch_size: whole * passes, rest: passes}
+
+
+def first_batches(data: Examples | Batches, steps: int | None) -> Iterator[Any]:
+    """Return the first batches, so many of them; all for ``None``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer; where their number is not known, when they end. And if they never end.
+    """
+    if steps is None:
+        if data.endless:
+            raise ValueError(f"{data.what} never ends (repeat()): say how many steps to take")
+        return data.batches()
+    if data.length is not None and data.length < steps:
+        raise ValueError(f"{data.what} has {data.length} batches, fewer than {steps} steps")
+    return _exactly(data, steps)
+
+
+def _exactly(data: Examples | Batches, steps: int) -> Iterator[Any]:
+    came = 0
+    for batch in islice(data.batches(), steps):
+        came += 1
+        yield batch
+    if came < steps:
+        raise ValueError(f"{data.what} ended after {came} batches, fewer than {steps} steps")
+
+
 def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     """Return inputs, labels and perhaps weights as tensors, each in its structure.
 
@@ -310,6 +386,9 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     examples if it does itself.
     """
     given = given[:2] if len(given) == 3 and given[2] is None else given
+    if isinstance(given[1], dict):  # an output without a loss may have no labels
+        known = {name: part for name, part in given[1].items() if part is not None}
+        given = (given[0], known, *given[2:])
     parts = [as_part(f"{what}: {name}", part) for name, part in zip(_NAMES, given)]
     lengths = [{len(leaf) for leaf in flatten(part) if leaf.ndim} for part in parts]
     others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .data import Batches, Examples
+from .data import Batches, Examples, first_batches
 from .interrupt import DeferredInterrupt
 from .progress import Progress
 from .resuming import Run
@@ -18,6 +18,7 @@ def run_epochs(
     held_out: Examples | Batches | None,
     verbose: int,
     validation_freq: int | Collection[int] = 1,
+    validation_steps: int | None = None,
 ) -> History:
     """Train for some epochs, and return what was measured.
 
@@ -31,6 +32,8 @@ def run_epochs(
         What to show: see :class:`Progress`.
     validation_freq
         After how many epochs to evaluate, or after which, counted from 1.
+    validation_steps
+        On how many batches, if not on all.
 
     Raises
     ------
@@ -42,7 +45,7 @@ def run_epochs(
     After Ctrl-C the run ends with the batch, and its epoch is not in the history.
     """
     session, tell = run.session, run.listeners.tell
-    run.listeners.attach(session)
+    run.attach()
     tell("on_train_begin")
     run.begin()
     with DeferredInterrupt() as interrupt:
@@ -55,13 +58,17 @@ def run_epochs(
                 try:
                     logs = _epoch(run, interrupt, shown)
                     if held is not None and not interrupt.requested:
-                        values = session.evaluate(held.batches(), lambda: interrupt.requested)
+                        run.seed(held, run.epoch)
+                        batches = first_batches(held, validation_steps)
+                        values = session.evaluate(batches, lambda: interrupt.requested)
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     if interrupt.requested:
                         run.interrupt()
-                except BaseException:
+                except BaseException as error:
                     session.restore()
-                    raise
+                    if not run.ends_quietly(error):
+                        raise
+                    break
                 shown.end(logs)
             if interrupt.requested or run.end_epoch(logs) or interrupt.requested:
                 break
@@ -76,10 +83,11 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
     """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
     batches = run.session.ahead(run.batches(), run.data.early)
     for i, batch in enumerate(batches, run.batch):
+        run.listeners.tell("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
         run.listeners.tell("on_train_batch_end", i, run.logs)
-        if interrupt.requested:
+        if interrupt.requested or run.is_asked_to_stop():
             break
         run.save_within()
     if not run.logs:

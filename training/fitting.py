@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
-from .data import Batches, Examples, as_count, as_dataset
+from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .epochs import run_epochs
 from .loop import Trainer
 from .loss_scaling import LossScaleOptimizer
@@ -35,10 +35,12 @@ def fit(
     validation_data: Any = None,
     validation_split: float = 0.0,
     validation_freq: int | Collection[int] = 1,
+    validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
     steps_per_epoch: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
-    verbose: int = True,
+    verbose: int | str = True,
     callbacks: Iterable[Any] = (),
     initial_epoch: int = 0,
     checkpoint: Any = None,
@@ -55,7 +57,9 @@ def fit(
         layers in it that are called without ``training`` train either way.
     data
         A tuple of arrays ``(x, y)`` or ``(x, y, sample_weight)``, or a list or another iterable of
-        such batches. Several inputs or outputs are lists or dictionaries of arrays.
+        such batches. Several inputs or outputs are lists or dictionaries of arrays; an output that
+        has neither a loss nor metrics needs no labels, and ``(x, None)`` has none, for a model
+        whose layers add the loss.
         ``sample_weight`` has a number by which the loss of each example is multiplied; of several
         outputs they may differ, in a dictionary. What is in host memory is copied to the model's
         device batch by batch, each while the device computes with the one before (of an iterable,
@@ -90,9 +94,15 @@ def fit(
     validation_data
         What to evaluate after each epoch, as ``data``.
     validation_split
-        Instead, the fraction at the end of the arrays to set apart for that.
+        Instead, the fraction at the end of the arrays to set apart for that, before they are
+        shuffled.
     validation_freq
         After how many epochs to do so: after each by default; or after which, counted from 1.
+    validation_steps
+        How many batches of ``validation_data`` to take each time, from the first on; all by
+        default.
+    validation_batch_size
+        The size of the batches that its arrays are cut into, ``batch_size`` by default.
     steps_per_epoch
         How many batches an epoch has. The next epoch goes on where it ends, and the data are gone
         through again as often as that takes; an iterator needs to have enough. One pass by default.
@@ -103,13 +113,14 @@ def fit(
         and weights come. Each epoch has seeds of its own, which come from this one and the epoch's
         number. By default orders are new each time, and ``gt.random`` goes on.
     verbose
-        ``True`` or 1 shows a line for each epoch, which moves on a terminal and in a notebook; 2
-        shows one at its end alone; ``False`` or 0 shows nothing.
+        ``True``, 1 or ``"auto"`` shows a line for each epoch, which moves on a terminal and in a
+        notebook; 2 shows one at its end alone; ``False`` or 0 shows nothing.
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
         training. Or objects with any of the methods ``on_train_begin()``,
-        ``on_epoch_begin(epoch)``, ``on_train_batch_end(batch, logs)``, ``on_epoch_end(epoch,
-        logs)``, ``on_train_end()``.
+        ``on_epoch_begin(epoch)``, ``on_train_batch_begin(batch)``, ``on_train_batch_end(batch,
+        logs)``, ``on_epoch_end(epoch, logs)``, ``on_train_end()``. What they add to ``logs`` at an
+        epoch's end is in the history; ``model.stop_training = True`` ends the training as well.
     initial_epoch
         The number of the first epoch: ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
         same seed are six epochs.
@@ -173,6 +184,7 @@ def fit(
     2
     """
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
+    verbose = True if isinstance(verbose, str) and verbose == "auto" else verbose
     for option, value in (("shuffle", shuffle), ("verbose", verbose), ("resume", resume)):
         known = (0, 1, 2) if option == "verbose" else (0, 1)
         if not isinstance(value, (bool, int, np.bool_)) or value not in known:
@@ -207,11 +219,10 @@ def fit(
         data,
         validation_data,
         validation_split,
-        batch_size,
+        (batch_size, validation_batch_size),
         (1 if steps_per_epoch else passes, passes),
         trainer.check,
     )
-    _check_ends(dataset, held_out, steps_per_epoch)
     run = Run(
         trainer,
         dataset,
@@ -226,29 +237,33 @@ def fit(
         steps_per_epoch=steps_per_epoch,
     )
     due = _as_frequency(validation_freq)
-    trainer.training.expected = _expected(dataset, epochs, steps_per_epoch)
-    trainer.testing.expected = None if held_out is None else _expected(held_out, epochs)
-    trainer.watched = any(
-        getattr(told, "__func__", None) is not Callback.on_train_batch_end
-        for told in run.listeners.by_event["on_train_batch_end"]
+    if validation_steps is not None:
+        if held_out is None:
+            raise ValueError("fit: validation_steps needs validation_data or validation_split")
+        validation_steps = as_count("fit: validation_steps", validation_steps, 1)
+    if held_out is not None:
+        first_batches(held_out, validation_steps)  # raises if there are fewer, or no end
+    if dataset.endless and steps_per_epoch is None:
+        raise ValueError(
+            "fit: data never end (repeat()), so give steps_per_epoch=; without repeat() each epoch "
+            "goes through them anew"
+        )
+    trainer.training.expected = expected(dataset, epochs, steps_per_epoch)
+    trainer.testing.expected = (
+        None if held_out is None else expected(held_out, epochs, validation_steps)
     )
-    run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
-    history = run_epochs(run, held_out, int(verbose), due)
+    trainer.watched = any(
+        getattr(told, "__func__", None) is not getattr(Callback, event)
+        for event in ("on_train_batch_begin", "on_train_batch_end")
+        for told in run.listeners.by_event[event]
+    )
+    names = [*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)]
+    run.check_best(names)
+    run.measured = names
+    history = run_epochs(run, held_out, int(verbose), due, validation_steps)
     if backup is not None and not history.interrupted:
         backup.ended()
     return history
-
-
-def _check_ends(data: Any, held_out: Any, steps: int | None) -> None:
-    """Raise if an epoch, or validation, would go on for ever."""
-    if steps is None and getattr(data, "endless", False):
-        raise ValueError(
-            "fit: data are repeated without an end; give steps_per_epoch, or repeat them so often"
-        )
-    if getattr(held_out, "endless", False):
-        raise ValueError(
-            "fit: validation_data are repeated without an end; leave repeat() out, or take(...)"
-        )
 
 
 def _as_frequency(often: Any) -> int | Collection[int]:
@@ -258,35 +273,30 @@ def _as_frequency(often: Any) -> int | Collection[int]:
     return as_count("fit: validation_freq", often, 1)
 
 
-def _expected(
-    data: Examples | Batches, epochs: int, steps: int | None = None
-) -> dict[int, int] | None:
-    """Return how often batches of a size will come, if that is known."""
-    if not isinstance(data, Examples) or data.length is None:
-        return None
-    passes = epochs if steps is None else epochs * steps // data.length
-    whole, rest = divmod(data.count, data.batch_size)
-    return {data.batch_size: whole * passes, rest: passes}
-
-
 def _datasets(
     data: Any,
     validation_data: Any,
     validation_split: float,
-    batch_size: int,
+    sizes: tuple[int, int | None],
     passes: tuple[int, int],
     check: Any,
 ) -> tuple[Examples | Batches, Examples | Batches | None]:
-    """Return what to train on, and what to validate on; ``passes`` says how often each."""
+    """Return what to train on, and what to validate on, by batches of these sizes.
+
+    ``passes`` says how often each is gone through.
+    """
+    batch_size, size = sizes
+    size = batch_size if size is None else as_count("fit: validation_batch_size", size, 1)
     if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
     dataset = as_dataset(data, batch_size, passes[0], check=check)
     if validation_data is not None:
         if validation_split:
             raise ValueError("fit: give validation_data or validation_split, not both")
-        return dataset, as_dataset(validation_data, batch_size, passes[1], "validation_data", check)
+        return dataset, as_dataset(validation_data, size, passes[1], "validation_data", check)
     if not validation_split:
         return dataset, None
     if not isinstance(dataset, Examples):
         raise ValueError("fit: validation_split needs data that is a pair of arrays (x, y)")
-    return dataset.split(validation_split)
+    kept, held_out = dataset.split(validation_split)
+    return kept, held_out.in_batches(size)

@@ -1,13 +1,11 @@
-"""What ``fit``, ``evaluate`` and ``predict`` do with one batch after another."""
+"""What ``fit``, ``evaluate`` and ``predict`` do with a batch, and with one after another."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
-
-import numpy as np
 
 from ..core.errors import TraceError
 from ..core.extend import (
@@ -17,27 +15,22 @@ from ..core.extend import (
     Variable,
     active_graph,
     are_several,
-    as_inputs,
     backend_of,
     calling_in,
     flatten,
     frozen_variables,
-    pack_like,
-    scope_of,
-    to_numpy,
 )
-from ..data import Dataset
 from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
-from .data import Examples, as_dataset
 from .loss_scaling import scaling, scaling_for
-from .objective import Objective, Values, class_weights
+from .objective import Objective, class_weights
 from .sending import Ahead
 from .session import Session
 from .steps import MODES, Step, attributes_of
+from .sums import Sums, Values
 
-__all__ = ["Trainer", "evaluate", "predict"]
+__all__ = ["Trainer"]
 
 
 class Trainer(Session):
@@ -83,12 +76,14 @@ class Trainer(Session):
         self.method = method
         self.training = Step(self._train, compile, "training", self._held, self._attributes)
         self.testing = Step(self._test, compile, "validation", self._held, self._attributes)
+        self.applying = Step(
+            self._apply, compile, "prediction", self._held, self._attributes, everything=True
+        )
         #: Whether somebody who is told of each batch may change the model within an epoch.
         self.watched = False
         self._weigh = class_weights(class_weight)
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
-        self._totals: dict[str, float] = {}
-        self._count = 0
+        self._sums = Sums()
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
         self._fetch: Callable[[], None] = _nothing
@@ -141,49 +136,41 @@ class Trainer(Session):
     def state(self) -> dict[str, Any]:
         """Return what the epoch measured so far, and of what batches a close look was taken."""
         return {
-            "totals": self._totals or dict.fromkeys(self.names, 0.0),
-            "count": self._count,
+            **self._sums.state(self.names),
             "looked": [[list(alike), size] for alike, size in self._looked.items()],
             "met": self.training.met,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on within an epoch that measured this."""
-        if set(state["totals"]) != set(self.names):
-            raise ValueError(
-                f"the run measured {', '.join(state['totals'])}; this one {', '.join(self.names)}"
-            )
-        if type(state["count"]) is not int or not 0 <= state["count"] < 2**63:
-            raise ValueError(f"a count of examples is {str(state['count'])[:40]}")
-        self._totals = {name: float(state["totals"][name]) for name in self.names}
-        self._count = state["count"]
+        self._sums.load(state, self.names)
         self._looked = {tuple(alike): size for alike, size in state["looked"]}
         self.training.met = {str(key): int(n) for key, n in state.get("met", {}).items()}
 
     def begin_epoch(self) -> None:
         """Forget what the epoch before measured."""
-        self._totals, self._count = {}, 0
+        self._sums = Sums()
         self.objective.reset()
         self._begun = False
 
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
         """Do one training step; return the values of the epoch's examples so far."""
         if not self._begun:
-            self.objective.meet(batch[1])
+            self.objective.meet(_labels(batch))
             self._remember(batch[0])
             self.training.revise()
             self._begun = True
         elif self.watched:
             self.training.revise()
         if self._weigh is not None:
-            weight = self._weigh(batch[1])
+            weight = self._weigh(_labels(batch))
             batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
         with scaling(self.optimizer):
             values = self._run(self.training, batch)
         self._fetch()
         number = self._finite(values.loss, batch)
-        self._count += _added(self._totals, number, values, _length(batch))
-        return self._means(self._totals, self._count)
+        self._sums.add(number, values, _length(batch))
+        return self._sums.means(self.names, self.objective.stateful)
 
     def _finite(self, loss: Tensor, batch: tuple[Any, ...]) -> float:
         """Return the loss as a number; raise if it is not finite."""
@@ -194,12 +181,6 @@ class Trainer(Session):
                 f"{whats_not_finite(batch)}The model is as it was when this epoch began"
             )
         return number
-
-    def _means(self, totals: dict[str, float], count: int) -> dict[str, float]:
-        stateful = self.objective.stateful
-        return {
-            name: totals[name] if name in stateful else totals[name] / count for name in self.names
-        }
 
     def _remember(self, x: Any) -> None:
         """Remember the state before an epoch that begins with the inputs ``x``."""
@@ -252,7 +233,8 @@ class Trainer(Session):
         Also at the first with labels of another rank, or in a column, as validation data may have.
         """
         leaves = [flatten(part) for part in batch[:2]]
-        alike = (*[x.ndim for x in leaves[0]], *[n for y in leaves[1] for n in _rank(y)])
+        labels = [] if _labels(batch) is None else leaves[1]
+        alike = (*[x.ndim for x in leaves[0]], *[n for y in labels for n in _rank(y)])
         seen = self._looked.get(alike, 0)
         if seen > 1 or seen == _length(batch):  # one example alone cannot show what broadcasts
             return step(batch)
@@ -260,7 +242,9 @@ class Trainer(Session):
         self._looked[alike] = _length(batch)
         return values
 
-    def _train(self, x: Any, y: Any, weight: Any = None, look: FirstLook | None = None) -> Values:
+    def _train(
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+    ) -> Values:
         """Train on a batch; return what it gave before."""
         with GradientTape() as tape:
             predicted, total, means = self._forward(x, y, weight, True, look)
@@ -269,15 +253,24 @@ class Trainer(Session):
             self._fetch()  # the device computes meanwhile: the next line waits for it
             self._finite(total, (x, y, weight))
         gradients = tape.gradient(scaled, self.variables)
-        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        pairs = list(zip(gradients, self.variables, strict=True))
+        if self.objective.partial:  # weights of an output without a loss stay
+            pairs = [(g, v) for g, v in pairs if g is not None]
+        self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
         return self._measured(y, predicted, weight, total, means, look)
 
-    def _test(self, x: Any, y: Any, weight: Any = None, look: FirstLook | None = None) -> Values:
+    def _test(
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+    ) -> Values:
         """Measure a batch at inference."""
         predicted, total, means = self._forward(x, y, weight, False, look)
         return self._measured(y, predicted, weight, total, means, look)
+
+    def _apply(self, x: Any, look: Any = None) -> Any:
+        """Return the outputs for a batch of inputs at inference."""
+        return self.call(x, training=False)
 
     def _forward(
         self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
@@ -304,8 +297,8 @@ class Trainer(Session):
         look: FirstLook | None,
     ) -> Values:
         with look.looking() if look is not None else nullcontext():
-            found, results = self.objective.measured(y, predicted, weight)
-        return Values(total, {**means, **found}, results)
+            found, results, counts = self.objective.measured(y, predicted, weight)
+        return Values(total, {**means, **found}, results, counts)
 
     def _held(self) -> list[Variable]:
         """Return the variables that a step may change."""
@@ -323,159 +316,63 @@ class Trainer(Session):
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the values of loss and metrics at inference; early if ``stop()``."""
-        totals: dict[str, float] = {}
-        count = 0
+        sums = Sums()
         self.objective.reset()
         self.testing.revise()
         for batch in self.ahead(batches, early=False):
-            if not count:
-                self.objective.meet(batch[1])
+            if not sums.count:
+                self.objective.meet(_labels(batch))
                 if not self._penalties:
                     self.call(batch[0], training=False)  # so that every weight is there
                     self._penalties = penalties(self.model)
             values = self._run(self.testing, batch)
-            count += _added(totals, float(values.loss), values, _length(batch))
+            sums.add(float(values.loss), values, _length(batch))
             if stop():
                 break
-        if not count:
+        if not sums.count:
             raise ValueError("evaluate: data has no batches")
-        return self._means(totals, count)
+        return sums.means(self.names, self.objective.stateful)
+
+    def predict(self, batches: Iterable[Any], early: bool) -> list[Any]:
+        """Return the outputs of batches of inputs at inference."""
+        found: list[Any] = []
+        for part in self.ahead(batches, early):
+            # batches of an iterable are pairs, or lists as PyTorch's loaders give them
+            x = part[0] if isinstance(part, (tuple, list)) and not early else part
+            # the first makes the weights
+            found.append(self.applying((x,)) if found else self.call(x, training=False))
+            _check_rows(x, found[-1])
+        return found
 
 
 def _length(batch: tuple[Any, ...]) -> int:
     return len(flatten(batch[0])[0])
 
 
+def _check_rows(x: Any, outputs: Any) -> None:
+    """Raise if a model's outputs do not count the examples of its inputs."""
+    given = {leaf.shape[0] if leaf.ndim else None for leaf in flatten(x)}
+    for output in flatten(outputs):
+        if not isinstance(output, Tensor) or not output.ndim:
+            told = output.shape if isinstance(output, Tensor) else type(output).__name__
+            raise TypeError(
+                f"predict: a model returns tensors with an axis of examples, got {told}"
+            )
+        if output.shape[0] not in given:
+            shapes = " and ".join(str(leaf.shape) for leaf in flatten(x))
+            raise ValueError(
+                f"predict: the model returns shape {output.shape} for inputs of shape {shapes}; "
+                "the first axis counts examples, of a dataset those that batch(n) put together"
+            )
+
+
+def _labels(batch: tuple[Any, ...]) -> Any:
+    return batch[1] if len(batch) > 1 else None
+
+
 def _rank(y: Tensor) -> tuple[int, bool]:
     return y.ndim, y.shape[-1] == 1
 
 
-def _added(totals: dict[str, float], loss: float, values: Values, length: int) -> int:
-    """Add what a batch gave to totals; return how many examples it has."""
-    totals["loss"] = totals.get("loss", 0.0) + loss * length
-    for name, value in values.means.items():
-        totals[name] = totals.get(name, 0.0) + float(np.mean(to_numpy(value.array))) * length
-    for name, value in values.results.items():
-        if value.ndim:
-            raise ValueError(
-                f"metric {name!r} has {value.shape} values, and a history lists one; let it "
-                "average (average='macro'), or update it in a callback"
-            )
-        totals[name] = float(to_numpy(value.array))
-    return length
-
-
 def _nothing() -> None:
     """Do nothing."""
-
-
-def evaluate(
-    model: Module,
-    data: Any,
-    *,
-    batch_size: int = 32,
-    loss: Any = "sparse_categorical_crossentropy",
-    metrics: Any = None,
-    loss_weights: Any = None,
-    weighted_metrics: Any = None,
-) -> dict[str, float]:
-    """Measure a model at inference.
-
-    Parameters
-    ----------
-    model
-        A module that is called with a batch.
-    data
-        Arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
-    batch_size
-        The size of the batches that arrays are cut into.
-    loss, metrics, loss_weights, weighted_metrics
-        As for :func:`gradtape.training.fit`.
-
-    Returns
-    -------
-    The values of all examples, by name: ``"loss"`` and each metric.
-
-    Raises
-    ------
-    ValueError
-        If the data or an argument are unusable, as for :func:`gradtape.training.fit`.
-
-    Examples
-    --------
-    >>> data = (gt.ones((4, 2)), gt.ones((4, 2)))
-    >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
-    {'loss': 0.0}
-    """
-    trainer = Trainer(
-        model,
-        loss,
-        metrics,
-        method="evaluate",
-        loss_weights=loss_weights,
-        weighted_metrics=weighted_metrics,
-    )
-    return trainer.evaluate(as_dataset(data, batch_size, check=trainer.check).batches())
-
-
-def predict(model: Module, x: Any, *, batch_size: int = 32) -> Any:
-    """Return a model's outputs at inference, computed batch by batch.
-
-    Parameters
-    ----------
-    model
-        A module that is called with a batch and returns tensors, in any structure.
-    x
-        Inputs, in any structure; the first axis counts examples. Or a
-        :class:`gradtape.data.Dataset` of batches of them, or of pairs of inputs and labels.
-    batch_size
-        The size of the batches.
-
-    Returns
-    -------
-    A tensor whose first axis counts the same examples, or several in the model's structure.
-
-    Raises
-    ------
-    ValueError
-        If there are no examples, or ``batch_size`` is not positive.
-    TypeError
-        If the model returns something else than tensors with an axis of examples.
-
-    Examples
-    --------
-    >>> gt.training.predict(gt.layers.Activation("relu"), [[-1.0], [2.0]]).tolist()
-    [[0.0], [2.0]]
-    """
-    trainer = Trainer(model, "mse", ())
-    parts = trainer.ahead(*_inputs(x, batch_size))
-    try:
-        outputs = [trainer.call(part, training=False) for part in parts]
-    except (AttributeError, TypeError) as error:
-        if not are_several(x):
-            raise
-        raise TypeError(
-            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
-            f"take ({error}); give it inputs alone, without labels"
-        ) from error
-    if not outputs:
-        raise ValueError("predict: there are no batches")
-    columns = []
-    for column in zip(*map(flatten, outputs), strict=True):
-        for output in column:
-            if not isinstance(output, Tensor) or not output.ndim:
-                raise TypeError(
-                    "predict: a model returns tensors with an axis of examples, got "
-                    f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
-                )
-        arrays = [output.array for output in column]
-        with scope_of(arrays):
-            columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
-    return pack_like(outputs[0], columns)
-
-
-def _inputs(x: Any, batch_size: int) -> tuple[Iterator[Any], bool]:
-    """Return batches of inputs, and whether one may be read before it is wanted."""
-    if isinstance(x, Dataset):
-        return (part[0] if isinstance(part, tuple) else part for part in x), False
-    return Examples(as_inputs(x), None, batch_size).batches(), True

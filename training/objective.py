@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core.extend import Tensor, as_tensor, in_precision, ops, to_numpy
-from ..layers import Model
+from ..layers import Model, mask_of
 from . import losses
 from . import metrics as known_metrics
 from .checks import check_labels
 from .losses.kinds import kind_of
-from .shapes import in_columns, weights_like
+from .metrics.objects import MeanOf
+from .shapes import in_columns, mask_weights, ratio, weights_like
 
-__all__ = ["Head", "Objective", "Values", "class_weights"]
-
-
-class Values(NamedTuple):
-    """What a batch gave.
-
-    Attributes
-    ----------
-    loss
-        What is minimised: a tensor with one number.
-    means
-        Tensors whose means, over batches by their examples, are values of the epoch.
-    results
-        What metrics with state say of all batches so far.
-    """
-
-    loss: Tensor
-    means: dict[str, Tensor]
-    results: dict[str, Tensor]
+__all__ = ["Head", "Objective", "class_weights"]
 
 
 class Head:
@@ -70,25 +53,38 @@ class Head:
         self.metrics = {prefix + called: x for called, x in (plain | weighing).items()}
         self.weighted = {prefix + called for called in weighing}
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether anything is minimised or measured."""
+        return self.loss is not None or bool(self.metrics)
+
     def of(self, structure: Any) -> Any:
-        """Return what is for this output of labels, predictions or weights."""
-        if isinstance(structure, (list, tuple, dict)):
+        """Return what is for this output of labels, predictions or weights; None for nothing."""
+        if isinstance(structure, dict):
+            return structure.get(self.key, structure.get(self.name))
+        if isinstance(structure, (list, tuple)):
             return structure[self.key]
         return structure
 
     def minimised(self, y: Any, predicted: Any, weight: Any) -> Tensor:
         """Return the mean loss of a batch, a tensor with one number."""
-        if weight is None:
-            return ops["mean"](in_precision(as_tensor(self.loss(y, predicted)), "float32"))
-        if isinstance(self.loss, losses.Loss):
-            return ops["mean"](self.loss(y, predicted, sample_weight=weight))
+        mask, loss = mask_of(predicted), self.loss
+        if isinstance(loss, losses.Loss):
+            if mask is None or loss.reduction not in ("none", None):
+                given = {} if weight is None else {"sample_weight": weight}
+                return ops["mean"](loss(y, predicted, **given))
+            loss = loss.call  # the mean is to be that of what is no padding
         own: Any = losses.function_named(getattr(self.loss, "__name__", None))
-        if own is self.loss:
+        if own is self.loss and weight is not None:
             y, predicted = in_columns(y, predicted)
-        values = in_precision(as_tensor(self.loss(y, predicted)), "float32")
+        values = in_precision(as_tensor(loss(y, predicted)), "float32")
+        if mask is not None:
+            weight = mask_weights(mask, values, weight, _name(self.loss), mean=True)
+        if weight is None:
+            return ops["mean"](values)
         if not values.ndim:
             raise ValueError(
-                f"{getattr(self.loss, '__name__', 'the loss')} returns one number for a batch, "
+                f"{_name(self.loss)} returns one number for a batch, "
                 "which weights of examples cannot be put on; return a value for each example"
             )
         return ops["mean"](values * weights_like(weight, values))
@@ -125,6 +121,10 @@ class Objective:
             told = metrics if told is None else told
         if isinstance(outputs, several):
             self._make(outputs, tuple(model.output_names))
+        elif outputs is not None and _of_one(model.output_names, self._given):
+            given = [x[model.output_names[0]] if isinstance(x, dict) else x for x in self._given]
+            self._given = (given[0], given[1], given[2], given[3])
+            self._make(None, ())
         elif isinstance(told, dict):
             self._make(told, tuple(told))
         elif told is not None:
@@ -162,6 +162,11 @@ class Objective:
         return bool(self.heads[0].name)
 
     @property
+    def partial(self) -> bool:
+        """Whether some of the outputs have no loss."""
+        return self.several and any(head.loss is None for head in self.heads)
+
+    @property
     def stateful(self) -> dict[str, Any]:
         """The metrics that are objects with state, by name."""
         found = [pair for head in self.heads for pair in head.metrics.items()]
@@ -176,28 +181,48 @@ class Objective:
     def check(self, y: Any, what: str) -> None:
         """Raise if labels are outside what the losses can mean."""
         self.meet(y)
-        for head, labels in self._paired(y, what):
-            check_labels(head.kind, labels, what)
+        for head, labels in zip(self.heads, self._labels(y, what)):
+            if labels is not None:
+                check_labels(head.kind, labels, what)
 
-    def _paired(self, y: Any, what: str) -> Iterator[tuple[Head, Any]]:
+    def _labels(self, y: Any, what: str) -> list[Any]:
+        """Return the labels of each output; None for one that needs none.
+
+        Raises
+        ------
+        ValueError
+            If there are none where there is a loss or a metric, or they are for other outputs.
+        """
+        heads = self.heads
+        needing = [head for head in heads if head.needs_labels]
+        if y is None or (not self.several and not needing):
+            if needing:
+                raise ValueError(
+                    f"{what}: there are no labels, and loss= or metrics= needs them; give y, or "
+                    "loss=None where what layers add by add_loss is minimised"
+                )
+            return [y] * len(heads)
         if not self.several:
-            yield self.heads[0], y
-            return
-        self._check_parts(f"{what}: y", y)
-        for head in self.heads:
-            yield head, head.of(y)
+            return [y]
+        if isinstance(y, (list, tuple)) and len(y) == len(needing) < len(heads):
+            waiting = iter(y)
+            return [next(waiting) if head.needs_labels else None for head in heads]
+        self._check_parts(f"{what}: y", y, needing)
+        return [head.of(y) for head in heads]
 
-    def _check_parts(self, what: str, parts: Any) -> None:
-        """Raise if labels or predictions do not have these outputs."""
+    def _check_parts(self, what: str, parts: Any, needing: list[Head] | None = None) -> None:
+        """Raise if labels or predictions do not have these outputs, or those of them in need."""
         wanted = [head.key for head in self.heads]
         if isinstance(parts, dict):
-            fits = set(parts) == set(wanted)
+            needed = self.heads if needing is None else needing
+            known = {*wanted, *(head.name for head in self.heads)}
+            fits = set(parts) <= known and all(head.of(parts) is not None for head in needed)
             found = f"has {sorted(map(str, parts))}"
         elif isinstance(parts, (list, tuple)):
             fits = wanted == list(range(len(parts)))
             found = f"is a {type(parts).__name__} of {len(parts)}"
         else:
-            fits, found = False, "is one tensor"
+            fits, found = len(wanted) == 1, "is one tensor"
         if not fits:
             names = ", ".join(head.name for head in self.heads)
             raise ValueError(f"{what} {found}, and the outputs are {names}")
@@ -225,9 +250,8 @@ class Objective:
             self._check_parts("the model's output", predicted)
         total: Any = None
         means: dict[str, Tensor] = {}
-        for head in self.heads:
-            labels, output, share = self._for(head, y, predicted, weight)
-            if look is not None:
+        for head, labels, output, share in self._parts(y, predicted, weight):
+            if look is not None and head.needs_labels:
                 look.meet(labels, output, head.loss, head.kind)
             if head.loss is None:
                 continue
@@ -239,30 +263,64 @@ class Objective:
         for value in added:
             total = value if total is None else total + value
         if total is None:
-            raise ValueError("there is no loss: give loss=, or a layer that calls add_loss")
+            raise ValueError(
+                "there is no loss: give loss=, or a model with a layer that calls add_loss or has "
+                "a regularizer"
+            )
         return total, means
 
-    def measured(
-        self, y: Any, predicted: Any, weight: Any
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return the values of examples by metric, and what metrics with state say with them."""
+    def measured(self, y: Any, predicted: Any, weight: Any) -> tuple[dict[str, Tensor], ...]:
+        """Return the values of examples by metric, and what metrics with state say with them.
+
+        The third is of how many values means are that leave out padding.
+        """
         means: dict[str, Tensor] = {}
         results: dict[str, Tensor] = {}
-        for head in self.heads:
-            labels, output, share = self._for(head, y, predicted, weight)
+        counts: dict[str, Tensor] = {}
+        for head, labels, output, share in self._parts(y, predicted, weight):
+            mask = mask_of(output)
             for name, metric in head.metrics.items():
                 if isinstance(metric, known_metrics.Metric):
-                    given = (share,) if name in head.weighted and share is not None else ()
-                    metric.update_state(labels, output, *given)
+                    own = share if name in head.weighted else None
+                    update(metric, labels, output, own)
                     results[name] = as_tensor(metric.result())
-                else:
-                    means[name] = as_tensor(metric(labels, output))
-        return means, results
+                    continue
+                means[name] = values = as_tensor(metric(labels, output))
+                if mask is not None:
+                    values = values.astype("float32")
+                    seen = mask_weights(mask, values, None, _name(metric))
+                    if seen is not None:
+                        seen = seen * ops["ones_like"](values)
+                        counts[name] = ops["sum"](seen)
+                        means[name] = ratio(ops["sum"](values * seen), counts[name])
+        return means, results, counts
 
-    def _for(self, head: Head, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
-        output = head.of(predicted) if self.several else predicted
-        share = weight if weight is None or not self.several else head.of(weight)
-        return head.of(y) if self.several else y, output, share
+    def _parts(self, y: Any, predicted: Any, weight: Any) -> Iterator[tuple[Head, Any, Any, Any]]:
+        """Yield each output's head with its labels, predictions and weights."""
+        for head, labels in zip(self.heads, self._labels(y, "data")):
+            if self.several:
+                yield head, labels, head.of(predicted), head.of(weight)
+            else:
+                yield head, labels, predicted, weight
+
+
+def _of_one(names: list[str], given: tuple[Any, ...]) -> bool:
+    """Return whether what is given for outputs are dictionaries of the name of the only one."""
+    found = [x for x in given if isinstance(x, dict)]
+    return bool(found) and all(list(x) == names for x in found)
+
+
+def update(metric: Any, y: Any, predicted: Any, weight: Any) -> None:
+    """Give a metric with state a batch; padding weighs nothing in it."""
+    mask = mask_of(predicted)
+    if mask is not None and not isinstance(metric, MeanOf):  # those see it
+        seen = as_tensor(mask).astype("float32")
+        weight = mask_weights(mask, seen, weight, _name(metric))
+    metric.update_state(y, predicted, *(() if weight is None else (weight,)))
+
+
+def _name(measure: Any) -> str:
+    return str(getattr(measure, "__name__", None) or getattr(measure, "name", "the loss"))
 
 
 def _each(what: str, given: Any, names: tuple[str, ...], shared: bool = True) -> list[Any]:
@@ -337,10 +395,10 @@ def class_weights(given: Any) -> Callable[[Any], Any] | None:
                 f"class_weight is for a class per example, and labels have shape {y.shape}"
             )
         places = np.rint(labels).astype("int64")
-        if (places != labels).any():
+        if not np.array_equal(places, labels):
             raise ValueError(
-                "class_weight is for classes, whole numbers, and labels have others; give weights "
-                "of examples: (x, y, sample_weight)"
+                "class_weight is for labels that are classes, and some are no whole numbers, such "
+                f"as {labels[places != labels][0]}; give sample_weight"
             )
         known = (places >= 0) & (places < len(table) - 1)
         return as_tensor(table[np.where(known, places, -1)])

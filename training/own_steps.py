@@ -261,6 +261,7 @@ def fit(
     validation_data: Any = None,
     validation_split: float = 0.0,
     validation_freq: Any = 1,
+    validation_steps: int | None = None,
     verbose: int = True,
     callbacks: Iterable[Any] = (),
     initial_epoch: int = 0,
@@ -279,7 +280,7 @@ def fit(
         Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
     epochs, batch_size, validation_data, validation_split, validation_freq, verbose, callbacks
         As for :func:`gradtape.training.fit`.
-    initial_epoch, keeping
+    validation_steps, initial_epoch, keeping
         As well; ``keeping`` is ``shuffle``, ``seed``, ``steps_per_epoch``, ``checkpoint``,
         ``save_every`` and ``resume``.
 
@@ -307,7 +308,7 @@ def fit(
         data, held_out = data.split(validation_split)
     settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
     run = Run(OwnSteps(model), data, callbacks, **settings)
-    return run_epochs(run, held_out, int(verbose), validation_freq)
+    return run_epochs(run, held_out, int(verbose), validation_freq, validation_steps)
 
 
 def evaluate(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.extend import late
 from ..plugins.ops.random.functions import shared
+from .callbacks import TerminateOnNaN
 from .data import Batches, Examples, as_count
 from .session import Callbacks, History, Session
 
@@ -98,6 +99,11 @@ class Run:
         self.logs: dict[str, float] = {}
         self.stopped = False
         self.history = History()
+        self.measured: list[str] | None = None
+        self._quiet = next(
+            (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
+        )
+        self._asked_to_stop = False
         self._asked = seed
         self._seed = _seed(seed) if shuffle else None
         self._source: Any = None
@@ -137,6 +143,24 @@ class Run:
                 f"{', '.join(measured)}"
             )
 
+    def attach(self) -> None:
+        """Tell callbacks what is trained and measured."""
+        self.listeners.attach(self.session, self.measured)
+
+    def is_asked_to_stop(self) -> bool:
+        """Return whether a callback has set ``model.stop_training``, as Keras' do."""
+        model = getattr(self.session, "model", None)
+        if model is not None and vars(model).pop("stop_training", False):
+            self._asked_to_stop = True
+        return self._asked_to_stop
+
+    def ends_quietly(self, error: BaseException) -> bool:
+        """Return whether a loss that is not finite ends the run and no more: a callback says so."""
+        if not isinstance(error, FloatingPointError) or self._quiet is None:
+            return False
+        self._quiet.told(self.batch, error)
+        return not self._quiet.raise_error
+
     # -- the run -------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -156,7 +180,8 @@ class Run:
     def begin_epoch(self) -> None:
         """Begin an epoch, or go on within it."""
         if not self.batch:
-            self._source = self.data.state()
+            if self._steps is None:
+                self._source = self.data.state()
             if self._asked is not None:
                 drawn = np.random.SeedSequence([int(self._asked), self.epoch])
                 shared().set_seed(int(drawn.generate_state(1, np.uint64)[0] >> np.uint64(1)))
@@ -167,10 +192,28 @@ class Run:
     def batches(self) -> Iterator[Any]:
         """Yield the batches of the epoch that have not been trained on."""
         if self._steps is None:
-            return self.data.batches(self._order(self.epoch), self.batch)
+            return self._pass(self.epoch, self.batch)
         if self._stream is None:
             self._stream = self._passes(self.epoch * self._steps + self.batch)
         return islice(self._stream, self._steps - self.batch)
+
+    def seed(self, data: Examples | Batches, number: int) -> None:
+        """Let what is random in a pass through data come from the run's seed, if it was given."""
+        if self._asked is not None:
+            data.seed_pass(int(self._asked), number)
+
+    def _pass(self, number: int, first: int) -> Iterator[Any]:
+        """Yield the batches of a pass that come after those that were trained on."""
+        self.seed(self.data, number)
+        if not first or isinstance(self.data, Examples):
+            yield from self.data.batches(self._order(number), first)
+            return
+        random: Any = np.array(shared().state.numpy())
+        batches = self.data.batches()
+        for _ in islice(batches, first):
+            pass
+        shared().state = random  # as it was, whatever the data drew on the way
+        yield from batches
 
     def _order(self, number: int) -> np.random.Generator | None:
         return None if self._seed is None else np.random.default_rng([self._seed, number])
@@ -178,16 +221,21 @@ class Run:
     def _passes(self, done: int) -> Iterator[Any]:
         """Yield the batches of one pass after another, from a number on."""
         number, length = 0, self.data.length
+        random: Any = np.array(shared().state.numpy())
         if not self.data.rewinds:
             done = 0  # they are gone
         elif length is not None:
             number, done = divmod(done, length)
         while True:
             came = 0
-            for batch in self.data.batches(self._order(number), done if length else 0):
+            if length or not number:
+                self._source = self.data.state()
+            for batch in self._pass(number, done if length else 0):
                 came += 1
                 if length or came > done:
                     yield batch
+                elif came == done:
+                    shared().state = random  # as it was, whatever the data drew on the way
             if not self.data.rewinds or not (came or done):
                 raise ValueError(
                     f"fit: {self.data.what} ran out of batches in epoch {self.epoch + 1}; "
@@ -208,11 +256,15 @@ class Run:
     def end_epoch(self, logs: dict[str, float]) -> bool:
         """Tell of the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
-        self.history.append(epoch, logs)
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
-        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs) or self.is_asked_to_stop()
+        numbers = (int, float, np.number)  # callbacks may have added to them
+        self.history.append(
+            epoch, {name: float(x) for name, x in logs.items() if isinstance(x, numbers)}
+        )
         if self._keeper is not None:
-            self._source = self.data.state()
+            if self._steps is None:
+                self._source = self.data.state()
             self._keeper.save(logs)
         return self.stopped
 
@@ -225,6 +277,10 @@ class Run:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the run is."""
+        source, length = self._source, self.data.length
+        done = self.epoch * (self._steps or 0) + self.batch
+        if self._steps is not None and length and done % length == 0:
+            source = self.data.state()  # of the pass that comes next
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -232,7 +288,7 @@ class Run:
             "stopped": self.stopped,
             "seed": None if self._seed is None else str(self._seed),
             "data": self.data.signature(),
-            "source": self._source,
+            "source": source,
             "epochs": self.history.epoch,
             "history": self.history.history,
             "epochs_of": self.history.epochs_of,

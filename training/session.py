@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -11,7 +14,19 @@ import numpy as np
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
-_EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
+#: What callbacks are told, and with how many arguments.
+_EVENTS = {
+    "on_train_begin": 0,
+    "on_epoch_begin": 1,
+    "on_train_batch_begin": 1,
+    "on_train_batch_end": 2,
+    "on_epoch_end": 2,
+    "on_train_end": 0,
+}
+#: Events of Keras' that a callback would wait for in vain.
+_NEVER = [f"on_{what}_{when}" for what in ("test", "predict") for when in ("begin", "end")]
+_NEVER += [f"on_{what}_batch_{when}" for what in ("test", "predict") for when in ("begin", "end")]
+_NEVER += ["on_batch_begin", "on_batch_end"]
 
 
 class Session:
@@ -131,22 +146,38 @@ class Callbacks:
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
-                        f"fit: a callback is a function or has one of the methods {_EVENTS}, "
+                        f"fit: a callback is a function or has one of the methods {[*_EVENTS]}, "
                         f"got {callback!r}"
                     )
                 methods["on_epoch_end"] = callback
             for event, method in methods.items():
                 if method is not None:
-                    self.by_event[event].append(method)
+                    self.by_event[event].append(_as_told(method, _EVENTS[event]))
+            waiting = [event for event in _NEVER if hasattr(callback, event)]
+            if waiting:
+                warnings.warn(
+                    f"fit: {type(callback).__name__} has {', '.join(waiting)}, which fit never "
+                    f"calls; it calls {', '.join(_EVENTS)}",
+                    stacklevel=4,
+                )
             if not isinstance(callback, FunctionType):
                 self._objects.append((callback, _plain_attributes(callback)))
 
-    def attach(self, session: Session) -> None:
-        """Tell objects which model and optimizer are trained, if they have attributes for them."""
+    def attach(self, session: Session, measured: Iterable[str] | None = None) -> None:
+        """Tell objects which model and optimizer are trained, if they have attributes for them.
+
+        ``measured`` are the names of the values, if they are known.
+        """
         for callback, _ in self._objects:
+            if hasattr(type(callback), "measured"):
+                callback.measured = None if measured is None else tuple(measured)
             for name in ("model", "optimizer"):
                 if hasattr(type(callback), name) and hasattr(session, name):
                     setattr(callback, name, getattr(session, name))
+
+    def objects(self) -> list[Any]:
+        """Return the callbacks that are no plain functions."""
+        return [callback for callback, _ in self._objects]
 
     def tell(self, event: str, *arguments: Any) -> bool:
         """Call those who listen; return whether one of them returned ``True``."""
@@ -191,6 +222,20 @@ class Callbacks:
                 # a file replaces no method
                 if (ran or begun) and is_plain(getattr(type(callback), name, None)):
                     vars(callback)[name] = copy.deepcopy(value)
+
+
+def _as_told(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a method that takes so many arguments; Keras' have ``logs`` at the end besides."""
+    try:
+        signature = inspect.signature(method)
+        signature.bind(*range(count))
+    except ValueError:  # not written in Python
+        return method
+    except TypeError:
+        with contextlib.suppress(TypeError):
+            signature.bind(*range(count + 1))
+            return lambda *given: method(*given, {})
+    return method
 
 
 def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..core.extend import (
@@ -25,6 +26,7 @@ __all__ = [
     "classes_of",
     "column_dropped",
     "in_columns",
+    "mask_weights",
     "mean_of",
     "of_one_rank",
     "ratio",
@@ -224,6 +226,45 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     if not all(same_size(m, 1) or same_size(m, n) for m, n in zip(weight.shape, values.shape)):
         weight = ops["broadcast_to"](weight, shape=values.shape)  # a run refuses more of them
     return weight
+
+
+def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = False) -> Any:
+    """Return weights of values in which those that are padding have none.
+
+    Parameters
+    ----------
+    mask
+        Where predictions are no padding, of shape ``(batch, steps)``; None for everywhere.
+    values
+        Values, whose first axes are those of the mask.
+    weight
+        Weights of the examples or the values besides, if there are any.
+    who
+        Whose values these are, for messages.
+    mean
+        Whether they are for a mean over all values, which is to be that of the others alone.
+
+    Returns
+    -------
+    Tensor or None
+        None if there is neither a mask nor a weight.
+    """
+    if mask is None:
+        return weight
+    mask = as_tensor(mask)
+    if values.ndim < mask.ndim:
+        warnings.warn(
+            f"{who} has values of shape {values.shape}, on which the mask of shape {mask.shape} of "
+            "the model's output cannot be put: padding counts unless the function leaves it out. "
+            "A value for each step makes it do so",
+            stacklevel=2,
+        )
+        return weight
+    seen = mask.astype(values.dtype)
+    if mean:
+        seen = seen * ratio(ops["sum"](ops["ones_like"](seen)), ops["sum"](seen))
+    seen = weights_like(seen, values)
+    return seen if weight is None else weights_like(weight, values) * seen
 
 
 def ratio(total: Tensor, count: Tensor) -> Tensor:

@@ -252,6 +252,11 @@ class Layer(Module):
         self._build_with(shape, as_dtype(dtype).name, [])
         return True
 
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it with the tensors: through models, from layer to layer."""
+        return False
+
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return where the steps of the result are no padding; ``None`` if all are.
 

@@ -29,8 +29,8 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         ``"uniform"`` between -0.05 and 0.05 by default.
     mask_zero
         Whether 0 is padding: in a model, recurrent and attention layers after this one leave it
-        out; elsewhere, give them ``mask=`` what :meth:`compute_mask` returns. Losses and metrics
-        count it, unless ``sample_weight`` says otherwise.
+        out, and so do losses and metrics if it reaches the output; elsewhere, give layers ``mask=``
+        what :meth:`compute_mask` returns.
     name
         A Python identifier.
     dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .masks import mask_of as mask_of
 from .model import Input, Model
 from .sequential import Sequential
 

@@ -24,7 +24,7 @@ from ..base.symbolic import (
     replaced,
     wrapped,
 )
-from .masks import mask_after, takes_mask
+from .masks import hand_mask, keep_mask, mask_after, mask_of, may_mask
 
 __all__ = ["Input", "Model"]
 
@@ -209,6 +209,11 @@ class Model(Layer):
         raise ValueError(f"model {self.name!r} has {many} of name {name!r}; it has: {names}")
 
     @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives: not of one's own calls."""
+        return "_gradtape_plan" in vars(self) or super().hands_masks
+
+    @property
     def built(self) -> bool:
         """Whether every layer is built."""
         if "_gradtape_plan" not in vars(self):
@@ -279,24 +284,24 @@ class Plan:
             The model, for messages.
         """
         known = dict(zip(placeholders_in(self.inputs), self._matched(values, who), strict=True))
-        masks: dict[Placeholder, Any] = {}
+        masks = {x: mask for x, y in known.items() if (mask := mask_of(y)) is not None}
         for node in self.nodes:
             args, kwargs = replaced((node.args, node.kwargs), known)
             if node.layer is not None and "training" not in kwargs and takes_training(node.layer):
                 kwargs = {**kwargs, "training": training}
             mask = _mask_of(node, masks)
-            if mask is not None and "mask" not in kwargs and takes_mask(node.layer):
-                kwargs = {**kwargs, "mask": mask}
+            if mask is not None and "mask" not in kwargs:
+                kwargs = {**kwargs, **hand_mask(node.layer, args[0], mask)}
             found = node.run(*args, **kwargs)
-            wanted = flatten(node.outputs)
-            if mask is not None or getattr(node.layer, "makes_mask", False):
-                own = mask_after(node.layer, args[0], kwargs.get("mask", mask))
-                masks.update({wanted[0].array: own} if own is not None else {})
-            known.update(
-                (x.array, y)
-                for x, y in zip(wanted, flatten(found), strict=True)
-                if is_placeholder(x)
-            )
+            pairs = list(zip(flatten(node.outputs), flatten(found), strict=True))
+            if mask is not None or may_mask(node.layer):
+                told = kwargs.get("mask", mask)
+                of = pairs if getattr(node.layer, "hands_masks", False) else pairs[:1]
+                own = [(x, mask_after(node.layer, args[0], told, y)) for x, y in of]
+                masks.update({x.array: m for x, m in own if m is not None})
+            known.update((x.array, y) for x, y in pairs if is_placeholder(x))
+        for x in placeholders_in(self.outputs) if masks else ():
+            keep_mask(known[x], masks.get(x))
         return replaced(self.outputs, known)
 
     def _matched(self, values: Any, who: str) -> list[Any]:

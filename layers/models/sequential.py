@@ -11,7 +11,7 @@ from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
 from ..base.symbolic import Placeholder, is_placeholder
 from ..basic.simple import Activation
-from .masks import mask_after, takes_mask
+from .masks import hand_mask, keep_mask, mask_after, mask_of, may_mask
 
 __all__ = ["Sequential"]
 
@@ -103,20 +103,24 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         """None of its own."""
         return ()
 
+    @property
+    def hands_masks(self) -> bool:
+        """Whether masks go through it, and come out with what it gives."""
+        return True
+
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Apply the layers in order; ``training`` and masks go to those that take them."""
-        mask = None
+        mask = mask_of(x)
         for layer in self.layers:
             told = {"training": training} if takes_training(layer) else {}
-            if mask is not None and takes_mask(layer):
-                told["mask"] = mask
-            y = layer(x, **told)
-            if mask is not None or getattr(layer, "makes_mask", False):
-                mask = mask_after(layer, x, mask)
+            y = layer(x, **told, **hand_mask(layer, x, mask))
+            if mask is not None or may_mask(layer):
+                mask = mask_after(layer, x, mask, y)
             x = y
+        keep_mask(x, mask)
         return x
 
     def get_config(self) -> dict[str, Any]:

@@ -96,11 +96,146 @@ def test_the_best_weights_come_back() -> None:
         np.testing.assert_array_equal(v.numpy(), value)
 
 
-def test_a_value_that_is_not_there_is_told_once() -> None:
-    callback = training.EarlyStopping("val_f1")
-    with pytest.warns(UserWarning, match="EarlyStopping: there is no 'val_f1'.* there are loss"):
-        callback.on_epoch_end(0, {"loss": 1.0})
-    callback.on_epoch_end(1, {"loss": 1.0})
+@pytest.mark.parametrize(
+    "callback",
+    [
+        training.EarlyStopping("val_loss"),
+        training.ReduceLROnPlateau(),
+        training.ModelCheckpoint("never.h5", save_best_only=True),
+        training.ModelCheckpoint("{val_loss:.2f}.h5"),
+    ],
+)
+def test_a_value_that_is_not_there_is_an_error_that_says_what_there_is(callback: Any) -> None:
+    said = f"{type(callback).__name__}: .*'val_loss'.*; there are loss, mae"
+    with pytest.raises(ValueError, match=said):
+        training.fit(model(), (X, Y), loss="mse", metrics=["mae"], verbose=0, callbacks=[callback])
+
+
+def test_epochs_without_validation_do_not_count() -> None:
+    stop = training.EarlyStopping(patience=1)
+    history = training.fit(
+        model(), (X, Y), loss="mse", epochs=9, verbose=0, callbacks=[stop],
+        optimizer=training.SGD(0.0), validation_data=(X, Y), validation_freq=3,
+    )  # fmt: skip
+    assert len(history.epoch) == 6
+
+
+@pytest.mark.parametrize("name", ["val_of_mine", "speed"])
+def test_a_name_that_does_not_say_which_way_is_better_asks(name: str) -> None:
+    for make in (training.EarlyStopping, training.ReduceLROnPlateau):
+        with pytest.raises(ValueError, match="does not say whether the value is to grow"):
+            make(name)
+        assert make(name, mode="max").larger_is_better
+    with pytest.raises(ValueError, match="ModelCheckpoint: the name"):
+        training.ModelCheckpoint("a.h5", name, save_best_only=True)
+    assert training.ModelCheckpoint("a.h5", name).monitor == name
+
+
+@pytest.mark.parametrize("name", ["val_mean_squared_error", "b_mse", "val_hinge", "digit_loss"])
+def test_what_is_to_fall_is_known_by_its_name(name: str) -> None:
+    assert not training.EarlyStopping(name).larger_is_better
+
+
+def test_learning_rates_are_in_the_history() -> None:
+    halved = training.LearningRateScheduler(lambda epoch: 0.5 ** (epoch + 1))
+    plateau = training.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=1e9)
+    for callback, rates in ((halved, [0.5, 0.25, 0.125]), (plateau, [0.5, 0.5, 0.25])):
+        history = training.fit(
+            model(), (X, Y), loss="mse", epochs=3, verbose=0, callbacks=[callback],
+            optimizer=training.SGD(0.5),
+        )  # fmt: skip
+        assert history.history["learning_rate"] == rates
+    with pytest.raises(TypeError, match="the function returned None, no number"):
+        training.fit(
+            model(), (X, Y), loss="mse", verbose=0,
+            callbacks=[training.LearningRateScheduler(lambda epoch: None)],
+        )  # fmt: skip
+
+
+def test_models_are_saved_after_some_batches_into_folders_that_are_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "a" / "{epoch:02d}-{batch}-{loss:.2f}.h5")
+    callback = training.ModelCheckpoint(path, "loss", save_freq=3)
+    training.fit(
+        model(), (X, Y), loss="mse", batch_size=16, epochs=2, verbose=0, callbacks=[callback]
+    )
+    names = sorted(p.name for p in (tmp_path / "a").iterdir())
+    assert [name[:4] for name in names] == ["01-3", "02-2"]
+
+
+class Keras:
+    """A callback as it is written for Keras."""
+
+    model: Any = None
+
+    def __init__(self, event: str) -> None:
+        self.event, self.told = event, list[str]()
+
+    def on_train_begin(self, logs: Any) -> None:
+        self.told.append("begin")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.told.append(f"epoch {epoch}")
+
+    def on_train_batch_begin(self, batch: int, logs: Any) -> None:
+        self.told.append(f"batch {batch}")
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.model.stop_training = self.event == "batch" and batch == 1
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs["mine"] = epoch + 0.5
+        logs["words"] = "not a number"
+        if self.event == "epoch" and epoch == 1:
+            self.model.stop_training = True
+
+    def on_train_end(self, logs: Any) -> None:
+        self.told.append("end")
+
+
+@pytest.mark.parametrize("event", ["batch", "epoch"])
+def test_callbacks_written_for_keras(event: str) -> None:
+    callback, net = Keras(event), model()
+    history = training.fit(
+        net, (X, Y), loss="mse", epochs=5, batch_size=16, verbose=0, callbacks=[callback]
+    )
+    epochs = 1 if event == "batch" else 2
+    assert history.history["mine"] == [0.5, 1.5][:epochs]
+    assert "words" not in history.history
+    batches = [f"batch {i}" for i in range(2 if event == "batch" else 4)]
+    told = [x for i in range(epochs) for x in (f"epoch {i}", *batches)]
+    assert callback.told == ["begin", *told, "end"]
+    assert not hasattr(net, "stop_training")
+
+
+def test_events_that_never_come_are_told() -> None:
+    class Waiting(training.Callback):
+        def on_test_end(self, logs: Any = None) -> None:
+            raise AssertionError
+
+    with pytest.warns(UserWarning, match="Waiting has on_test_end, which fit never calls"):
+        training.fit(model(), (X, Y), loss="mse", verbose=0, callbacks=[Waiting()])
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_loss_that_is_not_finite_may_end_the_run_quietly(compile: bool, capsys: Any) -> None:
+    def run(net: Any, *callbacks: Any) -> Any:
+        return training.fit(
+            net, (X, Y), loss="mse", epochs=4, verbose=0, callbacks=callbacks, compile=compile,
+            optimizer=training.SGD(0.1),
+        )  # fmt: skip
+
+    def spoil(epoch: int, logs: dict[str, float]) -> None:
+        if epoch == 1:
+            net.layers[0].kernel.assign(np.full((3, 1), np.inf, "float32"))
+
+    net = model()
+    assert len(run(net, training.TerminateOnNaN(), spoil).epoch) == 2
+    assert "the loss is" in capsys.readouterr().out
+    for callbacks in ([], [training.TerminateOnNaN(raise_error=True)]):
+        net = model()
+        with pytest.raises(FloatingPointError, match="the loss is"):
+            run(net, *callbacks, spoil)
 
 
 def test_the_learning_rate_falls_on_a_plateau() -> None:
@@ -205,7 +340,7 @@ def test_functions_for_events() -> None:
         (lambda: training.EarlyStopping(mode="up"), "mode must be 'auto', 'min' or 'max'"),
         (lambda: training.EarlyStopping(patience=-1), "patience is a number of epochs"),
         (lambda: training.ReduceLROnPlateau(factor=2.0), "factor must be between 0 and 1"),
-        (lambda: training.ModelCheckpoint("a", save_freq=10), "save_freq must be 'epoch'"),
+        (lambda: training.ModelCheckpoint("a", save_freq=0), "save_freq is 'epoch' or a number"),
     ],
 )
 def test_settings_out_of_range_are_refused(make: Any, said: str) -> None:

@@ -173,7 +173,7 @@ def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) ->
         ([(X, CLASSES, CLASSES, 1)], ValueError, r"batch 0 is not a pair .*, but tuple of 4"),
         ([(X, CLASSES, CLASSES[:3])], ValueError, r"and sample_weight of shape \(3,\); they need"),
         (X, ValueError, r"batch 0 is not a pair .*, but ndarray of shape \(3,\)"),
-        ((X, None), TypeError, "data: y: "),
+        ((X, None), ValueError, "data: there are no labels"),
         ((X, np.array(["a", "b"] * 24)), TypeError, "data: y: a tensor holds numbers"),
         ((X.astype(object), CLASSES), TypeError, "data: x: a tensor holds numbers"),
     ],

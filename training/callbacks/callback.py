@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -32,12 +31,17 @@ class Callback:
 
     model: Any = None
     optimizer: Any = None
+    #: The names of the values of an epoch with validation, where they are known before.
+    measured: tuple[str, ...] | None = None
 
     def on_train_begin(self) -> None:
         """Be told that the training begins."""
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Be told that an epoch begins."""
+
+    def on_train_batch_begin(self, batch: int) -> None:
+        """Be told that a batch is trained on next."""
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Be told that a batch was trained on, and the means over the epoch so far."""
@@ -48,6 +52,16 @@ class Callback:
 
     def on_train_end(self) -> None:
         """Be told that the training has ended."""
+
+
+#: Parts of the names of values that are to grow, and of those that are to fall, which come first.
+_GROWING = (
+    "acc auc precision recall score io_u top_k similarity sensitivity specificity true_".split()
+)
+_FALLING = (
+    "loss error entropy hinge divergence log_cosh logcosh false_ poisson huber perplexity".split()
+)
+_FALLING_NAMES = "mse mae rmse msle mape kld dice tversky".split()
 
 
 class Watching(Callback):
@@ -62,7 +76,7 @@ class Watching(Callback):
             raise ValueError(f"{kind}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         self.monitor, self.mode = str(monitor), mode
         self.min_delta = abs(float(min_delta))
-        self._said = self._resumed = False
+        self._resumed = False
 
     def begin(self) -> None:
         """Forget an earlier training."""
@@ -90,9 +104,15 @@ class Watching(Callback):
         """Whether the value is to grow."""
         if self.mode != "auto":
             return self.mode == "max"
-        growing = ("acc", "accuracy", "auc", "precision", "recall", "score", "io_u", "top_k")
         name = self.monitor.removeprefix("val_")
-        return any(part in name for part in growing)
+        falls = any(part in name for part in _FALLING)
+        falls = falls or name.rpartition("_")[2] in _FALLING_NAMES
+        if not falls and not any(part in name for part in _GROWING):
+            raise ValueError(
+                f"{type(self).__name__}: the name {self.monitor!r} does not say whether the value "
+                "is to grow; give mode='max' or mode='min'"
+            )
+        return not falls
 
     @property
     def worst(self) -> float:
@@ -100,14 +120,18 @@ class Watching(Callback):
         return -math.inf if self.larger_is_better else math.inf
 
     def value(self, logs: dict[str, float]) -> float | None:
-        """Return the value; warn once if there is none."""
+        """Return the value; ``None`` in an epoch without validation.
+
+        Raises
+        ------
+        ValueError
+            If no epoch has it.
+        """
         found = logs.get(self.monitor)
-        if found is None and not self._said:
-            self._said = True
-            warnings.warn(
-                f"{type(self).__name__}: there is no {self.monitor!r}, so it does nothing; there "
-                f"are {', '.join(logs)}",
-                stacklevel=3,
+        if found is None and self.monitor not in (self.measured or ()):
+            raise ValueError(
+                f"{type(self).__name__}: there is no {self.monitor!r}; there are "
+                f"{', '.join(self.measured or logs)}"
             )
         return found
 
@@ -123,8 +147,10 @@ class LambdaCallback(Callback):
 
     Parameters
     ----------
-    on_epoch_begin, on_epoch_end, on_train_begin, on_train_end, on_train_batch_end
+    on_epoch_begin, on_epoch_end, on_train_begin, on_train_end
         Functions for the events; those that are ``None``, the default, do nothing.
+    on_train_batch_begin, on_train_batch_end
+        As well.
 
     Raises
     ------
@@ -145,6 +171,7 @@ class LambdaCallback(Callback):
         on_train_begin: Callable[..., Any] | None = None,
         on_train_end: Callable[..., Any] | None = None,
         *,
+        on_train_batch_begin: Callable[..., Any] | None = None,
         on_train_batch_end: Callable[..., Any] | None = None,
     ) -> None:
         given = {
@@ -152,6 +179,7 @@ class LambdaCallback(Callback):
             "on_epoch_end": on_epoch_end,
             "on_train_begin": on_train_begin,
             "on_train_end": on_train_end,
+            "on_train_batch_begin": on_train_batch_begin,
             "on_train_batch_end": on_train_batch_end,
         }
         for event, function in given.items():

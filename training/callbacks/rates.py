@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+
+import numpy as np
 
 from .callback import Callback, Watching
 
@@ -23,7 +26,8 @@ class ReduceLROnPlateau(Watching):
     verbose
         Whether to print each new learning rate.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
+        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
+        loss or an error is not.
     min_delta
         By how much it has to get better, 0.0001 by default.
     cooldown
@@ -34,7 +38,9 @@ class ReduceLROnPlateau(Watching):
     Raises
     ------
     ValueError
-        If the factor is not below 1; when the training begins, if the learning rate is a schedule.
+        If the factor is not below 1, or the name does not say whether the value is to grow; when
+        the training begins, if the learning rate is a schedule; at an epoch's end, if there is no
+        such value.
 
     Examples
     --------
@@ -74,6 +80,7 @@ class ReduceLROnPlateau(Watching):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Compare the epoch with the best, and set the learning rate."""
+        logs["learning_rate"] = float(self.optimizer.learning_rate)
         value = self.value(logs)
         if value is None:
             return
@@ -99,14 +106,14 @@ class LearningRateScheduler(Callback):
     Parameters
     ----------
     schedule
-        A function of the epoch, from 0, and the learning rate.
+        A function of the epoch, from 0, and the learning rate; or of the epoch alone.
     verbose
         Whether to print it.
 
     Raises
     ------
     TypeError
-        If ``schedule`` is no function.
+        If ``schedule`` is no function, or returns no number.
     ValueError
         When the training begins, if the learning rate is a schedule of the optimizer's own.
 
@@ -121,6 +128,13 @@ class LearningRateScheduler(Callback):
         if not callable(schedule):
             raise TypeError(f"LearningRateScheduler: schedule is a function, got {schedule!r}")
         self.schedule, self.verbose = schedule, bool(verbose)
+        try:
+            inspect.signature(schedule).bind(0, 0.0)
+            self._alone = False
+        except TypeError:
+            self._alone = True
+        except ValueError:  # not written in Python
+            self._alone = False
 
     def on_train_begin(self) -> None:
         """Raise if the learning rate is not to be set."""
@@ -128,10 +142,18 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Set the learning rate."""
-        rate = float(self.schedule(epoch, float(self.optimizer.learning_rate)))
+        known = () if self._alone else (float(self.optimizer.learning_rate),)
+        found = self.schedule(epoch, *known)
+        if found is None or np.ndim(found):
+            raise TypeError(f"LearningRateScheduler: the function returned {found!r}, no number")
+        rate = float(found)
         self.optimizer.learning_rate = rate
         if self.verbose:
             print(f"epoch {epoch + 1}: learning rate {rate:.4g}")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        """Add the learning rate to the values."""
+        logs["learning_rate"] = float(self.optimizer.learning_rate)
 
 
 def _check_rate(callback: Callback) -> None:

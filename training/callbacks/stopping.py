@@ -16,7 +16,7 @@ class EarlyStopping(Watching):
     Parameters
     ----------
     monitor
-        The value's name, ``"val_loss"`` by default.
+        The value's name, ``"val_loss"`` by default. Epochs without validation do not count.
     min_delta
         By how much it has to get better, 0 by default.
     patience
@@ -24,7 +24,8 @@ class EarlyStopping(Watching):
     verbose
         Whether to print why it stopped.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
+        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
+        loss or an error is not.
     baseline
         A value that it has to be better than: epochs that are not count as without progress.
     restore_best_weights
@@ -44,7 +45,8 @@ class EarlyStopping(Watching):
     Raises
     ------
     ValueError
-        If a setting is out of its range.
+        If a setting is out of its range, or the name does not say whether the value is to grow; at
+        an epoch's end, if there is no such value.
 
     Examples
     --------
@@ -116,16 +118,28 @@ class EarlyStopping(Watching):
 
 
 class TerminateOnNaN(Callback):
-    """Stop as soon as the loss is not finite.
+    """End the run as soon as the loss is not finite, and let ``fit`` return its history.
 
-    ``fit`` raises on its own when a batch's loss is not finite, and restores the model; this is for
-    programs that come from Keras.
+    Without it ``fit`` raises then. Either way the model is as it was when the epoch began.
+
+    Parameters
+    ----------
+    raise_error
+        Whether to raise nevertheless; not by default.
 
     Examples
     --------
     >>> gt.training.TerminateOnNaN().on_epoch_end(0, {"loss": float("nan")})
     True
     """
+
+    def __init__(self, raise_error: bool = False) -> None:
+        self.raise_error = bool(raise_error)
+
+    def told(self, batch: int, error: BaseException) -> None:
+        """Say why the run ends, if nothing is raised."""
+        if not self.raise_error:
+            print(f"batch {batch + 1}: {error}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Return whether the loss is not finite."""

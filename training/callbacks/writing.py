@@ -20,8 +20,8 @@ class ModelCheckpoint(Watching):
     Parameters
     ----------
     filepath
-        The file; ``{epoch}`` and names of values in it are replaced, as in
-        ``"model-{epoch:02d}-{val_loss:.2f}.h5"``.
+        The file, whose folder is made; ``{epoch}``, ``{batch}`` and names of values in it are
+        replaced, as in ``"model-{epoch:02d}-{val_loss:.2f}.h5"``.
     monitor
         The value's name, ``"val_loss"`` by default.
     verbose
@@ -31,16 +31,18 @@ class ModelCheckpoint(Watching):
     save_weights_only
         Whether to save weights, and no functions.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow.
+        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
+        loss or an error is not.
     save_freq
-        ``"epoch"``; to save within epochs, use ``fit(checkpoint=, save_every=)``.
+        ``"epoch"``, the default; or a number of batches after which to save, each time by the
+        means of the epoch so far. For a run to go on from, use ``fit(checkpoint=, save_every=)``.
     initial_value_threshold
         A value that the first one saved has to be better than.
 
     Raises
     ------
     ValueError
-        If a setting is unknown.
+        If a setting is unknown; when it saves, if there is no value of a name.
     SaveError
         If a file cannot be written.
 
@@ -50,7 +52,7 @@ class ModelCheckpoint(Watching):
     'val_loss'
     """
 
-    kept = ("best",)
+    kept = ("best", "batches")
 
     def __init__(
         self,
@@ -60,28 +62,51 @@ class ModelCheckpoint(Watching):
         save_best_only: bool = False,
         save_weights_only: bool = False,
         mode: str = "auto",
-        save_freq: str = "epoch",
+        save_freq: int | str = "epoch",
         initial_value_threshold: float | None = None,
     ) -> None:
         super().__init__(monitor, mode)
-        if save_freq != "epoch":
+        if save_freq != "epoch" and not (isinstance(save_freq, int) and save_freq > 0):
             raise ValueError(
-                "ModelCheckpoint: save_freq must be 'epoch'; to save within epochs, use "
-                "fit(checkpoint=..., save_every=...)"
+                f"ModelCheckpoint: save_freq is 'epoch' or a number of batches, got {save_freq!r}"
             )
+        self.save_freq, self.epoch, self.batches = save_freq, 0, 0
         self.filepath, self.verbose = str(filepath), bool(verbose)
         self.save_best_only = bool(save_best_only)
         self.save_weights_only = bool(save_weights_only)
-        self.best = self.worst if initial_value_threshold is None else initial_value_threshold
+        self.best: float | None = initial_value_threshold
+        if self.save_best_only and initial_value_threshold is None:
+            self.best = self.worst
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Note the epoch."""
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
+        """Save the model, if it is time and the values are good enough."""
+        self.batches += 1
+        if self.save_freq != "epoch" and self.batches % int(self.save_freq) == 0:
+            self._save(self.epoch, batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Save the model, if this epoch is to be saved."""
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _save(self, epoch: int, batch: int | None, logs: dict[str, float]) -> None:
         if self.save_best_only:
             value = self.value(logs)
-            if value is None or not self.better(value, self.best):
+            if value is None or (self.best is not None and not self.better(value, self.best)):
                 return
             self.best = float(value)
-        path = self.filepath.format(epoch=epoch + 1, **logs)
+        known = {**logs, "epoch": epoch + 1, **({} if batch is None else {"batch": batch + 1})}
+        try:
+            path = self.filepath.format(**known)
+        except LookupError as error:
+            raise ValueError(
+                f"ModelCheckpoint: {self.filepath!r} asks for {error}; there are {', '.join(known)}"
+            ) from None
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         if self.save_weights_only:
             self.model.save_weights(path)
         else:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
-from ..shapes import weights_like
+from ...layers import mask_of
+from ..shapes import mask_weights, weights_like
 
 __all__ = ["Loss"]
 
@@ -61,9 +62,14 @@ class Loss:
             Labels and predictions.
         sample_weight
             Numbers by which the examples' values are multiplied; the mean still divides by how
-            many values there are.
+            many values there are. Predictions of a model in which a layer masks padding have a
+            mask: padding does not count then, in the number neither.
         """
         values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
+        mask = mask_of(y_pred)
+        if mask is not None:
+            mean = self.reduction in ("sum_over_batch_size", "mean")
+            sample_weight = mask_weights(mask, values, sample_weight, self.name, mean)
         if sample_weight is not None:
             values = values * weights_like(sample_weight, values)
         if self.reduction in ("none", None):

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, ops
+from ...layers import mask_of
 from .. import losses
-from ..shapes import checked, of_one_rank, ratio, weights_like
+from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
 
 __all__ = [
@@ -146,8 +147,9 @@ class MeanOf(Metric):
         return type(self).function(y_true, y_pred, **self.settings)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples."""
-        self.add(self.per_example(y_true, y_pred), sample_weight)
+        """Take labels and predictions, with weights of the examples; padding does not count."""
+        values = as_tensor(self.per_example(y_true, y_pred))
+        self.add(values, mask_weights(mask_of(y_pred), values, sample_weight, self.name))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

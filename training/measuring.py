@@ -1,0 +1,153 @@
+"""``evaluate`` and ``predict``: a model at inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.extend import (
+    Module,
+    Tensor,
+    are_several,
+    as_inputs,
+    backend_of,
+    flatten,
+    pack_like,
+    scope_of,
+)
+from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
+from .loop import Trainer
+
+__all__ = ["evaluate", "predict"]
+
+
+def evaluate(
+    model: Module,
+    data: Any,
+    *,
+    batch_size: int = 32,
+    loss: Any = "sparse_categorical_crossentropy",
+    metrics: Any = None,
+    loss_weights: Any = None,
+    weighted_metrics: Any = None,
+    steps: int | None = None,
+    compile: bool | str = "auto",
+) -> dict[str, float]:
+    """Measure a model at inference.
+
+    Parameters
+    ----------
+    model
+        A module that is called with a batch.
+    data
+        Arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
+    batch_size
+        The size of the batches that arrays are cut into.
+    loss, metrics, loss_weights, weighted_metrics
+        As for :func:`gradtape.training.fit`.
+    steps
+        How many batches to take; all by default.
+    compile
+        As for :func:`gradtape.training.fit`: whether steps run as a graph.
+
+    Returns
+    -------
+    The values of all examples, by name: ``"loss"`` and each metric.
+
+    Raises
+    ------
+    ValueError
+        If the data or an argument are unusable, as for :func:`gradtape.training.fit`.
+
+    Examples
+    --------
+    >>> data = (gt.ones((4, 2)), gt.ones((4, 2)))
+    >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
+    {'loss': 0.0}
+    """
+    trainer = Trainer(
+        model,
+        loss,
+        metrics,
+        method="evaluate",
+        loss_weights=loss_weights,
+        weighted_metrics=weighted_metrics,
+        compile=compile,
+    )
+    dataset = as_dataset(data, batch_size, check=trainer.check)
+    steps = None if steps is None else as_count("evaluate: steps", steps, 1)
+    trainer.testing.expected = expected(dataset, 1, steps)
+    return trainer.evaluate(first_batches(dataset, steps))
+
+
+def predict(
+    model: Module,
+    x: Any,
+    *,
+    batch_size: int = 32,
+    steps: int | None = None,
+    compile: bool | str = "auto",
+) -> Any:
+    """Return a model's outputs at inference, computed batch by batch.
+
+    Parameters
+    ----------
+    model
+        A module that is called with a batch and returns tensors, in any structure.
+    x
+        Inputs, in any structure; the first axis counts examples. Or an iterable of batches of them
+        that is no list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
+        are tuples or lists the first part is taken, and labels are left alone. Several inputs in
+        a batch are ``([a, b],)``.
+    batch_size
+        The size of the batches.
+    steps
+        How many batches to take; all by default.
+    compile
+        As for :func:`gradtape.training.fit`: whether batches run as a graph.
+
+    Returns
+    -------
+    A tensor whose first axis counts the same examples, or several in the model's structure.
+
+    Raises
+    ------
+    ValueError
+        If there are no examples, ``batch_size`` is not positive, or the model returns more or fewer
+        rows than it is given.
+    TypeError
+        If the model returns something else than tensors with an axis of examples.
+
+    Examples
+    --------
+    >>> gt.training.predict(gt.layers.Activation("relu"), [[-1.0], [2.0]]).tolist()
+    [[0.0], [2.0]]
+    """
+    trainer = Trainer(model, None, method="predict", compile=compile)
+    batches = _inputs(x, batch_size)
+    count = None if steps is None else as_count("predict: steps", steps, 1)
+    trainer.applying.expected = expected(batches, 1, count)
+    try:
+        outputs = trainer.predict(first_batches(batches, count), batches.early)
+    except (AttributeError, TypeError) as error:
+        if not are_several(x):
+            raise
+        raise TypeError(
+            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
+            f"take ({error}); give it inputs alone, without labels"
+        ) from error
+    if not outputs:
+        raise ValueError("predict: there are no batches")
+    columns = []
+    for column in zip(*map(flatten, outputs), strict=True):
+        arrays = [output.array for output in column]
+        with scope_of(arrays):
+            columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
+    return pack_like(outputs[0], columns)
+
+
+def _inputs(x: Any, batch_size: int) -> Examples | Batches:
+    """Return batches of inputs."""
+    whole = isinstance(x, (list, tuple, dict, str)) or hasattr(x, "shape")
+    if hasattr(x, "__iter__") and not whole:
+        return Batches(x, what="x")
+    return Examples(as_inputs(x), None, batch_size, "x")
