@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +25,7 @@ from ..layers import Sequential, takes_training
 from . import losses
 from .losses.kinds import Kind
 
-__all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
+__all__ = ["FirstLook", "check_labels", "check_restored", "warn_of_sorted", "whats_not_finite"]
 
 #: The activations that end in probabilities.
 _SQUASHING = ("sigmoid", "softmax")
@@ -65,6 +66,34 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
     if low < 0 or (high > 1 and kind.classes == "binary"):
         wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
         raise ValueError(f"{what}: the labels of {kind.name} are {wanted}, got {low} to {high}")
+
+
+def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
+    """Warn if labels that were set apart are of classes that the others lack.
+
+    Parameters
+    ----------
+    kind
+        What the loss takes them for; None for a loss that gradtape does not know.
+    y, held_out
+        The labels to train on, and the last ones of the arrays, to validate with.
+    """
+    if kind is None or not isinstance(y, Tensor) or y.ndim > 2:
+        return
+    parts = [to_numpy(labels.array) for labels in (y, held_out)]
+    if y.ndim == 2 and y.shape[-1] > 1:
+        if kind.classes != "categorical":
+            return
+        parts = [labels.argmax(-1) for labels in parts]
+    lacking = np.setdiff1d(parts[1], parts[0])
+    if lacking.size:
+        told = ", ".join(f"{x:g}" for x in lacking[:5])
+        warnings.warn(
+            f"fit: validation_split sets the last examples apart, and only those have the classes "
+            f"{told}{', ...' if lacking.size > 5 else ''}: the arrays are sorted. Shuffle them "
+            "first, or give validation_data",
+            stacklevel=3,
+        )
 
 
 def check_restored(model: Module) -> None:

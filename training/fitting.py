@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
+from .checks import warn_of_sorted
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .epochs import run_epochs
 from .loop import Trainer
@@ -223,6 +224,9 @@ def fit(
         (1 if steps_per_epoch else passes, passes),
         trainer.check,
     )
+    heads = trainer.objective.heads
+    if validation_split and len(heads) == 1 and isinstance(held_out, Examples):
+        warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), held_out.y)
     run = Run(
         trainer,
         dataset,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Mapping
+from math import prod
 from typing import Any, ClassVar, Unpack
 
 from ...core.extend import (
@@ -187,6 +189,13 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:
             return self._by_moving_statistics(x, shape)
+        if shape is not None and not unsure(shape) and prod(shape) == shape[self.axis]:
+            warnings.warn(
+                f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
+                "channel, which is 0 off its mean whatever it is: nothing is learnt from it. A "
+                "batch needs several examples; for a last one, drop_remainder=True of Dataset.batch",
+                stacklevel=3,
+            )
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value
         y, mean, variance = ops["batch_norm_training"](

@@ -284,3 +284,22 @@ def test_an_unknown_name_is_answered_with_the_nearest(options: Any, meant: str |
     asked = "; known: " if meant is None else rf"; did you mean {meant}\? Known: "
     with pytest.raises(ValueError, match=rf"unknown \w+ '[^']+'{asked}\w+, "):
         run((X, Y), **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "warns"),
+    [
+        (np.sort(Y), "sparse_categorical_crossentropy", "classes 2: the arrays are sorted"),
+        (np.sort(Y)[:, None].astype("float32"), "sparse_categorical_crossentropy", "classes 2:"),
+        (np.eye(3)[np.sort(Y)], "categorical_crossentropy", "classes 2: the arrays are sorted"),
+        (Y, "sparse_categorical_crossentropy", None),
+        (np.eye(3)[Y], "mse", None),
+        (np.sort(np.eye(3)[Y]), "binary_crossentropy", None),
+    ],
+)
+def test_a_split_of_sorted_arrays_is_told_of(y: Any, loss: str, warns: str | None) -> None:
+    if warns is None:
+        run((X, y), loss=loss, validation_split=0.4)
+    else:
+        with pytest.warns(UserWarning, match=warns):
+            run((X, y), loss=loss, validation_split=0.4)
