@@ -193,7 +193,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             warnings.warn(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
                 "channel, which is 0 off its mean whatever it is: nothing is learnt from it. A "
-                "batch needs several examples; for a last one, drop_remainder=True of Dataset.batch",
+                "batch needs several examples; Dataset.batch(n, drop_remainder=True) drops a rest",
                 stacklevel=3,
             )
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
