@@ -245,7 +245,10 @@ def _hint(module_name: str, name: str) -> str:
         paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
     found = paths.get(name.lower()) or _in_tensorflow(name)
     if not found:
-        nearest = get_close_matches(name.lower(), paths, 1, cutoff=0.75)
+        own = [x for x in paths if paths[x][0].rpartition(".")[0] == module_name]
+        longer = sorted((x for x in own if x.startswith(name.lower()) and len(name) > 4), key=len)
+        nearest = get_close_matches(name.lower(), own, 1, cutoff=0.75) or longer
+        nearest = nearest or get_close_matches(name.lower(), paths, 1, cutoff=0.75)
         found = paths[nearest[0]] if nearest else []
     # softmax is a function, Softmax a layer
     found = sorted(

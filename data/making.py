@@ -104,6 +104,8 @@ class Made:
         vocabulary: Mapping[str, Sequence[str]] | None = None,
         delimiter: str = ",",
         header: bool = True,
+        missing: float | None = None,
+        encoding: str = "utf-8",
     ) -> Self:
         """Return the lines of a CSV file, read at each pass.
 
@@ -125,6 +127,10 @@ class Made:
             What is between values, a comma by default.
         header
             Whether the first line has names.
+        missing
+            What stands for an empty value in columns of floats; by default that is an error.
+        encoding
+            How the file's text is encoded.
 
         Returns
         -------
@@ -137,8 +143,19 @@ class Made:
             If there is no header and no names; at a pass, if a column is missing or a value is no
             number, with the line.
         """
-        rows = Columns(path, names, dtypes or {}, vocabulary or {}, delimiter, header, columns)
-        data = cls(rows)
+        data = cls(
+            Columns(
+                path,
+                names,
+                dtypes or {},
+                vocabulary or {},
+                delimiter,
+                header,
+                columns,
+                missing,
+                encoding,
+            )
+        )
         if label is None:
             return data
 

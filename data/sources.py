@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import as_tensor, flatten, map_structure, to_numpy
+from ..core.extend import Tensor, Variable, as_tensor, flatten, map_structure, to_numpy
 
 __all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of", "length_of"]
 
@@ -30,8 +30,12 @@ def arrays_of(value: Any) -> Any:
         return value
     if type(value) in (float, complex, list):  # and not numbers of NumPy, which are both
         value = as_tensor(value)
-    array = getattr(value, "array", None)
-    return np.asarray(value if array is None else to_numpy(array))
+    if isinstance(value, (Tensor, Variable)):
+        return np.asarray(to_numpy(value.array))
+    found = np.asarray(value)
+    if found.dtype.kind == "O" and found.ndim == 2:  # a data frame of several dtypes
+        found = np.asarray(to_numpy(as_tensor(value).array))
+    return found
 
 
 def _each(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -262,8 +266,13 @@ class Columns(Source):
         delimiter: str,
         header: bool,
         columns: Sequence[str] | None,
+        missing: float | None,
+        encoding: str,
     ) -> None:
         self.path, self.delimiter, self.header = Path(path), delimiter, header
+        # a mark that some programs put before the text is no part of the first name
+        self.encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        self.missing = missing
         self.names = list(names) if names is not None else None
         if not header and self.names is None:
             raise ValueError(f"{path}: without a header, give the columns' names=[...]")
@@ -275,9 +284,18 @@ class Columns(Source):
 
     def elements(self) -> Iterator[Any]:
         """Yield a dictionary for each line."""
-        with self.path.open(newline="", encoding="utf-8") as stream:
-            lines = csv.reader(stream, delimiter=self.delimiter)
-            names = next(lines, []) if self.header else self.names
+        try:
+            yield from self._lines()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self.path}: {error.object[error.start : error.end]!r} is no text in "
+                f"{error.encoding}; give its encoding=, such as 'latin-1'"
+            ) from None
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        with self.path.open(newline="", encoding=self.encoding) as stream:
+            lines = csv.reader(stream, delimiter=self.delimiter, skipinitialspace=True)
+            names = [name.strip() for name in next(lines, [])] if self.header else self.names
             names = self.names or names or []
             wanted = names if self.columns is None else list(self.columns)
             for name in (*wanted, *self.dtypes, *self.vocabulary):
@@ -304,7 +322,13 @@ class Columns(Source):
                 )
             return np.asarray(words[text])
         dtype = self.dtypes.get(name, np.dtype("float32"))
+        if not text.strip() and (self.missing is None or dtype.kind not in "f"):
+            raise ValueError(
+                f"{self.path}, line {line}: column {name!r} is empty; give missing=, the number "
+                "that stands for it in columns of floats, such as 0.0 or nan"
+            )
         try:
+            text = text if text.strip() else str(self.missing)
             return np.asarray(int(text) if dtype.kind in "iu" else float(text), dtype)
         except ValueError:
             raise ValueError(

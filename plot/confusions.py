@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..training import metrics
-from .axes import INK, current_axes
+from .axes import INK, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def confusion(
     normalize
         Whether cells say shares of the true class in place of counts.
     ax
-        The Matplotlib axes to draw in; by default the current ones of ``pyplot``.
+        The Matplotlib axes to draw in; by default those of a new figure.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def confusion(
         raise ValueError(f"plot.confusion: {classes} classes have {len(names)} names")
     counts = metrics.confusion_matrix(true, found, classes).numpy()
     if ax is None:
-        ax = current_axes("plot.confusion")
+        ax = pyplot("plot.confusion").subplots(layout="constrained")[1]
     _draw(ax, counts, names, normalize)
     return ax
 
@@ -99,7 +99,8 @@ def _draw(ax: Axes, counts: Any, names: Sequence[str] | None, normalize: bool) -
             ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=9)
         ticks = names or range(classes)
         long = names is not None and max(map(len, names)) > 3
-        ax.set_xticks(range(classes), [str(x) for x in ticks][:classes], rotation=45 * long)
+        turned: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if long else {}
+        ax.set_xticks(range(classes), [str(x) for x in ticks][:classes], **turned)
         ax.set_yticks(range(classes), [str(x) for x in ticks][:classes])
     ax.tick_params(colors=INK, labelsize=9, length=0)
     ax.spines[:].set_visible(False)

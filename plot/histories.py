@@ -17,6 +17,8 @@ __all__ = ["history"]
 
 #: From this ratio of the largest to the smallest on, a loss is drawn on a logarithmic scale.
 _WIDE = 20.0
+#: How many charts stand side by side, how many epochs have dots, and what fits above a chart.
+_ACROSS, _DOTS, _TITLE = 3, 60, 38
 
 
 def history(
@@ -64,19 +66,26 @@ def history(
         if name not in values and f"val_{name}" not in values:
             raise ValueError(f"plot.history: there is no {name!r}; there are {', '.join(values)}")
     if axes is None:
-        size = (4.5 * len(names), 3.4)
+        across = min(len(names), _ACROSS)
+        down = -(-len(names) // across)
         _, made = pyplot("plot.history").subplots(
-            1, len(names), figsize=size, layout="constrained", squeeze=False
+            down,
+            across,
+            figsize=(4.5 * across, 3.4 * down),
+            layout="constrained",
+            squeeze=False,
         )
-        axes = list(made[0])
+        axes = list(made.flat)[: len(names)]
+        for ax in made.flat[len(names) :]:
+            ax.set_axis_off()
     if len(axes) != len(names):
         raise ValueError(f"plot.history: {len(names)} names need as many axes, got {len(axes)}")
     for name, ax in zip(names, axes):
-        _chart(ax, name, values, run.epoch if isinstance(run, History) else None)
+        _chart(ax, name, values, run.epochs_of if isinstance(run, History) else {})
     return list(axes)
 
 
-def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Sequence[int] | None) -> None:
+def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, Any]) -> None:
     """Draw one value, of training and of validation."""
     from matplotlib.ticker import MaxNLocator
 
@@ -88,18 +97,22 @@ def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Sequence[int]
         if key not in values:
             continue
         column = np.asarray(values[key], dtype="float64")
-        # a value that began later than the run ends with it
-        at = np.arange(len(column)) if epochs is None else np.asarray(epochs)[-len(column) :]
-        ax.plot(at + 1, column, color=colour, label=label, lw=2, marker="o", ms=3)
+        at = np.asarray(epochs.get(key, range(len(column))))
+        dots = "o" if len(column) <= _DOTS else ""
+        ax.plot(at + 1, column, color=colour, label=label, lw=2, marker=dots, ms=3)
         last = at + 1, column, colour
     if last is not None and np.isfinite(last[1]).any():
         _mark_best(ax, name, *last)
     drawn = np.concatenate([np.asarray(line.get_ydata(), dtype="float64") for line in ax.lines])
     if name.endswith("loss") and drawn.min() > 0 and drawn.max() > _WIDE * drawn.min():
         ax.set_yscale("log")
-    ax.set_title(name, loc="left", color=INK, fontsize=11, fontweight="bold")
+    size = 11 * min(1.0, _TITLE / len(name))
+    ax.set_title(name, loc="left", color=INK, fontsize=size, fontweight="bold")
     ax.set_xlabel("epoch", color=INK)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if last is not None and len(last[0]) == 1:
+        ax.set_xticks(last[0])
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", color="#dddddd", lw=0.8)
     bare(ax)
     ax.legend(frameon=False, labelcolor=INK, fontsize=9)

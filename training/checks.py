@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,9 +22,10 @@ from ..core.extend import (
     to_numpy,
 )
 from ..layers import Sequential, takes_training
+from . import losses
 from .losses.kinds import Kind
 
-__all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
+__all__ = ["FirstLook", "check_labels", "check_restored", "warn_of_sorted", "whats_not_finite"]
 
 #: The activations that end in probabilities.
 _SQUASHING = ("sigmoid", "softmax")
@@ -46,15 +48,52 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
     Raises
     ------
     ValueError
-        If labels of yes or no are not from 0 to 1, or shares of classes negative.
+        If labels of yes or no are not from 0 to 1, shares of classes negative, or classes no whole
+        numbers.
     """
-    if kind is None or kind.classes == "sparse" or y.dtype.kind not in "if" or not y.size:
+    if kind is None or y.dtype.kind not in "if" or not y.size:
         return
     values = to_numpy(y.array)
+    if kind.classes == "sparse":
+        wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values[:0]
+        if wrong.size:
+            raise ValueError(
+                f"{what}: the labels of {kind.name} are whole numbers (0, 1, ...), got "
+                f"{wrong[0]:.6g}; numbers to predict have a loss of numbers, as loss='mse'"
+            )
+        return
     low, high = values.min(), values.max()
     if low < 0 or (high > 1 and kind.classes == "binary"):
         wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
         raise ValueError(f"{what}: the labels of {kind.name} are {wanted}, got {low} to {high}")
+
+
+def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
+    """Warn if labels that were set apart are of classes that the others lack.
+
+    Parameters
+    ----------
+    kind
+        What the loss takes them for; None for a loss that gradtape does not know.
+    y, held_out
+        The labels to train on, and the last ones of the arrays, to validate with.
+    """
+    if kind is None or not isinstance(y, Tensor) or y.ndim > 2:
+        return
+    parts = [to_numpy(labels.array) for labels in (y, held_out)]
+    if y.ndim == 2 and y.shape[-1] > 1:
+        if kind.classes != "categorical":
+            return
+        parts = [labels.argmax(-1) for labels in parts]
+    lacking = np.setdiff1d(parts[1], parts[0])
+    if lacking.size:
+        told = ", ".join(f"{x:g}" for x in lacking[:5])
+        warnings.warn(
+            f"fit: validation_split sets the last examples apart, and only those have the classes "
+            f"{told}{', ...' if lacking.size > 5 else ''}: the arrays are sorted. Shuffle them "
+            "first, or give validation_data",
+            stacklevel=3,
+        )
 
 
 def check_restored(model: Module) -> None:
@@ -174,6 +213,8 @@ class FirstLook(Recorder):
                 )
         self._labels.add(y.id)
         self._predictions.add(predicted.id)
+        if kind is not None or losses.function_named(getattr(loss, "__name__", None)) is loss:
+            self._check_shapes(y.array.shape, predicted.array.shape, kind)
         if kind is None or predicted.dtype.kind != "f" or not predicted.size:
             return
         values = to_numpy(predicted.array)
@@ -192,6 +233,27 @@ class FirstLook(Recorder):
                 f"{values.max():.4g}, and {kind.name} takes probabilities here; end the model "
                 f"in {'sigmoid' if kind.classes == 'binary' else 'softmax'}, or give the loss "
                 f"from_logits=True"
+            )
+
+    def _check_shapes(self, y: Any, predicted: Any, kind: Kind | None) -> None:
+        """Raise if predictions do not count the examples, or labels are for the other loss."""
+        if y and predicted and predicted[0] != y[0]:
+            raise ValueError(
+                f"{self.method}: the model returns {predicted} for {y[0]} examples, which its "
+                "first axis has to count; inputs of one number each are a column: x[:, None]"
+            )
+        several = bool(predicted) and predicted[-1] > 1
+        if kind is None or kind.axis != -1 or not several:
+            return
+        if kind.classes == "sparse" and y == predicted:
+            raise ValueError(
+                f"{self.method}: {kind.name} takes a class per example, and labels of shape {y} "
+                "are one-hot; take loss='categorical_crossentropy', or y.argmax(-1)"
+            )
+        if kind.classes == "categorical" and y in (predicted[:-1], (*predicted[:-1], 1)):
+            raise ValueError(
+                f"{self.method}: {kind.name} takes one-hot labels, of shape {predicted}, and these "
+                f"have shape {y}; take loss='sparse_categorical_crossentropy'"
             )
 
     def _origin(self, x: Tensor) -> str:

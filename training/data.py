@@ -161,11 +161,13 @@ class Batches:
         The number of batches, if it is known.
     rewinds : bool
         Whether one can go through the batches again, which an iterator does not allow.
+    endless : bool
+        Whether they are known to have no end.
 
     Raises
     ------
     TypeError
-        If it cannot be iterated.
+        If it cannot be iterated, or has names for its parts.
     ValueError
         If it can only be gone through once, and that is not enough.
     """
@@ -174,7 +176,13 @@ class Batches:
         if not hasattr(batches, "__iter__"):
             raise TypeError(
                 f"{what} must be a pair of arrays (x, y) or an iterable of such batches, "
-                f"got {type(batches).__name__}"
+                f"got {type(batches).__name__}{_instead(batches)}"
+            )
+        if hasattr(batches, "keys") or hasattr(batches, "columns"):
+            raise TypeError(
+                f"{what} is a {type(batches).__name__} with inputs and labels under names; give "
+                "both in a tuple (x, y), as (table.drop(columns='label'), table['label']) of a "
+                "data frame, or (file['x'], file['y'])"
             )
         if passes > 1 and iter(batches) is batches:
             raise ValueError(
@@ -214,6 +222,15 @@ class Batches:
         self.source.load_state_dict(state)  # type: ignore[attr-defined]
 
 
+def _instead(given: Any) -> str:
+    """Return what to do with what is no iterable."""
+    if callable(given) and not isinstance(given, type):
+        return "; call it, or give gt.data.Dataset.from_generator(function) for several epochs"
+    if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        return "; gt.data.Dataset(it).batch(32) makes batches of its items"
+    return ""
+
+
 class Labelled(Batches):
     """An iterable of batches ``(x, y)`` or ``(x, y, sample_weight)``.
 
@@ -247,7 +264,7 @@ class Labelled(Batches):
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
-                    f"{_described(batch)}"
+                    f"{_described(batch)}{self._tuple_meant()}"
                 )
             if isinstance(batch, list) and not any(
                 hasattr(leaf, "shape") for leaf in flatten(batch)
@@ -268,6 +285,14 @@ class Labelled(Batches):
             if self.check is not None:
                 self.check(parts[1], what)
             yield parts
+
+    def _tuple_meant(self) -> str:
+        """Return a hint for somebody who gave ``[x, y]``."""
+        given = self.source if isinstance(self.source, list) else []
+        shapes = [getattr(x, "shape", None) or () for x in given]
+        if len(given) in (2, 3) and len({shape[:1] for shape in shapes}) == 1 and shapes[0]:
+            return "; x and y as arrays are one tuple: (x, y)"
+        return ""
 
 
 def as_dataset(

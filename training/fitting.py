@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
+from .checks import warn_of_sorted
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .epochs import run_epochs
 from .loop import Trainer
@@ -191,7 +192,7 @@ def fit(
             raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
-    if callable(callbacks):
+    if callable(callbacks) or (callbacks is not None and not isinstance(callbacks, Iterable)):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
     callbacks = list(callbacks or ())
     backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
@@ -222,6 +223,9 @@ def fit(
         (1 if steps_per_epoch else passes, passes),
         trainer.check,
     )
+    heads = trainer.objective.heads
+    if validation_split and len(heads) == 1 and isinstance(held_out, Examples):
+        warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), held_out.y)
     run = Run(
         trainer,
         dataset,

@@ -102,6 +102,8 @@ class Progress:
             text = line_of(head, logs, None)
         else:
             width = max(shutil.get_terminal_size((80, 24)).columns - 1, 20)
+            if last and _length(head, logs) > width >= _length(self.label, logs):
+                head = self.label  # digits tell more than the time it took
             values = line_of("", logs, width - len(head) - (0 if last else _BAR + 2))
             bar = "" if last or part is None else f"  {_bar(part, self.stream)}"
             text = head + bar + values
@@ -113,6 +115,11 @@ class Progress:
                 text += bar + values
             text = f"\r{text}{' ' * room}"
         print(text, end="\n" if last or not self.moves else "", file=self.stream, flush=True)
+
+
+def _length(head: str, logs: dict[str, float]) -> int:
+    """Return how long a line with three digits of each value is."""
+    return len(line_of(head, logs, None)) - len(logs)
 
 
 def line_of(head: str, logs: dict[str, float], room: int | None) -> str:

@@ -286,6 +286,7 @@ class Run:
             "source": source,
             "epochs": self.history.epoch,
             "history": self.history.history,
+            "epochs_of": self.history.epochs_of,
             "session": self.session.state(),
             "random": shared().state.numpy(),
             "callbacks": self.listeners.states(),
@@ -327,6 +328,9 @@ class Run:
         self.history.epoch = [int(epoch) for epoch in state["epochs"]]
         self.history.history = {
             name: [float(value) for value in values] for name, values in state["history"].items()
+        }
+        self.history.epochs_of = {
+            name: [int(epoch) for epoch in epochs] for name, epochs in _epochs_of(state).items()
         }
         if state["source"] is not None:
             self.data.load(state["source"])
@@ -370,7 +374,16 @@ def _wrong(state: dict[str, Any]) -> list[str]:
         found.append("batch")
     if any(type(x) is not list or len(x) > len(epochs) for x in history.values()):
         found.append("history")
+    elif any(len(history.get(name, ())) != len(x) for name, x in _epochs_of(state).items()):
+        found.append("epochs_of")
     return found
+
+
+def _epochs_of(state: dict[str, Any]) -> dict[str, list[int]]:
+    """Return the epochs in which each value was measured; older runs did not say, the last then."""
+    known: dict[str, list[int]] = state.get("epochs_of", {})
+    epochs = state["epochs"]
+    return known or {name: epochs[len(epochs) - len(x) :] for name, x in state["history"].items()}
 
 
 def _rise(numbers: list[int]) -> bool:

@@ -96,6 +96,8 @@ class History:
         of these with ``"val_"`` before it.
     epoch : list of int
         The finished epochs, from 0.
+    epochs_of : dict of str to list of int
+        The epochs in which each value was measured: not in all, with ``validation_freq``.
     interrupted : bool
         Whether Ctrl-C ended the run.
 
@@ -110,6 +112,7 @@ class History:
     def __init__(self) -> None:
         self.history: dict[str, list[float]] = {}
         self.epoch: list[int] = []
+        self.epochs_of: dict[str, list[int]] = {}
         self.interrupted = False
 
     def append(self, epoch: int, logs: dict[str, float]) -> None:
@@ -117,6 +120,7 @@ class History:
         self.epoch.append(epoch)
         for name, value in logs.items():
             self.history.setdefault(name, []).append(value)
+            self.epochs_of.setdefault(name, []).append(epoch)
 
     def __repr__(self) -> str:
         last = ", ".join(f"{name}={values[-1]:.4g}" for name, values in self.history.items())

@@ -14,33 +14,19 @@ from ...core.extend import Module
 from ...layers import Dense, Sequential
 from ...plugins.ops.random.functions import shared
 from ...training.losses.kinds import kind_of
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.class_weight import compute_sample_weight
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-except ModuleNotFoundError as error:
-    if error.name != "sklearn":
-        raise
-
-    class BaseEstimator:  # type: ignore[no-redef]
-        """In scikit-learn's place where it is missing: the classes can be seen, not made."""
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            """Say what to install."""
-            raise ImportError(
-                f"sklearn.{cls.__name__}: scikit-learn is not installed: "
-                'pip install "gradtape[sklearn]"'
-            )
-
-    class ClassifierMixin:  # type: ignore[no-redef]
-        """As above."""
-
-    class RegressorMixin:  # type: ignore[no-redef]
-        """As above."""
-
+from .needed import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    _check_partial_fit_first_call,
+    _check_sample_weight,
+    check_classification_targets,
+    check_is_fitted,
+    check_random_state,
+    compute_sample_weight,
+    train_test_split,
+    validate_data,
+)
 
 __all__ = ["Classifier", "Regressor"]
 
@@ -50,6 +36,11 @@ _PART = 256
 
 class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
     """What both do: make a model, train it on arrays that scikit-learn has checked, predict."""
+
+    # scikit-learn takes an estimator for trained if it has these
+    model_: Any
+    history_: dict[str, list[float]]
+    n_epochs_: int
 
     def __init__(
         self,
@@ -66,6 +57,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         shuffle: bool = True,
         callbacks: Iterable[Any] = (),
         random_state: Any = None,
+        warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
         # scikit-learn copies estimators by their arguments: these are kept as they came
@@ -81,38 +73,69 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         self.shuffle = shuffle
         self.callbacks = callbacks
         self.random_state = random_state
+        self.warm_start = warm_start
         self.verbose = verbose
 
-    def _train(self, x: Any, y: Any, outputs: int, loss: Any, weight: Any) -> Self:
-        """Train a new model on checked arrays, on random numbers of its own."""
-        data = (x, y) if weight is None else (x, y, _check_sample_weight(weight, x, dtype=x.dtype))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _train(
+        self,
+        x: Any,
+        y: Any,
+        outputs: int,
+        loss: Any,
+        weight: Any,
+        *,
+        again: bool = False,
+        once: bool = False,
+        strata: Any = None,
+    ) -> Self:
+        """Train on checked arrays, on random numbers of its own.
+
+        ``again`` goes on with the model and the optimizer that are there; ``once`` goes through the
+        data once, without validation and callbacks.
+        """
+        data = [x, y] if weight is None else [x, y, _check_sample_weight(weight, x, dtype=x.dtype)]
+        if not again:
+            self._random = check_random_state(self.random_state)
+        seed = int(self._random.randint(2**31 - 1))
+        held_out = None
+        if self.validation_split and not once:  # data may come sorted: any part may be held out
+            parts = train_test_split(
+                *data, test_size=self.validation_split, random_state=seed, stratify=strata
+            )
+            data, held_out = parts[::2], tuple(parts[1::2])
         with _seeded(seed):
-            self.model_ = self._new_model(outputs)
-            found = self.model_(x[:1]).shape
-            if found[1:] != (outputs,):
-                raise ValueError(
-                    f"{type(self).__name__}: the model gives outputs of shape {found} for one "
-                    f"example, and the data ask for {outputs}: its last layer has to have as many "
-                    "units"
-                )
+            if not again:
+                self.model_ = self._new_model(outputs)
+                self._check_outputs(x, outputs)
+                self._optimizer = self._new_optimizer()
             run = training.fit(
                 self.model_,
-                data,
-                epochs=self.epochs,
+                tuple(data),
+                epochs=1 if once else self.epochs,
                 batch_size=self.batch_size,
-                optimizer=self._new_optimizer(),
+                optimizer=self._optimizer,
                 loss=loss,
                 metrics=self.metrics,
-                validation_split=self.validation_split,
+                validation_data=held_out,
                 shuffle=self.shuffle,
-                callbacks=copy.deepcopy(tuple(self.callbacks)),
+                callbacks=() if once else copy.deepcopy(self.callbacks),
                 seed=seed,
                 verbose=self.verbose,
             )
-        self.history_ = run.history
-        self.n_epochs_ = len(run.epoch)
+        before = self.history_ if again else {}
+        self.history_ = {name: [*before.get(name, ()), *x] for name, x in run.history.items()}
+        self.n_epochs_ = len(run.epoch) + (self.n_epochs_ if again else 0)
         return self
+
+    def _check_outputs(self, x: Any, outputs: int) -> None:
+        found = self.model_(x[:1]).shape
+        if found[1:] != (outputs,):
+            alone = "; a single one goes with loss='binary_crossentropy'" * (found[1:] == (1,))
+            raise ValueError(
+                f"{type(self).__name__}: the model gives outputs of shape {found} for one "
+                f"example, and the data ask for {outputs}: its last layer has to have as many "
+                f"units{alone}"
+            )
 
     def _new_model(self, outputs: int) -> Any:
         """Return the model to train, which shares nothing with the argument."""
@@ -130,11 +153,14 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
             optimizer.learning_rate = self.learning_rate
         return optimizer
 
-    def _checked(self, x: Any, y: Any, **settings: Any) -> tuple[Any, Any]:
+    def _checked(self, x: Any, y: Any, again: bool, **settings: Any) -> tuple[Any, Any]:
         """Return data to train on, as scikit-learn checks them; remember their features."""
         kinds = [np.float64, np.float32]
-        x, y = validate_data(self, x, y, dtype=kinds, allow_nd=True, **settings)
+        x, y = validate_data(self, x, y, dtype=kinds, allow_nd=True, reset=not again, **settings)
         return x, y
+
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "model_")
 
     def _outputs(self, x: Any) -> Any:
         """Return the trained model's outputs, as an array."""
@@ -150,25 +176,31 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     Parameters
     ----------
     model
-        A function of the number of classes that returns a new model, or a model, of which a copy is
-        trained. It returns a logit for each class. By default dense layers with relu, of the sizes
-        ``units``.
+        A function of the number of outputs that returns a new model, or a model, of which a copy is
+        trained. It returns a logit for each class; a single one if the loss is
+        ``"binary_crossentropy"``. By default dense layers with relu, of the sizes ``units``.
     units
         The sizes of the hidden layers if ``model`` is not given, ``(64,)`` by default.
-    epochs, batch_size, metrics, validation_split, shuffle, verbose
+    epochs, batch_size, metrics, shuffle, verbose
         As for :func:`gradtape.training.fit`; 100 epochs of batches of 32 by default.
+    validation_split
+        The share of the examples to measure each epoch with, as ``EarlyStopping`` needs it; drawn
+        at random, of each class as large a part, where that can be.
     optimizer
         An optimizer, of which a copy is used, or a name, ``"adam"`` by default.
     learning_rate
         Its learning rate, if it is to have another: one name for searches over any optimizer.
     loss
-        A loss of integer labels, ``"sparse_categorical_crossentropy"`` of logits by default. If it
-        is one of probabilities, the model returns these.
+        A loss of integer labels, ``"sparse_categorical_crossentropy"`` of logits by default;
+        ``"binary_crossentropy"`` or ``"categorical_crossentropy"``. If it is one of probabilities,
+        the model returns these.
     callbacks
         Callbacks of ``fit``, copied for each training.
     random_state
         A seed, a NumPy ``RandomState`` or ``None``, as in all of scikit-learn: it decides the first
         weights, the order of the examples and what layers draw.
+    warm_start
+        Whether ``fit`` goes on with the model and the optimizer that it made before.
     class_weight
         What examples count by their label, in a dictionary, or ``"balanced"`` for as much together
         in each class; 1 by default.
@@ -224,6 +256,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         shuffle: bool = True,
         callbacks: Iterable[Any] = (),
         random_state: Any = None,
+        warm_start: bool = False,
         verbose: bool = False,
         class_weight: Any = None,
     ) -> None:
@@ -240,6 +273,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
             shuffle=shuffle,
             callbacks=callbacks,
             random_state=random_state,
+            warm_start=warm_start,
             verbose=verbose,
         )
         self.class_weight = class_weight
@@ -261,22 +295,75 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         Classifier
             The estimator itself.
         """
-        x, y = self._checked(X, y)
+        again = self._goes_on()
+        x, y = self._checked(X, y, again)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        classes = np.unique(y)
+        if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__}: y has 1 class, {self.classes_[0]!r}: there is nothing to "
+                f"{type(self).__name__}: y has 1 class, {classes[0]!r}: there is nothing to "
                 "tell apart"
             )
+        if again and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"{type(self).__name__}: warm_start goes on with classes {self.classes_}, and y "
+                f"has {classes}"
+            )
+        self.classes_: Any = classes
+        return self._train_on(x, y, sample_weight, again=again)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go through examples once, on with the model that is there.
+
+        Parameters
+        ----------
+        X, y
+            Inputs and labels, as for :meth:`fit`.
+        classes
+            All labels that will come; needed at the first call.
+        sample_weight
+            What each example counts; 1 by default.
+
+        Returns
+        -------
+        Classifier
+            The estimator itself.
+        """
+        again = hasattr(self, "model_")
+        x, y = self._checked(X, y, again)
+        check_classification_targets(y)
+        _check_partial_fit_first_call(self, classes)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"partial_fit: y has {unknown}, which are not among classes")
+        return self._train_on(x, y, sample_weight, again=again, once=True)
+
+    def _train_on(self, x: Any, y: Any, weight: Any, **settings: Any) -> Self:
+        """Train on labels: as numbers of their classes, or as the loss takes them."""
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, y)
-            sample_weight = by_class if sample_weight is None else by_class * sample_weight
-        count = len(self.classes_)
-        return self._train(x, codes.astype("int64"), count, self._loss(), sample_weight)
+            weight = by_class if weight is None else by_class * weight
+        codes, count = np.searchsorted(self.classes_, y), len(self.classes_)
+        sizes = np.bincount(codes)
+        held_out = len(y) * (self.validation_split or 0.0)
+        strata = codes if sizes[sizes > 0].min() > 1 and held_out >= count else None
+        targets, outputs = codes.astype("int64"), count
+        kind = self._kind()
+        if kind is not None and kind.classes == "binary":
+            if count > 2:
+                raise ValueError(
+                    f"{type(self).__name__}: {kind.name} is for 2 classes, and y has {count}"
+                )
+            targets, outputs = codes.astype(x.dtype)[:, None], 1
+        elif kind is not None and kind.classes == "categorical":
+            targets = np.eye(count, dtype=x.dtype)[codes]
+        return self._train(x, targets, outputs, self._loss(), weight, strata=strata, **settings)
 
     def _loss(self) -> Any:
         return "sparse_categorical_crossentropy" if self.loss is None else self.loss
+
+    def _kind(self) -> Any:
+        return kind_of(training.losses.get(self._loss()))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, an array of a row per example.
@@ -286,8 +373,10 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         X
             Inputs.
         """
-        outputs = self._outputs(X)
-        kind = kind_of(training.losses.get(self._loss()))
+        outputs, kind = self._outputs(X), self._kind()
+        if kind is not None and kind.classes == "binary":
+            yes = 0.5 + 0.5 * np.tanh(0.5 * outputs) if kind.from_logits else outputs
+            return np.concatenate([1.0 - yes, yes], axis=1)
         if kind is not None and not kind.from_logits:
             return outputs
         weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
@@ -301,7 +390,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         X
             Inputs.
         """
-        chosen = self._outputs(X).argmax(axis=1)
+        chosen = self.predict_proba(X).argmax(axis=1)
         return self.classes_[chosen]
 
 
@@ -315,7 +404,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         trained. By default dense layers with relu, of the sizes ``units``.
     units, epochs, batch_size, optimizer, learning_rate, metrics, validation_split
         As for :class:`Classifier`.
-    shuffle, callbacks, random_state, verbose
+    shuffle, callbacks, random_state, warm_start, verbose
         As for :class:`Classifier`.
     loss
         A loss, ``"mse"`` by default.
@@ -367,11 +456,37 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         Regressor
             The estimator itself.
         """
-        x, y = self._checked(X, y, multi_output=True, y_numeric=True)
-        self._single = y.ndim == 1
+        return self._train_on(X, y, sample_weight, again=self._goes_on())
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go through examples once, on with the model that is there.
+
+        Parameters
+        ----------
+        X, y
+            Inputs and targets, as for :meth:`fit`.
+        sample_weight
+            What each example counts; 1 by default.
+
+        Returns
+        -------
+        Regressor
+            The estimator itself.
+        """
+        return self._train_on(X, y, sample_weight, again=hasattr(self, "model_"), once=True)
+
+    def _train_on(self, x: Any, y: Any, weight: Any, again: bool, once: bool = False) -> Self:
+        x, y = self._checked(x, y, again, multi_output=True, y_numeric=True)
+        shape = y.shape[1:]
+        if again and shape != self._targets:
+            raise ValueError(
+                f"{type(self).__name__}: y has shape {y.shape}, and the model was trained for "
+                f"targets of shape {self._targets} of each example"
+            )
+        self._targets: tuple[int, ...] = shape
         y = y.reshape(len(y), -1).astype(x.dtype)
         loss = "mse" if self.loss is None else self.loss
-        return self._train(x, y, y.shape[1], loss, sample_weight)
+        return self._train(x, y, y.shape[1], loss, weight, again=again, once=once)
 
     def predict(self, X: Any) -> Any:
         """Return a number for each example, or a row of them if there were several targets.
@@ -382,7 +497,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
             Inputs.
         """
         outputs = self._outputs(X)
-        return outputs[:, 0] if self._single else outputs
+        return outputs if self._targets else outputs[:, 0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

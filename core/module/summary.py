@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["html_table", "parameters", "text_table"]
 
 _HEAD = ("Layer", "Output shape", "Parameters")
+#: How wide a table is, if that leaves so many columns to the layers.
+_COLUMNS, _LEAST = 80, 24
 
 
 @dataclass
@@ -45,7 +47,8 @@ class _Row:
             count = "shared"
         else:
             count = f"{self.count:,}" if _is_built(self.module) else "?"
-        label = f"{self.path} ({type(self.module).__name__}{_frozen(self.module)})"
+        kind = type(self.module).__name__
+        label = f"{self.path} ({kind}{_given_name(self.module, self.path)}{_frozen(self.module)})"
         return label, "-" if shape is None else _open_batch(shape), count
 
 
@@ -65,6 +68,9 @@ def text_table(root: Module) -> str:
         label, shape, count = row.cells()
         rows.append(("  " * row.depth + label, shape, count))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    room = max(_COLUMNS - 4 - widths[1] - widths[2], _LEAST)
+    rows = [(_shortened(a, room), b, c) for a, b, c in rows]
+    widths[0] = min(widths[0], room)
     lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     lines.insert(1, rule)
@@ -145,6 +151,20 @@ def _within(module: Module, seen: set[int]) -> Iterator[Variable]:
 
 def _is_built(module: Any) -> bool:
     return bool(getattr(module, "built", True))
+
+
+def _given_name(module: Module, path: str) -> str:
+    """Return the name of a module that somebody gave, unless its path says it."""
+    name = module.name
+    kind = type(module).__name__.lower()
+    own = name.replace("_", "").rstrip("0123456789") == kind.rstrip("0123456789")
+    return "" if own or name == path.rpartition("/")[2] else f" {name!r}"
+
+
+def _shortened(text: str, room: int) -> str:
+    """Return a text without its middle, if it is longer than the room for it."""
+    first = room // 4
+    return text if len(text) <= room else f"{text[:first]}...{text[first + 3 - room :]}"
 
 
 def _title(root: Module) -> str:

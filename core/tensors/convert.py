@@ -302,10 +302,21 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
     if array.dtype.kind not in "biufc":
-        raise NotNumbers(
-            f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
-        )
+        array = _of_objects(value, array)
     return _native(array)
+
+
+def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the numbers of a data frame, which NumPy takes for objects if its dtypes differ."""
+    from .frames import numbers_of, why_no_numbers  # for what users rarely give
+
+    try:
+        numbers = numbers_of(value)
+    except TypeError as error:
+        raise NotNumbers(str(error)) from None
+    if numbers is None:
+        raise NotNumbers(why_no_numbers(value, array))
+    return numbers
 
 
 def check_unmasked(value: Any) -> None:

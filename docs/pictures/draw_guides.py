@@ -1,7 +1,7 @@
-"""Draw the pictures that guides draw: ``python docs/pictures/draw_guides.py [NAME ...]``.
+"""Draw the pictures that pages draw: ``python docs/pictures/draw_guides.py [NAME ...]``.
 
-Each page whose code writes ``NAME.png``, ``NAME`` being the page's, is run, and the picture put
-beside this file. Needs Matplotlib.
+Each page whose code writes ``NAME.png`` or ``NAME.svg``, ``NAME`` being the page's, is run, and the
+picture put beside this file. Needs Matplotlib.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 def main(names: list[str]) -> None:
     """Run the pages of these names; all that draw, if there are none."""
-    for page in sorted((PICTURES.parent / "guides").glob("*.md")):
-        picture, text = f"{page.stem}.png", page.read_text(encoding="utf-8")
-        blocks = BLOCK.findall(text)
-        last = max((i for i, code in enumerate(blocks) if picture in code), default=None)
-        if last is None or (names and page.stem not in names):
+    docs = PICTURES.parent
+    for page in sorted([*docs.glob("*.md"), *(docs / "guides").glob("*.md")]):
+        blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+        name = re.compile(rf'"({re.escape(page.stem)}\.(?:png|svg))"')
+        drawn = [(i, found[1]) for i, code in enumerate(blocks) if (found := name.search(code))]
+        if not drawn or (names and page.stem not in names):
             continue
+        last, picture = drawn[-1]
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             scope = {"__name__": page.stem}

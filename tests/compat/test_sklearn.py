@@ -167,3 +167,101 @@ def test_weights_of_examples_and_of_classes_say_what_counts() -> None:
     first = gt.sklearn.Regressor(learning_rate=0.05, **{**settings, "epochs": 60})
     first.fit(np.zeros((96, 1)), constant, sample_weight=np.repeat([1.0, 0.0], 48))
     np.testing.assert_allclose(first.predict([[0.0]]), 1.0, atol=0.1)
+
+
+SORTED = np.sort(LABELS)
+
+
+@pytest.mark.parametrize("labels", [SORTED, np.repeat(["a", "b", "c", "d"], 24)])
+def test_what_is_held_out_of_sorted_labels_has_all_of_them(labels: Any) -> None:
+    class Held:
+        def __call__(self, epoch: int, logs: dict[str, float]) -> None: ...
+
+    x = np.eye(4)[np.unique(labels, return_inverse=True)[1]]
+    made = gt.sklearn.Classifier(
+        units=(),
+        epochs=60,
+        learning_rate=0.1,
+        validation_split=0.25,
+        callbacks=[gt.training.EarlyStopping(patience=5)],
+        random_state=0,
+    ).fit(x, labels)
+    assert made.history_["val_accuracy"][-1] == made.score(x, labels) == 1.0
+
+
+def test_a_class_of_one_example_is_held_out_or_not() -> None:
+    labels = np.where(np.arange(96) == 5, "once", LABELS)
+    made = gt.sklearn.Classifier(epochs=1, validation_split=0.2).fit(X, labels)
+    assert len(made.history_["val_loss"]) == 1
+
+
+def single(outputs: int) -> Any:
+    return gt.layers.Sequential([gt.layers.Dense(outputs)])
+
+
+def squashed(outputs: int) -> Any:
+    return gt.layers.Sequential([gt.layers.Dense(outputs, activation="sigmoid")])
+
+
+@pytest.mark.parametrize(
+    ("model", "loss", "units"),
+    [
+        (single, "binary_crossentropy", 1),
+        (squashed, gt.training.losses.BinaryCrossentropy(from_logits=False), 1),
+        (single, "categorical_crossentropy", 2),
+        (single, None, 2),
+    ],
+)
+def test_two_classes_have_two_probabilities_whatever_the_loss(
+    model: Any, loss: Any, units: int
+) -> None:
+    made = gt.sklearn.Classifier(
+        model, loss=loss, epochs=40, learning_rate=0.05, random_state=0, class_weight="balanced"
+    ).fit(X, LABELS)
+    assert made.model_(X).shape == (96, units)
+    found = made.predict_proba(X)
+    assert found.shape == (96, 2)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert made.score(X, LABELS) > 0.9
+
+
+def test_a_loss_of_yes_or_no_is_refused_for_three_classes() -> None:
+    labels = np.arange(96) % 3
+    with pytest.raises(ValueError, match="binary_crossentropy is for 2 classes, and y has 3"):
+        gt.sklearn.Classifier(loss="binary_crossentropy").fit(X, labels)
+    with pytest.raises(ValueError, match="a single one goes with loss='binary_crossentropy'"):
+        gt.sklearn.Classifier(lambda outputs: single(1)).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_training_goes_on_where_it_was(kind: str) -> None:
+    y = LABELS if kind == "Classifier" else NUMBERS
+    first = {"classes": ["no", "yes"]} if kind == "Classifier" else {}
+    made = getattr(gt.sklearn, kind)(units=(), epochs=3, learning_rate=0.05, random_state=0)
+    for i in range(30):
+        made.partial_fit(X, y, **(first if not i else {}))
+    assert made.n_epochs_ == len(made.history_["loss"]) == 30
+    assert made.score(X, y) > 0.9
+    again = pickle.loads(pickle.dumps(made)).partial_fit(X, y)
+    assert again.history_["loss"][-1] < made.history_["loss"][0] / 2
+    warm = clone(made).set_params(warm_start=True).fit(X, y)
+    losses = warm.fit(X, y).history_["loss"]
+    assert len(losses) == 6
+    assert losses == sorted(losses, reverse=True)
+    cold = clone(made).fit(X, y)
+    assert cold.history_["loss"] == losses[:3] == cold.fit(X, y).history_["loss"]
+
+
+def test_what_cannot_go_on_is_refused() -> None:
+    classifier = gt.sklearn.Classifier(epochs=1, warm_start=True).fit(X, LABELS)
+    with pytest.raises(ValueError, match="warm_start goes on with classes"):
+        classifier.fit(X, np.where(LABELS == "no", "maybe", "yes"))
+    with pytest.raises(ValueError, match=r"y has \['perhaps'\], which are not among classes"):
+        classifier.partial_fit(X, ["perhaps"] * 96)
+    with pytest.raises(ValueError, match="classes must be passed"):
+        gt.sklearn.Classifier().partial_fit(X, LABELS)
+    regressor = gt.sklearn.Regressor(epochs=1).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="was trained for targets of shape"):
+        regressor.partial_fit(X, NUMBERS[:, None])
+    with pytest.raises(TypeError, match="callbacks are a list"):
+        gt.sklearn.Classifier(callbacks=gt.training.EarlyStopping()).fit(X, LABELS)

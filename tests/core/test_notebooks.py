@@ -112,3 +112,15 @@ def test_names_cannot_write_html() -> None:
     holder.parts = {"<b>": L.Dense(1)}
     assert "<b>" not in holder.summary("html")
     assert "parts/&lt;b&gt;" in holder.summary("html")
+
+
+def test_a_summary_fits_a_terminal_and_says_the_names_that_were_given() -> None:
+    inner = gt.layers.Sequential([gt.layers.Dense(2, name="scores")], name="head")
+    for depth in range(8):
+        inner = gt.layers.Sequential([inner], name=f"part_{depth}")
+    inner(gt.ones((1, 2)))
+    lines = inner.summary().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "(Sequential 'part_6')" in lines[3]
+    assert "(Dense 'scores')" in lines[-3]
+    assert "Dense 'dense'" not in gt.layers.Sequential([gt.layers.Dense(2)]).summary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -252,3 +253,13 @@ def test_restored_by_setting_variables() -> None:
     np.testing.assert_array_equal(twin(x, training=True).numpy(), layer(x, training=True).numpy())
     np.testing.assert_array_equal(twin.moving_mean.numpy(), layer.moving_mean.numpy())
     assert twin.gamma is None
+
+
+@pytest.mark.parametrize(("shape", "told"), [((1, 3), True), ((1, 2, 3), False), ((2, 3), False)])
+def test_a_batch_of_one_value_per_channel_is_told_of(shape: tuple[int, ...], told: bool) -> None:
+    layer = gt.layers.BatchNorm()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        layer(gt.ones(shape), training=True)
+        layer(gt.ones((1, 3)), training=False)
+    assert ["one value per channel" in str(x.message) for x in found] == [True] * told

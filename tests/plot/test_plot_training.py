@@ -164,3 +164,49 @@ def test_weights_have_a_row_for_each_variable() -> None:
     assert labels[:2] == ["layers/0/kernel (3, 4)", "layers/0/bias (4,), 1 not finite"]
     assert len(labels) == 6
     ax.figure.canvas.draw()
+
+
+def test_pictures_need_no_variables_of_style_sheets_and_keep_long_names_short() -> None:
+    """Most programs but browsers take what they do not know for black."""
+    long = "a_name_that_goes_on_and_on_" * 4
+    model = L.Sequential([L.Dense(2, name=long)])
+    picture = gt.plot.model(model)
+    assert "var(" not in picture.svg
+    assert max(map(len, texts(picture))) < 40
+    assert picture.svg.count("#eef3e6") == 1
+    assert "prefers-color-scheme:dark" in picture.svg
+
+
+def test_values_stand_at_the_epochs_in_which_they_were_measured(tmp_path: Path) -> None:
+    figure()
+    x, y = np.ones((8, 2)), np.arange(8) % 2
+    options: dict[str, Any] = {"validation_data": (x, y), "validation_freq": 3, "verbose": False}
+    kept = {"checkpoint": tmp_path / "run.gt", "resume": True}
+    run = None
+    for epochs in (4, 7):  # the second goes on from the file of the first
+        model = L.Sequential([L.Dense(2)])
+        run = gt.training.fit(model, (x, y), epochs=epochs, **options, **kept)
+    lines = gt.plot.history(run, ["loss"])[0].lines
+    assert lines[0].get_xdata().tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert lines[1].get_xdata().tolist() == [3, 6]
+
+
+def test_charts_of_many_values_of_one_epoch_stand_in_rows() -> None:
+    figure()
+    axes = gt.plot.history({f"metric_{i}": [0.5] for i in range(5)})
+    assert axes[0].figure.get_size_inches().tolist() == [13.5, 6.8]
+    assert [ax.get_xticks().tolist() for ax in axes] == [[1.0]] * 5
+
+
+def test_a_confusion_matrix_has_a_figure_of_its_own_that_shows_all_names() -> None:
+    figure()
+    names = ["setosa", "versicolor", "a class with a rather long name"]
+    loss = gt.plot.history({"loss": [2.0, 1.0]})[0]
+    ax = gt.plot.confusion([0, 1, 2], [0, 1, 1], names=names)
+    assert ax.figure is not loss.figure
+    ax.figure.draw_without_rendering()
+    everything = ax.figure.bbox
+    for label in (*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label):
+        box = label.get_window_extent()
+        assert everything.x0 <= box.x0 < box.x1 <= everything.x1, label
+        assert everything.y0 <= box.y0 < box.y1 <= everything.y1, label

@@ -132,7 +132,7 @@ def test_what_takes_no_labels_is_refused(metric: Any) -> None:
 
 def test_names_of_metrics() -> None:
     assert list(metrics.get("accuracy")) == ["accuracy"]
-    with pytest.raises(ValueError, match="unknown metric 'auc'; known: accuracy, binary_accuracy"):
+    with pytest.raises(ValueError, match="unknown metric 'auc'; did you mean 'AUC'"):
         metrics.get(["auc"])
     with pytest.raises(ValueError, match="two metrics are called 'mse'"):
         metrics.get(["mse", metrics.MeanSquaredError(name="mse")])

@@ -64,6 +64,18 @@ def test_lines_of_a_terminal_fit_it_and_end_with_all_values(terminal: Terminal) 
         assert all(f" {name} " in line for name in LOGS)
 
 
+def test_the_end_of_a_line_rather_lacks_the_time_than_the_third_digit(terminal: Terminal) -> None:
+    with redirect_stderr(terminal):
+        for epochs in (9, 100):
+            with progress.Progress(25 if epochs == 100 else 2, epochs, 7) as shown:
+                shown.end(LOGS)
+    lines = plain(terminal.getvalue()).rstrip("\n").split("\n")
+    short, long = [line.rpartition("\r")[2] for line in lines]
+    assert short.startswith("epoch 3/9  0.0s  loss 0.123  accuracy 0.988  val_loss 0.200")
+    assert long.rstrip().endswith("loss 0.123  accuracy 0.988  val_loss 0.200  val_accuracy 0.951")
+    assert long.startswith("epoch  26/100  loss")
+
+
 def test_colour_is_left_out_where_nobody_wants_it(terminal: Terminal, monkeypatch: Any) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with redirect_stderr(terminal):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..nearest import meant
 from . import crossentropies, errors, focal, loss, margins, objects, overlaps
 from .crossentropies import *
 from .errors import *
@@ -42,6 +43,7 @@ SHORT_NAMES = {
     "mse": "mean_squared_error",
     "msle": "mean_squared_logarithmic_error",
 }
+FUNCTION_NAMES = (*_FUNCTIONS, *SHORT_NAMES)
 
 
 def function_named(name: Any) -> Callable[..., Any] | None:
@@ -76,6 +78,6 @@ def get(loss: Any) -> Any:
     if loss in objects.__all__:
         return getattr(objects, loss)()
     raise ValueError(
-        f"unknown loss {loss!r}; known: {', '.join([*_FUNCTIONS, *SHORT_NAMES])}, or "
-        "pass a function of labels and predictions"
+        f"unknown loss {loss!r}{meant(loss, FUNCTION_NAMES)}{', '.join(FUNCTION_NAMES)}, "
+        "or pass a function of labels and predictions"
     )

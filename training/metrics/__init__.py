@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import losses
 from ..losses.kinds import Kind
+from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, functions, objects, scores
 from .confusion import *
@@ -71,8 +72,10 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
     if isinstance(metric, str):
         function = _FUNCTIONS.get(metric) or losses.function_named(metric)
         if function is None:
+            names = (*_FUNCTIONS, *_CLASSES, *losses.FUNCTION_NAMES)
             raise ValueError(
-                f"unknown metric {metric!r}; known: {', '.join(_FUNCTIONS)}, the functions of "
+                f"unknown metric {metric!r}{meant(metric, names)}"
+                f"{', '.join(_FUNCTIONS)}, the functions of "
                 f"training.losses, and the classes {', '.join(_CLASSES)}"
             )
         return called(function, metric)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..nearest import meant
 from .adaptive import Adadelta, Adamax, Lion, Nadam
 from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
 from .lbfgs import LBFGS
@@ -52,6 +53,7 @@ def get(optimizer: Any) -> Optimizer:
         raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
     if optimizer.lower() not in _BY_NAME:
         raise ValueError(
-            f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(_BY_NAME))}, or pass one"
+            f"unknown optimizer {optimizer!r}{meant(optimizer, _BY_NAME)}"
+            f"{', '.join(sorted(_BY_NAME))}, or pass one"
         )
     return _BY_NAME[optimizer.lower()]()

@@ -53,7 +53,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
     if wrong:
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
-            f"got {int(low)} to {int(high)}"
+            f"got {int(low)} to {int(high)}: the logits are of {classes} classes"
         )
     return wrong
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -11,19 +11,10 @@ from typing import Any
 from .... import layers
 from ....core.extend import Module, flatten, parameters
 from ..words import counted
-from .svg import LINE, MARGIN, PADDING, STYLE, Drawing, Item, Part, arranged, document
+from .svg import LIGHT, LINE, MARGIN, PADDING, STYLE, Drawing, Item, Part, arranged, document, short
 
 __all__ = ["Picture", "model"]
 
-#: The colours of boxes where there is no style sheet: the paper and the edge.
-_COLOURS = {
-    "input": ("#e3edf7", "#7ea3c8"),
-    "held": ("#eef3e6", "#9bb27a"),
-    "op": ("#f3f5f8", "#cbd3dc"),
-    "custom": ("#fbeee0", "#d08a3e"),
-    "output": ("#ece8f6", "#9a8bc6"),
-}
-_INK, _DIM, _EDGE = "#1f2933", "#6b7785", "#a9b4c0"
 #: Units of the picture in an inch.
 _INCH = 96.0
 _MOST = 60
@@ -183,7 +174,7 @@ def _of_plan(model: Any) -> Drawing:
     maker: dict[Any, int] = {}
     for x in flatten(plan.inputs):
         maker[x.array] = len(drawing.items)
-        lines = [("name", x.array.name or "input"), ("dim", _shape(x.array.shape))]
+        lines = [("name", short(x.array.name or "input")), ("dim", _shape(x.array.shape))]
         drawing.items.append(Item("input", lines))
     for node in plan.nodes:
         here = len(drawing.items)
@@ -196,7 +187,8 @@ def _of_plan(model: Any) -> Drawing:
             drawing.items.append(_box(node.layer, shapes))
         drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in node.inputs())]
         maker.update(dict.fromkeys(outputs, here))
-    _end(drawing, [maker[x.array] for x in flatten(plan.outputs)])
+    names = flatten({key: key for key in plan.outputs}) if isinstance(plan.outputs, dict) else []
+    _end(drawing, [maker[x.array] for x in flatten(plan.outputs)], names)
     return drawing
 
 
@@ -238,9 +230,10 @@ def _of_tree(model: Any) -> Drawing:
     return drawing
 
 
-def _end(drawing: Drawing, makers: list[int]) -> None:
+def _end(drawing: Drawing, makers: list[int], names: Sequence[Any] = ()) -> None:
     for i, maker in enumerate(makers):
         label = "output" if len(makers) == 1 else f"output {i}"
+        label = short(str(names[i])) if len(names) == len(makers) else label
         drawing.edges.append((maker, len(drawing.items)))
         drawing.items.append(Item("output", [("name", label)]))
 
@@ -249,7 +242,7 @@ def _box(layer: Any, shapes: str) -> Item:
     """Return a layer's box: its class, its name if it was given one, what it makes and holds."""
     kind = type(layer).__name__
     named = layer.name.replace("_", "") != kind.lower()
-    lines = [("name", f"{kind} {layer.name!r}" if named else kind)]
+    lines = [("name", short(f"{kind} {layer.name!r}" if named else kind))]
     config = layer.get_config() if isinstance(layer, layers.Layer) else {}
     activation = config.get("activation")
     if isinstance(activation, str) and activation != "linear":
@@ -278,16 +271,16 @@ def _paint(axes: Any, part: Part) -> None:
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
     text = {"family": "monospace", "size": 12 * 72 / _INCH, "va": "baseline"}
-    axes.text(MARGIN, part.top + 12, part.caption, color=_INK, weight="bold", **text)
+    axes.text(MARGIN, part.top + 12, part.caption, color=LIGHT["ink"], weight="bold", **text)
     down = part.top + part.first
     for points in part.placed.edges:
         moved = [(x + MARGIN, y + down) for x, y in points]
-        style: dict[str, Any] = {"shrinkA": 0, "shrinkB": 0, "color": _EDGE, "linewidth": 1}
+        style: dict[str, Any] = {"shrinkA": 0, "shrinkB": 0, "color": LIGHT["line"], "linewidth": 1}
         for a, b in pairwise(moved[:-1]):
             axes.add_patch(FancyArrowPatch(a, b, arrowstyle="-", **style))
         axes.add_patch(FancyArrowPatch(*moved[-2:], arrowstyle="-|>", mutation_scale=8, **style))
     for item, (x, y) in zip(part.drawing.items, part.placed.centres, strict=True):
-        box, (paper, edge) = item.box(), _COLOURS[item.kind]
+        box, (paper, edge) = item.box(), LIGHT[item.kind].split()
         left, up = x + MARGIN - box.width / 2, y + down - box.height / 2
         shape = "round,pad=0,rounding_size=5"
         corner = FancyBboxPatch(
@@ -295,6 +288,10 @@ def _paint(axes: Any, part: Part) -> None:
         )
         axes.add_patch(corner)
         for i, (kind, line) in enumerate(item.lines):
-            settings = {"weight": "bold", "color": _INK} if kind == "name" else {"color": _DIM}
+            settings = (
+                {"weight": "bold", "color": LIGHT["ink"]}
+                if kind == "name"
+                else {"color": LIGHT["dim"]}
+            )
             place = (x + MARGIN, up + PADDING / 2 + LINE * i + 12)
             axes.text(*place, line, ha="center", **settings, **text)

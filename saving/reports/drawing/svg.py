@@ -11,8 +11,19 @@ from ..views import Step, View, count_steps
 from ..words import counted, markup, width
 from .layout import Box, Placed, place
 
-__all__ = ["LINE", "MARGIN", "PADDING", "STYLE", "Drawing", "Item", "Part", "arranged", "document"]
-__all__ += ["figure", "svg"]
+__all__ = [
+    "LIGHT",
+    "LINE",
+    "MARGIN",
+    "PADDING",
+    "STYLE",
+    "Drawing",
+    "Item",
+    "Part",
+    "arranged",
+    "document",
+]
+__all__ += ["figure", "short", "svg"]
 
 #: How many boxes and edges of one picture are drawn; a graph beyond is told in words.
 MOST_BOXES, MOST_EDGES = 160, 480
@@ -22,26 +33,54 @@ _LONGEST = 34
 #: How many graphs one picture has, those inside others counted.
 _MOST_GRAPHS = 24
 
-STYLE = """\
-.gt-graph{--ink:#1f2933;--dim:#6b7785;--line:#a9b4c0;--paper:#ffffff;--op:#f3f5f8;--op-edge:#cbd3dc;
---input:#e3edf7;--input-edge:#7ea3c8;--held:#eef3e6;--held-edge:#9bb27a;--custom:#fbeee0;
---custom-edge:#d08a3e;--out:#ece8f6;--out-edge:#9a8bc6}
-.gt-graph text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
-fill:var(--ink);text-anchor:middle}
-.gt-graph .dim{fill:var(--dim)}
-.gt-graph .name{font-weight:600}
-.gt-graph .caption{text-anchor:start;font-weight:600}
-.gt-graph path{fill:none;stroke:var(--line);stroke-width:1.3}
-.gt-graph path.head{fill:var(--line);stroke:none}
-.gt-graph rect{stroke-width:1.2;fill:var(--op);stroke:var(--op-edge)}
-.gt-graph .paper{fill:var(--paper);stroke:none}
-.gt-graph .input rect{fill:var(--input);stroke:var(--input-edge)}
-.gt-graph .held rect{fill:var(--held);stroke:var(--held-edge)}
-.gt-graph .custom rect{fill:var(--custom);stroke:var(--custom-edge)}
-.gt-graph .output rect{fill:var(--out);stroke:var(--out-edge)}
-@media (prefers-color-scheme:dark){.gt-graph{--ink:#e6eaef;--dim:#94a0ad;--line:#5d6976;
---paper:#14181d;--op:#222932;--op-edge:#3c4754;--input:#1d3044;--input-edge:#4d7ba8;--held:#28321d;
---held-edge:#6f8a4b;--custom:#3a2a18;--custom-edge:#b5752f;--out:#2b2640;--out-edge:#7868ad}}
+#: Colours on light and on dark paper: of the paper and edge of each kind of box, and of the rest.
+LIGHT = {
+    "ink": "#1f2933",
+    "dim": "#6b7785",
+    "line": "#a9b4c0",
+    "paper": "#ffffff",
+    "op": "#f3f5f8 #cbd3dc",
+    "input": "#e3edf7 #7ea3c8",
+    "held": "#eef3e6 #9bb27a",
+    "custom": "#fbeee0 #d08a3e",
+    "output": "#ece8f6 #9a8bc6",
+}
+_DARK = {
+    "ink": "#e6eaef",
+    "dim": "#94a0ad",
+    "line": "#5d6976",
+    "paper": "#14181d",
+    "op": "#222932 #3c4754",
+    "input": "#1d3044 #4d7ba8",
+    "held": "#28321d #6f8a4b",
+    "custom": "#3a2a18 #b5752f",
+    "output": "#2b2640 #7868ad",
+}
+
+
+def _rules(colours: dict[str, str]) -> str:
+    """Return the rules of colours; without variables, which most but browsers take for black."""
+    boxes = "".join(
+        ".gt-graph .{} rect{{fill:{};stroke:{}}}\n".format(kind, *colours[kind].split())
+        for kind in ("op", "input", "held", "custom", "output")
+    )
+    return (
+        f".gt-graph text{{fill:{colours['ink']}}}\n.gt-graph .dim{{fill:{colours['dim']}}}\n"
+        f".gt-graph path{{stroke:{colours['line']}}}\n"
+        f".gt-graph path.head{{fill:{colours['line']};stroke:none}}\n"
+        f".gt-graph .paper{{fill:{colours['paper']};stroke:none}}\n{boxes}"
+    )
+
+
+STYLE = f"""\
+.gt-graph text{{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
+text-anchor:middle}}
+.gt-graph .name{{font-weight:600}}
+.gt-graph .caption{{text-anchor:start;font-weight:600}}
+.gt-graph path{{fill:none;stroke-width:1.3}}
+.gt-graph rect{{stroke-width:1.2}}
+{_rules(LIGHT)}@media (prefers-color-scheme:dark){{
+{_rules(_DARK)}}}
 """
 
 
@@ -164,18 +203,18 @@ def _drawing(graph: View) -> Drawing:
         maker.extend([here] * outputs)
 
     for name, spec in graph.inputs:
-        below = _short(f"%{len(maker)} {spec}")
-        add(Item("input", [("name", _short(name or "input")), ("dim", below)]), [], 1)
+        below = short(f"%{len(maker)} {spec}")
+        add(Item("input", [("name", short(name or "input")), ("dim", below)]), [], 1)
     for text, spec in graph.constants:
-        below = _short(f"%{len(maker)} {spec}")
-        lines = [("name", _short(text if text != "..." else "constant")), ("dim", below)]
+        below = short(f"%{len(maker)} {spec}")
+        lines = [("name", short(text if text != "..." else "constant")), ("dim", below)]
         add(Item("held", lines, text, sinks=True), [], 1)
     for step in graph.steps:
         add(_step_item(step), [x for x in step.inputs if type(x) is int], len(step.outputs))
     for i, number in enumerate(graph.outputs):
         add(Item("output", [("name", f"output {i}")]), [number], 0)
     for name, number in graph.updates:
-        add(Item("output", [("name", _short(f"update {name}"))]), [number], 0)
+        add(Item("output", [("name", short(f"update {name}"))]), [number], 0)
     return drawing
 
 
@@ -183,17 +222,17 @@ def _step_item(step: Step) -> Item:
     label = {"read": f"read {step.label}", "written": f"assign {step.label}"}.get(
         step.kind, step.label
     )
-    lines = [("name", _short(label))]
+    lines = [("name", short(label))]
     given = step.inputs[: step.groups[0]] if step.kind == "op" else []
     scalars = any(type(x) is not int for x in given)
     settings = ["·" if type(x) is int else str(x) for x in given] if scalars else []
     settings += [f"{key}={value}" for key, value in step.params.items()]
     if settings:
-        lines.append(("dim", _short(", ".join(settings))))
+        lines.append(("dim", short(", ".join(settings))))
     if step.kind == "custom gradient":
         steps = [counted(count_steps(inner), "step") for _, inner in step.graphs]
         lines.append(("dim", f"custom gradient, {steps[0]}" if steps else "gradient left out"))
-    lines.append(("dim", _short(f"%{step.first} {', '.join(step.outputs)}")))
+    lines.append(("dim", short(f"%{step.first} {', '.join(step.outputs)}")))
     kind = {"read": "held", "written": "held", "custom gradient": "custom"}.get(step.kind, "op")
     tip = f"%{step.first} {label}({', '.join(settings)})"
     return Item(kind, lines, tip, sinks=step.kind == "read")
@@ -204,20 +243,21 @@ def _in_words(graph: View) -> Drawing:
     steps = count_steps(graph)
     uses = Counter(step.label if step.kind == "op" else step.kind for step in graph.steps)
     lines = [("name", f"{counted(steps, 'step')}: too many to draw")]
-    lines += [("dim", f"{n:,} of {_short(label)}") for label, n in uses.most_common(12)]
+    lines += [("dim", f"{n:,} of {short(label)}") for label, n in uses.most_common(12)]
     if len(uses) > 12:
         lines.append(("dim", f"and {counted(len(uses) - 12, 'other kind')}"))
     ends = [f"{name or 'input'} {spec}" for name, spec in graph.inputs[:6]]
     if len(graph.inputs) > 6:
         ends.append(f"and {len(graph.inputs) - 6:,} more")
     here = len(ends)
-    items = [Item("input", [("name", _short(text))]) for text in ends]
+    items = [Item("input", [("name", short(text))]) for text in ends]
     items.append(Item("op", lines))
     items.append(Item("output", [("name", counted(len(graph.outputs), "output"))]))
     return Drawing(items, [*((i, here) for i in range(here)), (here, here + 1)])
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a text of a length that fits a box."""
     return printable(text, _LONGEST)
 
 

@@ -1,0 +1,305 @@
+"""Data as users have them: tables, loaders, files, labels; taken, or refused in words that help."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.layers import Dense, Sequential
+from gradtape.training import fit, predict
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(24, 3))
+Y = np.arange(24) % 3
+Dataset = gt.data.Dataset
+
+
+def run(data: Any, **options: Any) -> list[float]:
+    net = Sequential([Dense(3)])
+    options = {"verbose": False, "seed": 0, "epochs": 2, **options}
+    return fit(net, data, **options).history["loss"]
+
+
+class Column:
+    """A column of a table, as pandas has them, missing values among them."""
+
+    def __init__(self, values: Any, dtype: Any = None) -> None:
+        self.values, self.ndim = np.asarray(values), 1
+        self.shape = self.values.shape
+        self.dtype = self.values.dtype if dtype is None else np.dtype(dtype)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values.astype(dtype or self.values.dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_numpy(self, dtype: Any, na_value: Any) -> Any:
+        return np.array([na_value if x is None else x for x in self.values], dtype)
+
+
+class Table:
+    """A data frame, whose array is of objects if the dtypes of its columns differ."""
+
+    ndim = 2
+
+    def __init__(self, **columns: Any) -> None:
+        self.held = {name: x if isinstance(x, Column) else Column(x) for name, x in columns.items()}
+        self.columns = list(columns)
+        self.shape = (len(self), len(columns))
+
+    def items(self) -> Any:
+        return self.held.items()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.stack([np.asarray(x).astype(object) for x in self.held.values()], axis=1)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.held.values())))
+
+
+TABLE = Table(a=X[:, 0], b=X[:, 1] > 0, c=Y)
+VALUES = np.stack([X[:, 0], X[:, 1] > 0, Y], axis=1)
+HOLED = Column(np.where(X[:, 2] > 0, None, X[:, 2]), "float64")
+
+
+def test_a_table_of_numbers_of_several_dtypes_is_their_columns() -> None:
+    assert run((TABLE, Column(Y))) == run((VALUES, Y))
+    assert predict(Sequential([Dense(2)]), TABLE).shape == (24, 2)
+    np.testing.assert_array_equal(gt.constant(TABLE).numpy(), VALUES)
+    batch, _ = next(iter(Dataset.from_tensor_slices((TABLE, Column(Y))).batch(24)))
+    np.testing.assert_array_equal(batch.numpy(), VALUES)
+
+
+def test_missing_values_of_a_table_become_nan_and_are_told_of() -> None:
+    table = Table(a=X[:, 0], c=HOLED)
+    np.testing.assert_array_equal(np.isnan(gt.constant(table)[:, 1].numpy()), X[:, 2] > 0)
+    np.testing.assert_array_equal(np.isnan(gt.constant(HOLED).numpy()), X[:, 2] > 0)
+    with pytest.raises(FloatingPointError, match="x holds NaN"):
+        run((table, Y))
+
+
+DATES = np.zeros(24, "datetime64[D]")
+WORDS = np.array(["red", "blue"] * 12)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (Table(a=X[:, 0], hue=WORDS), r"x: column 'hue' of the Table holds words \('red'\)"),
+        (Table(a=X[:, 0], day=DATES), "x: column 'day' of the Table holds dates"),
+        (WORDS, "x: .*np.unique"),
+        (WORDS.tolist(), "x: .*np.unique"),
+        (Column(WORDS.astype(object)), "x: .*np.unique"),
+        (DATES, "x: .*a difference of dates"),
+        (X.astype(object), r"x: .*\.astype\('float32'\)"),
+        (np.zeros(24, [("a", "f4"), ("b", "f4")]), "x: .*dtype.names"),
+        (np.array([object()] * 24), "x: a tensor holds numbers, not ndarray values of dtype obj"),
+    ],
+)
+def test_what_holds_no_numbers_is_refused_with_what_to_do(x: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        run((x, Y))
+
+
+def test_a_query_that_has_not_run_is_to_be_collected() -> None:
+    class Query:
+        def collect(self) -> Any: ...
+
+    with pytest.raises(TypeError, match=r"give \.collect\(\) of it"):
+        gt.constant(Query())
+
+
+# -- iterables -------------------------------------------------------------------------------------
+
+
+class Unsized:
+    """Batches whose length is not known, though there is a method for it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([(X, Y), (X, Y)])
+
+    def __len__(self) -> int:
+        raise TypeError("no length")
+
+
+STREAM = Dataset.from_generator(lambda: zip(X, Y, strict=True))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        STREAM.batch(8),
+        STREAM.filter(lambda x, y: y > 0).batch(8),
+        Unsized(),
+        STREAM.batch(8).cache(),
+    ],
+    ids=["generator", "filter", "unsized", "cache"],
+)
+def test_data_of_a_length_not_known_are_trained_on(data: Any) -> None:
+    assert len(run(data, validation_data=data)) == 2
+    assert gt.training.evaluate(Sequential([Dense(3)]), data)["loss"] > 0
+
+
+ENDLESS = Dataset.from_tensor_slices((X, Y)).batch(8).repeat()
+
+
+@pytest.mark.parametrize(
+    "data", [ENDLESS, ENDLESS.map(lambda x, y: (2 * x, y)), ENDLESS.prefetch(), ENDLESS.skip(1)]
+)
+def test_data_without_an_end_are_told_of_and_not_waited_for(data: Any) -> None:
+    assert data.cardinality() == math.inf
+    with pytest.raises(ValueError, match="give steps_per_epoch"):
+        run(data)
+    with pytest.raises(ValueError, match="validation_data never ends"):
+        run((X, Y), validation_data=data)
+    assert len(run(data, steps_per_epoch=2)) == 2
+    assert data.take(2).cardinality() != math.inf
+    assert len(run(data.take(2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (TABLE, r"data is a Table with inputs and labels under names; give both in a tuple"),
+        ({"x": X, "y": Y}, "data is a dict with inputs and labels under names"),
+        ([X, Y], r"x and y as arrays are one tuple: \(x, y\)"),
+        (lambda: iter([(X, Y)]), r"call it, or give gt\.data\.Dataset\.from_generator"),
+    ],
+)
+def test_data_in_another_form_are_refused_with_the_right_one(data: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        run(data)
+
+
+def test_items_by_number_become_batches() -> None:
+    class Items:
+        def __len__(self) -> int:
+            return 24
+
+        def __getitem__(self, i: int) -> Any:
+            if i >= 24:
+                raise IndexError
+            return X[i], Y[i]
+
+    with pytest.raises(TypeError, match=r"gt\.data\.Dataset\(it\)\.batch\(32\)"):
+        run(Items())
+    assert len(run(Dataset(Items()).batch(8))) == 2
+
+
+# -- CSV -------------------------------------------------------------------------------------------
+
+
+def rows(path: Any, text: bytes, **options: Any) -> list[Any]:
+    path.write_bytes(text)
+    return Dataset.from_csv(path, **options).to_list()
+
+
+def test_a_csv_file_as_programs_write_it(tmp_path: Any) -> None:
+    path = tmp_path / "a.csv"
+    marked = "a, b\n1, 2\n".encode("utf-8-sig")
+    assert rows(path, marked) == [{"a": 1.0, "b": 2.0}]
+    with pytest.raises(ValueError, match=r"give its encoding=, such as 'latin-1'"):
+        rows(path, "größe\n1\n".encode("latin-1"))
+    assert rows(path, "größe\n1\n".encode("latin-1"), encoding="latin-1") == [{"größe": 1.0}]
+
+
+def test_what_is_missing_in_a_csv_file_is_asked_for(tmp_path: Any) -> None:
+    path, text = tmp_path / "a.csv", b"a,b,n\n1,,2\n"
+    with pytest.raises(ValueError, match=r"line 2: column 'b' is empty; give missing="):
+        rows(path, text)
+    assert rows(path, text, missing=-1.0) == [{"a": 1.0, "b": -1.0, "n": 2.0}]
+    assert math.isnan(rows(path, text, missing=math.nan)[0]["b"])
+    with pytest.raises(ValueError, match="column 'b' is empty"):  # no integer stands for it
+        rows(path, text, missing=0.0, dtypes={"b": "int64"})
+
+
+def test_infinite_iterators_count_their_steps() -> None:
+    batches = itertools.repeat((X, Y))
+    assert len(run(batches, steps_per_epoch=3)) == 2
+
+
+# -- labels ----------------------------------------------------------------------------------------
+
+HOT = np.eye(3)[Y]
+CATEGORICAL = gt.training.losses.CategoricalCrossentropy(from_logits=True)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "message"),
+    [
+        (HOT, None, "labels of shape .* are one-hot; take loss='categorical_crossentropy'"),
+        (Y, CATEGORICAL, "these have shape .* take loss='sparse_categorical_crossentropy'"),
+        (Y[:, None], "categorical_crossentropy", "take loss='sparse_categorical_crossentropy'"),
+        (
+            Y + 0.5,
+            None,
+            r"whole numbers \(0, 1, \.\.\.\), got 0.5; numbers to predict .* loss='mse'",
+        ),
+        (np.where(Y == 1, np.nan, Y), None, "got nan"),
+        (Y + 1, None, "labels must be from 0 to 2, got 1 to 3: the logits are of 3 classes"),
+        (np.array(["a", "b", "c"])[Y], None, "y: .*np.unique"),
+    ],
+)
+@pytest.mark.parametrize("as_validation", [False, True])
+def test_labels_for_another_loss_are_told_which(
+    y: Any, loss: Any, message: str, as_validation: bool
+) -> None:
+    loss = loss or "sparse_categorical_crossentropy"
+    net = Sequential([Dense(3)])
+    fitting = HOT if "sparse" not in str(loss) else Y
+    data, held = ((X, fitting), (X, y)) if as_validation else ((X, y), None)
+    with pytest.raises((ValueError, TypeError), match=message):
+        fit(net, data, loss=loss, validation_data=held, verbose=False)
+
+
+def test_inputs_of_one_number_each_are_a_column() -> None:
+    x = np.linspace(0, 1, 24)
+    for y, loss, units in ((x, "mse", 1), (Y, "sparse_categorical_crossentropy", 3)):
+        with pytest.raises(ValueError, match=r"for 24 examples.* a column: x\[:, None\]"):
+            fit(Sequential([Dense(units)]), (x, y), loss=loss, verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"metrics": ["acc"]}, "'accuracy'"),
+        ({"metrics": ["precison"]}, "'Precision'"),
+        ({"metrics": ["f1"]}, "'F1Score'"),
+        ({"loss": "SparseCategoricalCrossEntropy"}, "'sparse_categorical_crossentropy'"),
+        ({"loss": "nothing of the kind"}, None),
+        ({"optimizer": "adamm"}, "'adam'"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(options: Any, meant: str | None) -> None:
+    asked = "; known: " if meant is None else rf"; did you mean {meant}\? Known: "
+    with pytest.raises(ValueError, match=rf"unknown \w+ '[^']+'{asked}\w+, "):
+        run((X, Y), **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "warns"),
+    [
+        (np.sort(Y), "sparse_categorical_crossentropy", "classes 2: the arrays are sorted"),
+        (np.sort(Y)[:, None].astype("float32"), "sparse_categorical_crossentropy", "classes 2:"),
+        (np.eye(3)[np.sort(Y)], "categorical_crossentropy", "classes 2: the arrays are sorted"),
+        (Y, "sparse_categorical_crossentropy", None),
+        (np.eye(3)[Y], "mse", None),
+        (np.sort(np.eye(3)[Y]), "binary_crossentropy", None),
+    ],
+)
+def test_a_split_of_sorted_arrays_is_told_of(y: Any, loss: str, warns: str | None) -> None:
+    if warns is None:
+        run((X, y), loss=loss, validation_split=0.4)
+    else:
+        with pytest.warns(UserWarning, match=warns):
+            run((X, y), loss=loss, validation_split=0.4)

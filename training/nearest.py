@@ -1,0 +1,36 @@
+"""What somebody meant who gave a name that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["meant"]
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """Return what leads from an unknown name to the known ones: a question, if some are like it.
+
+    Parameters
+    ----------
+    name
+        What was given.
+    known
+        The names that could have been meant.
+    """
+    if not isinstance(name, str) or not name:
+        return "; known: "
+    from difflib import get_close_matches  # for messages only
+
+    folded: dict[str, str] = {}
+    for x in known:
+        folded.setdefault(_folded(x), x)
+    key = _folded(name)
+    found = [key] if key in folded else get_close_matches(key, folded, 1, cutoff=0.75)
+    found = found or [x for x in folded if x.startswith(key)][:1] or [x for x in folded if key in x]
+    if not found:
+        return "; known: "
+    return f"; did you mean {' or '.join(repr(folded[x]) for x in found[:3])}? Known: "
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
