@@ -48,7 +48,7 @@ class PluginHost:
         """Return the registry; see :func:`registry`."""
         found = self._registry or self._discovered()
         if strict:
-            for info in found.plugins:
+            for info in found.infos:
                 if info.clash:
                     raise PluginError(info.problem)
         return found
@@ -60,7 +60,7 @@ class PluginHost:
         self._by_hand[name] = plugin
         self.forget()
         found = self._discovered(quiet=name)  # its problem is raised, not warned of
-        info = next(info for info in reversed(found.plugins) if info.name == name)
+        info = next(info for info in reversed(found.infos) if info.name == name)
         if info.problem:
             self.unregister(name)
             raise PluginError(info.problem)
@@ -106,7 +106,7 @@ class PluginHost:
                 found = self._registry = self._discover()
             finally:
                 self._discovering = False
-        for info in found.plugins:
+        for info in found.infos:
             problem = info.problem and not info.clash and info.problem != "disabled"
             if problem and info.name != quiet:
                 warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
@@ -115,7 +115,7 @@ class PluginHost:
                 if near:
                     told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
                     warnings.warn(told + near, RuntimeWarning, stacklevel=5)
-        known = [info.name for info in found.plugins]
+        known = [info.name for info in found.infos]
         for name in sorted(_disabled_by_environment().difference(known)):
             self._warn_unknown(f"environment variable {DISABLE}", name, known)
         return found
@@ -126,8 +126,11 @@ class PluginHost:
         manager.add_hookspecs(hookspecs)
         loaded: list[tuple[PluginInfo, Any]] = []
         for info, load in self._candidates():
-            result.plugins.append(info)
+            result.infos.append(info)
             if info.problem:
+                continue
+            if info.late:
+                result.add_late(info, load)
                 continue
             try:
                 plugin = load()
@@ -156,7 +159,10 @@ class PluginHost:
         for point in entry_points:
             if (point.name, point.value) not in seen:  # an editable install may list itself twice
                 seen.add((point.name, point.value))
-                found.append((PluginInfo(point.name, *_distribution(point)), point.load))
+                info = PluginInfo(point.name, *_distribution(point))
+                # of ours, what stands outside of the plugins provides classes alone
+                info.late = info.ours and not point.value.startswith(f"{table.PACKAGE}.plugins.")
+                found.append((info, point.load))
         found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = self._disabled | _disabled_by_environment()
         for info, _ in found:

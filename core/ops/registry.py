@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...public import IMPORTING
 from ..errors import PluginError, UnknownOp
 from .backend import Backend
 from .checks import check_rules
@@ -33,6 +34,12 @@ class PluginInfo:
         Where it was installed from; empty if registered by hand.
     problem
         Why it is not in use, or ``None``.
+    clash
+        Whether that is because another plugin provides the same.
+    late
+        Whether it ships with gradtape and is imported when classes are asked for: no op needs it.
+    ops, rules, kernels, backends, modules, executors
+        The names of what it provides.
     """
 
     name: str
@@ -40,6 +47,7 @@ class PluginInfo:
     version: str = ""
     problem: str | None = None
     clash: bool = False
+    late: bool = False
     ops: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     kernels: list[tuple[str, str]] = field(default_factory=list)
@@ -60,14 +68,15 @@ class PluginInfo:
 class Registry:
     """Everything that plugins provide; :func:`gradtape.registry` returns it.
 
+    gradtape's layers and optimizers are imported when ``modules`` or ``plugins`` is asked for, or
+    by the first other plugin that provides classes.
+
     Attributes
     ----------
-    ops, backends, modules, executors
+    ops, backends, executors
         By name.
     kernels
         ``(op name, backend name)`` -> a kernel that replaces the op's portable one.
-    plugins
-        What was found, in order, those with a problem included.
 
     Examples
     --------
@@ -79,13 +88,32 @@ class Registry:
         self.ops: dict[str, Op] = {}
         self.backends: dict[str, Backend] = {}
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
-        self.modules: dict[str, type] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
-        self.plugins: list[PluginInfo] = []
-        self._owner: dict[tuple[str, Any], PluginInfo] = {}
+        #: What ``modules`` and ``plugins`` give, before the late ones have come.
+        self.classes: dict[str, type] = {}
+        self.infos: list[PluginInfo] = []
+        self._late: list[tuple[PluginInfo, Callable[[], Any]]] = []
+        self.owners: dict[tuple[str, Any], PluginInfo] = {}
         # what plugins changed in the ops of others: what was there, and what they put in its place
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
         self._given_rules: dict[Op, tuple[Any, Any]] = {}
+
+    @property
+    def modules(self) -> dict[str, type]:
+        """The classes that files may name, by name; this imports the layers and optimizers."""
+        with IMPORTING:  # and not half of them, while another thread imports them
+            while self._late:
+                info, load = self._late[0]
+                plugin = load()
+                del self._late[0]  # an import that was cut short is done again
+                self.add(info, {"modules": plugin.gradtape_modules()})
+        return self.classes
+
+    @property
+    def plugins(self) -> list[PluginInfo]:
+        """What was found, in order, those with a problem included."""
+        self.modules  # noqa: B018  # those that provide classes say which
+        return self.infos
 
     def op(self, name: str) -> Op:
         """Return the op called ``name``.
@@ -224,13 +252,19 @@ class Registry:
         PluginInfo or None
             The plugin, ``None`` if there is none.
         """
-        return self._owner.get((kind, name))
+        if kind == "module":
+            self.modules  # noqa: B018
+        return self.owners.get((kind, name))
 
     def _failed(self) -> str:
-        failed = [str(info) for info in self.plugins if info.problem]
+        failed = [str(info) for info in self.infos if info.problem]
         return f" (not in use: {', '.join(failed)}; see 'gradtape plugins')" if failed else ""
 
     # -- merging ---------------------------------------------------------------------------------
+
+    def add_late(self, info: PluginInfo, load: Callable[[], Any]) -> None:
+        """Note a plugin of classes alone, which is imported when classes are asked for."""
+        self._late.append((info, load))
 
     def add(self, info: PluginInfo, provided: Mapping[str, Any]) -> None:
         """Merge what one plugin provides, by hook: all of it, or (on an error) nothing."""
@@ -248,7 +282,7 @@ class Registry:
                 raise PluginError(f"{info} provides the {kind.name} {name!r} twice")
             seen.add((kind.name, name))
         for kind, name, item in new:
-            self._owner[kind.name, name] = info
+            self.owners[kind.name, name] = info
             kind.install(self, info, name, item)
 
     def give_rules(self, info: PluginInfo, op: Op, rules: Any) -> None:
@@ -373,6 +407,19 @@ class _Listed(Kind):
         return [(item.name, item) for item in items]
 
 
+class _Modules(Kind):
+    def other_owner(
+        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
+    ) -> PluginInfo | None:
+        if not info.ours:
+            registry.modules  # noqa: B018  # ours come first
+        return registry.owners.get((self.name, name))
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        registry.classes[name] = item
+        info.modules.append(name)
+
+
 class _Ops(_Listed):
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
@@ -484,7 +531,7 @@ class _Rules(Kind):
 KINDS: tuple[Kind, ...] = (
     _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
     _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
-    Kind("module", "a class", lambda item: isinstance(item, type)),
+    _Modules("module", "a class", lambda item: isinstance(item, type)),
     Kind("executor", "a function of a graph", callable),
     _Kernels("kernel"),
     _Rules(),
