@@ -1,0 +1,76 @@
+"""The docstrings of families of classes: what a class does not say, its bases say for all."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..ops.docstrings import SECTIONS, parsed
+
+__all__ = ["complete_docstring"]
+
+_TITLES = ("Parameters", "Attributes", *SECTIONS[1:])
+
+
+def complete_docstring(cls: type[Any], **values: str) -> None:
+    """Complete a class's docstring by what its bases have in ``family``.
+
+    These are texts with sections. Of parameters the class gets those that it takes and does not
+    describe itself, in the order in which it takes them; of attributes those that it does not
+    describe; of other sections those that it lacks. What a base says comes before what its own
+    bases say. Classes of other packages stay as they are.
+
+    Parameters
+    ----------
+    cls
+        The class.
+    values
+        What stands for ``{name}`` in the docstring and in the texts.
+    """
+    if not cls.__doc__ or not cls.__module__.startswith(f"{__name__.partition('.')[0]}."):
+        return
+    text, sections = parsed(cls.__doc__)
+    shared = [parsed(vars(base).get("family", ""))[1] for base in cls.__mro__]
+    taken = list(inspect.signature(cls).parameters)
+    for told in shared:
+        for title, section in told.items():
+            if title in ("Parameters", "Attributes"):
+                among = taken if title == "Parameters" else None
+                sections[title] = _completed(sections.get(title, ""), section, among)
+            else:
+                sections.setdefault(title, section)
+    parts = [f"{x}\n{'-' * len(x)}\n{sections[x]}" for x in _TITLES if sections.get(x)]
+    found = "\n\n".join([text, *parts])
+    for name, value in values.items():
+        found = found.replace(f"{{{name}}}", value)
+    cls.__doc__ = found + "\n"
+
+
+def _completed(section: str, more: str, taken: list[str] | None) -> str:
+    """Return a section with what more descriptions add: of names that are taken, in that order."""
+    entries = [(_names(head), head, body) for head, body in _entries(section)]
+    described = {name for names, _, _ in entries for name in names}
+    for head, body in _entries(more):
+        names = [x for x in _names(head) if x not in described and (taken is None or x in taken)]
+        if names:
+            entries.append((names, ", ".join(names) if taken else head, body))
+    if taken:
+        places = {name: place for place, name in enumerate(taken)}
+        entries.sort(key=lambda entry: places.get(entry[0][0], len(places)))
+    return "\n".join(f"{head}\n{body}" for _, head, body in entries)
+
+
+def _entries(section: str) -> list[tuple[str, str]]:
+    """Return the descriptions of a section: who they are of, and what they say."""
+    found: list[tuple[str, str]] = []
+    for line in section.splitlines():
+        if line[:1].strip():
+            found.append((line, ""))
+        elif found:
+            head, body = found[-1]
+            found[-1] = head, f"{body}\n{line}".lstrip("\n")
+    return found
+
+
+def _names(head: str) -> list[str]:
+    return [name.strip("* ") for name in head.partition(" : ")[0].split(",")]
