@@ -116,7 +116,8 @@ from .ops.backend import (
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
-from .ops.registry import PluginInfo, Registry
+from .ops.kinds import PluginInfo
+from .ops.registry import Registry
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch

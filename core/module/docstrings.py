@@ -1,4 +1,4 @@
-"""The docstrings of families of classes: what a class does not say, its bases say for all."""
+"""The docstrings of families: what a class or a function does not say is said for all."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ __all__ = ["complete_docstring"]
 _TITLES = ("Parameters", "Attributes", *SECTIONS[1:])
 
 
-def complete_docstring(cls: type[Any], **values: str) -> None:
-    """Complete a class's docstring by what its bases have in ``family``.
+def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
+    """Complete a class's docstring by what its bases have in ``family``, or a function's by texts.
 
-    These are texts with sections. Of parameters the class gets those that it takes and does not
-    describe itself, in the order in which it takes them; of attributes those that it does not
-    describe; of other sections those that it lacks. What a base says comes before what its own
-    bases say. Classes of other packages stay as they are.
+    The texts have sections. Of parameters it gets those that it takes and does not describe itself,
+    in the order in which it takes them; of attributes those that it does not describe; of other
+    sections those that it lacks. What a base says comes before what its own bases say. What is of
+    another package stays as it is.
 
     Parameters
     ----------
-    cls
-        The class.
+    thing
+        The class or the function.
+    texts
+        The texts for a function.
     values
         What stands for ``{name}`` in the docstring and in the texts.
     """
-    if not cls.__doc__ or not cls.__module__.startswith(f"{__name__.partition('.')[0]}."):
+    if not thing.__doc__ or not thing.__module__.startswith(f"{__name__.partition('.')[0]}."):
         return
-    text, sections = parsed(cls.__doc__)
-    shared = [parsed(vars(base).get("family", ""))[1] for base in cls.__mro__]
-    taken = list(inspect.signature(cls).parameters)
+    text, sections = parsed(thing.__doc__)
+    bases = getattr(thing, "__mro__", ())
+    shared = [parsed(told)[1] for told in (*texts, *(vars(x).get("family", "") for x in bases))]
+    taken = list(inspect.signature(thing).parameters)
     for told in shared:
         for title, section in told.items():
             if title in ("Parameters", "Attributes"):
@@ -43,7 +46,7 @@ def complete_docstring(cls: type[Any], **values: str) -> None:
     found = "\n\n".join([text, *parts])
     for name, value in values.items():
         found = found.replace(f"{{{name}}}", value)
-    cls.__doc__ = found + "\n"
+    thing.__doc__ = found + "\n"
 
 
 def _completed(section: str, more: str, taken: list[str] | None) -> str:

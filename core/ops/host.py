@@ -23,7 +23,8 @@ from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
 from .hooks import check_hooks, near_names
-from .registry import DISABLE, KINDS, PluginInfo, Registry
+from .kinds import DISABLE, KINDS, PluginInfo
+from .registry import Registry
 
 __all__ = [
     "PluginHost",
