@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+#: Those of ours that provide classes alone; no op needs them.
+LATE = ("layers", "training")
+
+
 class PluginHost:
     """Holds the registry, and makes another when plugins come or go."""
 
@@ -161,8 +165,7 @@ class PluginHost:
             if (point.name, point.value) not in seen:  # an editable install may list itself twice
                 seen.add((point.name, point.value))
                 info = PluginInfo(point.name, *_distribution(point))
-                # of ours, what stands outside of the plugins provides classes alone
-                info.late = info.ours and not point.value.startswith(f"{table.PACKAGE}.plugins.")
+                info.late = info.ours and info.name in LATE
                 found.append((info, point.load))
         found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = self._disabled | _disabled_by_environment()

@@ -36,7 +36,7 @@ class PluginInfo:
     clash
         Whether that is because another plugin provides the same.
     late
-        Whether it ships with gradtape and is imported when classes are asked for: no op needs it.
+        Whether it ships with gradtape and is imported when classes are asked for.
     ops, rules, kernels, backends, modules, executors
         The names of what it provides.
     """
