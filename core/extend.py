@@ -127,9 +127,10 @@ from .tensors.convert import among, as_tensor, beside, check_held, constant, hos
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
+from .tensors.several import exclusive, put_away, put_back, set_arrays
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive, put_away, put_back, set_arrays
+from .tensors.variable import Pending, Variable
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 

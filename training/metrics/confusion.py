@@ -41,7 +41,7 @@ class _AtThresholds(Stateful):
     num_thresholds
         How many thresholds are tried, 200 by default.
     """
-    arguments = ("thresholds",)
+    arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
     true_positives: Variable
     false_positives: Variable
