@@ -29,7 +29,7 @@ def _causal(scores: Any) -> Any:
 class _Dotted(Configured):
     """What takes ``[query, value]`` or ``[query, value, key]``, and may return its scores."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     dropout

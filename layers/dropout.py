@@ -27,7 +27,7 @@ __all__ = [
 class _Noisy(Configured):
     """What draws random numbers at each call while training, and saves where it is."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     rate
@@ -113,13 +113,13 @@ class _ByRate(_Noisy):
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Change ``x`` if ``training``."""
-        return self.changed(x) if training and self.rate else x
+        return self._changed(x) if training and self.rate else x
 
-    def changed(self, x: Any) -> Any:
+    def _changed(self, x: Any) -> Any:
         """Return what becomes of ``x`` while training."""
         raise NotImplementedError
 
-    def kept(self, like: Any) -> Any:
+    def _kept(self, like: Any) -> Any:
         """Return which elements are kept."""
         return ops["greater_equal"](self.drawn("random_uniform_like", like), self.rate)
 
@@ -146,13 +146,13 @@ class Dropout(_ByRate, saved_as="layers.Dropout"):
     True
     """
 
-    def changed(self, x: Any) -> Any:
+    def _changed(self, x: Any) -> Any:
         """Drop elements of ``x``."""
-        return ops["where"](self.kept(x), x * (1.0 / (1.0 - self.rate)), 0.0)
+        return ops["where"](self._kept(x), x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
 class _SpatialDropout(_ByRate, Spatial):
-    member = """Set whole channels of ``(batch, {axes}, channels)`` to zero while training.
+    _member = """Set whole channels of ``(batch, {axes}, channels)`` to zero while training.
 
     References
     ----------
@@ -165,7 +165,7 @@ class _SpatialDropout(_ByRate, Spatial):
     >>> drop(gt.ones((2, {4}, 3)), training=True).shape
     (2, {4}, 3)
     """
-    family = """
+    _family = """
     Raises
     ------
     ValueError
@@ -188,12 +188,12 @@ class _SpatialDropout(_ByRate, Spatial):
         self.images(x)
         return super().call(x, training)
 
-    def changed(self, x: Any) -> Any:
+    def _changed(self, x: Any) -> Any:
         """Drop channels of ``x``."""
         first = 1 if self.data_format == "channels_last" else 2
         along = tuple(range(first, first + self.rank))
         like = ops["sum"](x, axis=along, keepdims=True)
-        return ops["where"](self.kept(like), x * (1.0 / (1.0 - self.rate)), 0.0)
+        return ops["where"](self._kept(like), x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
 class SpatialDropout1D(_SpatialDropout, saved_as="layers.SpatialDropout1D"):
@@ -264,7 +264,7 @@ class GaussianDropout(_ByRate, saved_as="layers.GaussianDropout"):
     [1.0, 2.0]
     """
 
-    def changed(self, x: Any) -> Any:
+    def _changed(self, x: Any) -> Any:
         """Multiply ``x`` by noise."""
         deviation = (self.rate / (1.0 - self.rate)) ** 0.5
         return x * (self.normal(x) * deviation + 1.0)
@@ -287,8 +287,8 @@ class AlphaDropout(_ByRate, saved_as="layers.AlphaDropout"):
     #: What ``selu`` tends to for small inputs.
     lowest: ClassVar[float] = -1.7580993408473766
 
-    def changed(self, x: Any) -> Any:
+    def _changed(self, x: Any) -> Any:
         """Set elements of ``x`` to the lowest value, then scale and shift all."""
         kept = 1.0 - self.rate
         scale = (kept + self.lowest**2 * kept * self.rate) ** -0.5
-        return ops["where"](self.kept(x), x, self.lowest) * scale - scale * self.lowest * self.rate
+        return ops["where"](self._kept(x), x, self.lowest) * scale - scale * self.lowest * self.rate

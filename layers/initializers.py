@@ -63,7 +63,7 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
 class Initializer(Named):
     """Base class: ``initializer(shape, dtype)`` returns a NumPy array."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     seed

@@ -44,7 +44,7 @@ class LearningRateSchedule(Module):
     0.25
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     initial_learning_rate
@@ -107,7 +107,7 @@ class _ByRate(LearningRateSchedule):
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps, self.staircase = decay_steps, bool(staircase)
 
-    def shares(self, step: Any) -> Any:
+    def _shares(self, step: Any) -> Any:
         """Return how often ``decay_steps`` are done."""
         share = step / float(self.decay_steps)
         return ops["floor"](share) if self.staircase else share
@@ -133,7 +133,7 @@ class ExponentialDecay(_ByRate, saved_as="training.schedules.ExponentialDecay"):
 
     def call(self, step: Any) -> Any:
         """Return the learning rate."""
-        return ops["power"](float(self.decay_rate), self.shares(step)) * self.initial_learning_rate
+        return ops["power"](float(self.decay_rate), self._shares(step)) * self.initial_learning_rate
 
 
 class InverseTimeDecay(_ByRate, saved_as="training.schedules.InverseTimeDecay"):
@@ -154,7 +154,7 @@ class InverseTimeDecay(_ByRate, saved_as="training.schedules.InverseTimeDecay"):
 
     def call(self, step: Any) -> Any:
         """Return the learning rate."""
-        return self.initial_learning_rate / (self.shares(step) * self.decay_rate + 1.0)
+        return self.initial_learning_rate / (self._shares(step) * self.decay_rate + 1.0)
 
 
 class PolynomialDecay(LearningRateSchedule, saved_as="training.schedules.PolynomialDecay"):
@@ -249,7 +249,7 @@ class PiecewiseConstantDecay(
 class _Cosine(LearningRateSchedule):
     """What follows a cosine."""
 
-    family = """
+    _family = """
     References
     ----------
     I. Loshchilov and F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", ICLR 2017.

@@ -13,7 +13,7 @@ _TITLES = ("Parameters", "Attributes", *SECTIONS[1:])
 
 
 def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
-    """Complete a class's docstring by what its bases have in ``family``, or a function's by texts.
+    """Complete a class's docstring by what its bases have in ``_family``, or a function's by texts.
 
     The texts have sections. Of parameters it gets those that it takes and does not describe itself,
     in the order in which it takes them; of attributes those that it does not describe; of other
@@ -33,7 +33,7 @@ def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
         return
     text, sections = parsed(thing.__doc__)
     bases = getattr(thing, "__mro__", ())
-    shared = [parsed(told)[1] for told in (*texts, *(vars(x).get("family", "") for x in bases))]
+    shared = [parsed(told)[1] for told in (*texts, *(vars(x).get("_family", "") for x in bases))]
     taken = list(inspect.signature(thing).parameters)
     for told in shared:
         for title, section in told.items():

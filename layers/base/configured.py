@@ -26,7 +26,7 @@ class Configured(Layer):
     is.
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     activation

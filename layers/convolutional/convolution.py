@@ -16,7 +16,7 @@ __all__ = ["Conv1D", "Conv2D", "Conv3D"]
 
 
 class _Conv(Windowed):
-    member = """Convolution of images of shape ``(batch, {axes}, channels)``.
+    _member = """Convolution of images of shape ``(batch, {axes}, channels)``.
 
     Notes
     -----
@@ -27,7 +27,7 @@ class _Conv(Windowed):
     >>> gt.layers.{name}(4, 3, padding="same")(gt.ones((2, {8}, 3))).shape
     (2, {8}, 4)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     filters
@@ -52,8 +52,8 @@ class _Conv(Windowed):
         If a setting is out of its range, or strides and dilation are both above 1; at the call, if
         the input has another number of axes or channels.
     """
-    in_keras = "conv{}d"
-    in_pytorch = True
+    _in_keras = "conv{}d"
+    _in_pytorch = True
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Pooling(Spatial):
-    family = """
+    _family = """
     Parameters
     ----------
     pool_size
@@ -76,7 +76,7 @@ class _Pooling(Spatial):
 
 
 class _MaxPooling(_Pooling):
-    member = """The largest element of each window of images ``(batch, {axes}, channels)``.
+    _member = """The largest element of each window of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class MaxPooling3D(_MaxPooling, saved_as="layers.MaxPooling3D"):
 
 
 class _AveragePooling(_Pooling):
-    member = """The mean of each window of images ``(batch, {axes}, channels)``.
+    _member = """The mean of each window of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class AveragePooling3D(_AveragePooling, saved_as="layers.AveragePooling3D"):
 
 
 class _Global(Spatial):
-    family = """
+    _family = """
     Parameters
     ----------
     keepdims
@@ -160,7 +160,7 @@ class _Global(Spatial):
 
 
 class _GlobalMax(_Global):
-    member = """The largest element of each channel of images ``(batch, {axes}, channels)``.
+    _member = """The largest element of each channel of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class GlobalMaxPooling3D(_GlobalMax, saved_as="layers.GlobalMaxPooling3D"):
 
 
 class _GlobalAverage(_Global):
-    member = """The mean of each channel of images ``(batch, {axes}, channels)``.
+    _member = """The mean of each channel of images ``(batch, {axes}, channels)``.
 
     Examples
     --------

@@ -48,14 +48,14 @@ class _Edged(Spatial):
 
 
 class _ZeroPadding(_Edged):
-    member = """Put zeros around images ``(batch, {axes}, channels)``.
+    _member = """Put zeros around images ``(batch, {axes}, channels)``.
 
     Examples
     --------
     >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
     (2, {10}, 3)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     padding
@@ -85,14 +85,14 @@ class _ZeroPadding(_Edged):
 
 
 class _Cropping(_Edged):
-    member = """Cut off the edges of images ``(batch, {axes}, channels)``.
+    _member = """Cut off the edges of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
     >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
     (2, {6}, 3)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     cropping
@@ -131,14 +131,14 @@ class _Cropping(_Edged):
 
 
 class _UpSampling(Spatial):
-    member = """Enlarge images ``(batch, {axes}, channels)`` by whole numbers.
+    _member = """Enlarge images ``(batch, {axes}, channels)`` by whole numbers.
 
     Examples
     --------
     >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
     (2, {16}, 3)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     size

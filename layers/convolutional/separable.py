@@ -16,7 +16,7 @@ __all__ = ["DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableCo
 
 
 class _Depthwise(Windowed):
-    member = """Convolution of ``(batch, {axes}, channels)``, each channel by itself.
+    _member = """Convolution of ``(batch, {axes}, channels)``, each channel by itself.
 
     References
     ----------
@@ -27,7 +27,7 @@ class _Depthwise(Windowed):
     >>> gt.layers.{name}(3, depth_multiplier=2)(gt.ones((2, {8}, 4))).shape
     (2, {6}, 8)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     depth_multiplier
@@ -40,7 +40,7 @@ class _Depthwise(Windowed):
     bias : Variable or None
         Shape ``(channels * depth_multiplier,)``.
     """
-    in_keras = "depthwise_conv{}d"
+    _in_keras = "depthwise_conv{}d"
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"depthwise": "kernel", "bias": "bias"}
@@ -89,7 +89,7 @@ class DepthwiseConv2D(_Depthwise, saved_as="layers.DepthwiseConv2D"):
 
 
 class _Separable(Windowed):
-    member = """Convolution of ``(batch, {axes}, channels)`` by channel, then mixed.
+    _member = """Convolution of ``(batch, {axes}, channels)`` by channel, then mixed.
 
     References
     ----------
@@ -100,7 +100,7 @@ class _Separable(Windowed):
     >>> gt.layers.{name}(6, 3)(gt.ones((2, {8}, 4))).shape
     (2, {6}, 6)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     filters
@@ -117,7 +117,7 @@ class _Separable(Windowed):
     bias : Variable or None
         Shape ``(filters,)``.
     """
-    in_keras = "separable_conv{}d"
+    _in_keras = "separable_conv{}d"
 
     kernels = ("depthwise_kernel", "pointwise_kernel")
     depthwise_kernel: Variable

@@ -19,19 +19,19 @@ class Spatial(Configured):
 
     Attributes
     ----------
-    member : str
+    _member : str
         The docstring of a family's classes. There ``{name}`` stands for the class, ``{axes}`` for
         its spatial axes, and ``{8}`` for an 8 for each of them.
     """
 
     rank: ClassVar[int]
-    member: ClassVar[str] = ""
+    _member: ClassVar[str] = ""
     data_format: str
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         rank = vars(cls).get("rank")
         if rank and not cls.__doc__:
-            text = cls.member.replace("{name}", cls.__name__).replace("{axes}", _AXES[rank])
+            text = cls._member.replace("{name}", cls.__name__).replace("{axes}", _AXES[rank])
             cls.__doc__ = re.sub(r"{(\d+)}", lambda size: ", ".join([size[1]] * rank), text)
         super().__init_subclass__(**kwargs)
 

@@ -16,7 +16,7 @@ __all__ = ["Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"]
 
 
 class _ConvTranspose(Windowed):
-    member = """Transposed convolution of ``(batch, {axes}, channels)``: it enlarges.
+    _member = """Transposed convolution of ``(batch, {axes}, channels)``: it enlarges.
 
     References
     ----------
@@ -27,7 +27,7 @@ class _ConvTranspose(Windowed):
     >>> gt.layers.{name}(4, 3, strides=2)(gt.ones((2, {5}, 3))).shape
     (2, {11}, 4)
     """
-    family = """
+    _family = """
     Parameters
     ----------
     filters
@@ -48,8 +48,8 @@ class _ConvTranspose(Windowed):
     bias : Variable or None
         Shape ``(filters,)``.
     """
-    in_keras = "conv{}d_transpose"
-    in_pytorch = True
+    _in_keras = "conv{}d_transpose"
+    _in_pytorch = True
 
     enlarges = True
     kernel: Variable

@@ -22,7 +22,7 @@ class Windowed(Spatial):
         The attributes that hold the kernels; the first tells the number of input channels.
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     kernel_size
@@ -45,16 +45,16 @@ class Windowed(Spatial):
     #: Whether each element makes a window, in place of each window an element.
     enlarges: ClassVar[bool] = False
     #: What Keras calls the classes, with ``{}`` for the rank; and whether PyTorch has them.
-    in_keras: ClassVar[str]
-    in_pytorch: ClassVar[bool] = False
+    _in_keras: ClassVar[str]
+    _in_pytorch: ClassVar[bool] = False
     bias: Variable | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if rank := vars(cls).get("rank"):
             weights = {"kernel": ("weight", (*range(2, rank + 2), 1, 0)), "bias": ("bias", None)}
-            there = {"pytorch": weights} if cls.in_pytorch else {}
-            cls.names_elsewhere = {**there, "keras": {"": (cls.in_keras.format(rank), None)}}
+            there = {"pytorch": weights} if cls._in_pytorch else {}
+            cls.names_elsewhere = {**there, "keras": {"": (cls._in_keras.format(rank), None)}}
 
     def set_windows(
         self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any

@@ -41,7 +41,7 @@ class Cell(Configured):
     recurrent_kernel: Variable
     bias: Variable | None = None
 
-    family = """
+    _family = """
     Parameters
     ----------
     units

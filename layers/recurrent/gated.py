@@ -16,7 +16,7 @@ __all__ = ["GRU", "LSTM", "SimpleRNN"]
 class _Recurrent(RNN):
     """A recurrent layer that makes its own cell: the cell's settings come before the layer's."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     kernel_initializer, recurrent_initializer, bias_initializer

@@ -53,7 +53,7 @@ class _Merge(Configured):
 
 
 class _Elementwise(_Merge):
-    family = """
+    _family = """
     Raises
     ------
     ValueError

@@ -36,7 +36,7 @@ __all__ = [
 class _FunctionLoss(Loss):
     """A loss that is one of the functions, with settings."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     apply_class_balancing, alpha, gamma, label_smoothing, axis

@@ -29,7 +29,7 @@ __all__ = [
 class _AtThresholds(Stateful):
     """Counts of right and wrong predictions, at each of some thresholds."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     thresholds
@@ -41,7 +41,7 @@ class _AtThresholds(Stateful):
     num_thresholds
         How many thresholds are tried, 200 by default.
     """
-    arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
+    _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
     true_positives: Variable
     false_positives: Variable
@@ -133,9 +133,9 @@ class FalseNegatives(_Count, saved_as="training.metrics.FalseNegatives"):
 class _Share(_AtThresholds):
     """A share of what is counted, of all predictions, of the best, or of one class."""
 
-    arguments = ("top_k", "class_id")
+    _arguments = ("top_k", "class_id")
     #: What the right ones are a share of, beside themselves.
-    others: ClassVar[str]
+    _others: ClassVar[str]
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _Share(_AtThresholds):
 
     def result(self) -> Tensor:
         """Return the share, 0 of nothing."""
-        tp, others = self.true_positives.value, getattr(self, self.others).value
+        tp, others = self.true_positives.value, getattr(self, self._others).value
         return self.as_asked(quotient(tp, tp + others))
 
     def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
@@ -178,7 +178,7 @@ class Precision(_Share, saved_as="training.metrics.Precision"):
     0.6666666865348816
     """
 
-    others = "false_positives"
+    _others = "false_positives"
 
 
 class Recall(_Share, saved_as="training.metrics.Recall"):
@@ -190,7 +190,7 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
     0.6666666865348816
     """
 
-    others = "false_negatives"
+    _others = "false_negatives"
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
     0.75
     """
 
-    arguments = ("num_thresholds", "curve", "summation_method", "from_logits")
+    _arguments = ("num_thresholds", "curve", "summation_method", "from_logits")
 
     def __init__(
         self,

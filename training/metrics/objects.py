@@ -44,14 +44,14 @@ class Metric(Module):
         What was added up, and how much of it there was; ``float32``.
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     name
         A Python identifier; the class name in snake case by default.
     """
     #: The constructor's arguments beside the name, which are attributes.
-    arguments: ClassVar[tuple[str, ...]] = ()
+    _arguments: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -92,7 +92,7 @@ class Metric(Module):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        given = {argument: getattr(self, argument) for argument in self.arguments}
+        given = {argument: getattr(self, argument) for argument in self._arguments}
         return {**given, "name": self.name}
 
 
@@ -128,7 +128,7 @@ class Sum(Metric, saved_as="training.metrics.Sum"):
 class MeanOf(Metric):
     """The mean of a function with a value per example, with settings."""
 
-    family = """
+    _family = """
     Parameters
     ----------
     from_logits, label_smoothing, axis

@@ -97,7 +97,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     [[1.0, 0.0], [1.0, 1.0]]
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     num_classes
@@ -110,7 +110,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     ignore_class
         A label that is left out.
     """
-    arguments: ClassVar[tuple[str, ...]] = (
+    _arguments: ClassVar[tuple[str, ...]] = (
         "num_classes",
         "sparse_y_true",
         "sparse_y_pred",
@@ -200,7 +200,7 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
     0.3333333432674408
     """
 
-    arguments = (*ConfusionMatrix.arguments, "target_class_ids")
+    _arguments = (*ConfusionMatrix._arguments, "target_class_ids")
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
     0.3333333432674408
     """
 
-    arguments = ("target_class_ids", "threshold")
+    _arguments = ("target_class_ids", "threshold")
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
     [0.5555555820465088, 1.0]
     """
 
-    arguments: ClassVar[tuple[str, ...]] = ("average", "beta", "threshold")
+    _arguments: ClassVar[tuple[str, ...]] = ("average", "beta", "threshold")
     true_positives: Variable
     false_positives: Variable
     false_negatives: Variable
@@ -367,7 +367,7 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
     0.3333333432674408
     """
 
-    arguments = ("average", "threshold")
+    _arguments = ("average", "threshold")
 
     def __init__(
         self,
@@ -402,7 +402,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     0.5
     """
 
-    arguments = ("class_aggregation",)
+    _arguments = ("class_aggregation",)
     weight: Variable
     sums: Variable
     squares: Variable

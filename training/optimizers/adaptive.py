@@ -62,7 +62,7 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
     0.5
     """
 
-    arguments = ("beta_1", "beta_2", "epsilon")
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "largest")
     first_moments: list[Variable]
     largest: list[Variable]
@@ -138,7 +138,7 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
     True
     """
 
-    arguments = ("beta_1", "beta_2", "epsilon")
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
     second_moments: list[Variable]
@@ -235,7 +235,7 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
     0.9997
     """
 
-    arguments = ("rho", "epsilon")
+    _arguments = ("rho", "epsilon")
     slots = ("accumulated_gradients", "accumulated_changes")
     accumulated_gradients: list[Variable]
     accumulated_changes: list[Variable]
@@ -304,7 +304,7 @@ class Lion(Optimizer, saved_as="training.Lion"):
     1.25
     """
 
-    arguments = ("beta_1", "beta_2")
+    _arguments = ("beta_1", "beta_2")
     slots = ("momenta",)
     momenta: list[Variable]
 

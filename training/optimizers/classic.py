@@ -59,7 +59,7 @@ class SGD(Optimizer, saved_as="training.SGD"):
     0.5
     """
 
-    arguments = ("momentum", "nesterov")
+    _arguments = ("momentum", "nesterov")
     slots = ("velocities",)
     velocities: list[Variable]
 
@@ -144,7 +144,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
     0.5
     """
 
-    arguments = ("beta_1", "beta_2", "epsilon")
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
     second_moments: list[Variable]
@@ -309,7 +309,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     0.9
     """
 
-    arguments = ("rho", "momentum", "epsilon", "centered")
+    _arguments = ("rho", "momentum", "epsilon", "centered")
     velocities: list[Variable]
     averages: list[Variable]
     momenta: list[Variable]
@@ -395,7 +395,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
     0.5
     """
 
-    arguments = ("initial_accumulator_value", "epsilon")
+    _arguments = ("initial_accumulator_value", "epsilon")
     slots = ("accumulators",)
     accumulators: list[Variable]
 

@@ -92,7 +92,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     [1.0, 1.0]
     """
 
-    arguments = (
+    _arguments = (
         "max_iterations",
         "max_evaluations",
         "tolerance_gradient",

@@ -97,7 +97,7 @@ class Optimizer(Slots):
     0.5
     """
 
-    family = """
+    _family = """
     Parameters
     ----------
     learning_rate
@@ -108,7 +108,7 @@ class Optimizer(Slots):
         ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
     """
     #: The constructor's arguments that are the formula's own, which are attributes.
-    arguments: ClassVar[tuple[str, ...]] = ()
+    _arguments: ClassVar[tuple[str, ...]] = ()
 
     learning_rate: Any
     clipnorm: float | None = None
@@ -222,7 +222,7 @@ class Optimizer(Slots):
                     gradients[i] = (held.array + gradients[i]) / every
             update = done // every + 1
             do_step(
-                groups, self._clipped(gradients), self.step_numbers(self._rate_at(done), update)
+                groups, self._clipped(gradients), self._step_numbers(self._rate_at(done), update)
             )
             for held in chain.from_iterable(group.variables for group in sums):
                 held.set_array(backend_of(held.array).xp.zeros_like(held.array))
@@ -260,7 +260,7 @@ class Optimizer(Slots):
             return gradients
         return [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
 
-    def step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
+    def _step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
         """Return the settings of an update, and behind them those of the options."""
         numbers = self.settings(rate, update)
         if self.weight_decay is not None:
@@ -269,7 +269,7 @@ class Optimizer(Slots):
             numbers += (first_or(update, 1.0 - self.ema_momentum),)
         return numbers
 
-    def step_formula(self, decays: bool) -> Callable[..., Any]:
+    def _step_formula(self, decays: bool) -> Callable[..., Any]:
         """Return the formula with what the options add, of variables that decay or not."""
         return with_options(self.update, decays, self.weight_decay is not None, self.use_ema)
 
@@ -277,7 +277,7 @@ class Optimizer(Slots):
         """Take note of a variable that has a place now."""
         self._gradtape_excluded.meet(variable, place)
 
-    def decays_at(self, variable: Variable, place: int) -> bool:
+    def _decays_at(self, variable: Variable, place: int) -> bool:
         """Return whether a variable in a place decays."""
         return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
 
@@ -406,7 +406,7 @@ class Optimizer(Slots):
         for i, variable in enumerate(variables):
             array = variable.array
             owner = backend_of(array)
-            decays = self.decays_at(variable, places[i])
+            decays = self._decays_at(variable, places[i])
             key = (owner.name, owner.device(array), array.dtype, decays)
             found.setdefault(key, []).append(i)
         groups, sums = [], []
@@ -417,7 +417,7 @@ class Optimizer(Slots):
             if SUMS in by_slot:
                 sums.append(Group(members, [by_slot.pop(SUMS)], add))
             columns = [[variables[i] for i in members], *by_slot.values()]
-            groups.append(Group(members, columns, self.step_formula(decays)))
+            groups.append(Group(members, columns, self._step_formula(decays)))
         return groups, sums
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -470,7 +470,7 @@ class Optimizer(Slots):
             "name": self.name,
             **{option: vars(self)[option] for option in OPTIONS if option in vars(self)},
             **({} if excluded is None else {"excluded_from_weight_decay": excluded}),
-            **{argument: getattr(self, argument) for argument in self.arguments},
+            **{argument: getattr(self, argument) for argument in self._arguments},
         }
 
     @classmethod

@@ -47,7 +47,7 @@ def _update(
     rate: Any,
     n: Any,
 ) -> None:
-    settings = optimizer.step_numbers(rate, n)
+    settings = optimizer._step_numbers(rate, n)
     sizes = (optimizer.clipnorm, optimizer.clipvalue, optimizer.global_clipnorm)
     slots = [slot for slot in optimizer.slots if slot != SUMS]
     cast: dict[Any, tuple[Any, ...]] = {}
@@ -58,7 +58,7 @@ def _update(
         if variable.dtype not in cast:
             cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
         state = [slot.value for slot in held]
-        formula = optimizer.step_formula(optimizer.decays_at(variable, place))
+        formula = optimizer._step_formula(optimizer._decays_at(variable, place))
         value, changed = formula(variable.value, gradient, state, cast[variable.dtype])
         if frequency is not None:
             value = ops["where"](ops["equal"](n % frequency, 0.0), changed[-1], value)
