@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ops.docstrings import SECTIONS, parsed
+from ..base.table import late
 
 __all__ = ["complete_docstring"]
-
-_TITLES = ("Parameters", "Attributes", *SECTIONS[1:])
 
 
 def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
@@ -23,7 +22,7 @@ def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
     Parameters
     ----------
     thing
-        The class or the function.
+        The class, whose docstring is made when somebody asks for it; or the function.
     texts
         The texts for a function.
     values
@@ -31,22 +30,44 @@ def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
     """
     if not thing.__doc__ or not thing.__module__.startswith(f"{__name__.partition('.')[0]}."):
         return
-    text, sections = parsed(thing.__doc__)
-    bases = getattr(thing, "__mro__", ())
-    shared = [parsed(told)[1] for told in (*texts, *(vars(x).get("_family", "") for x in bases))]
+    if isinstance(thing, type):
+        thing.__doc__ = _Docstring(thing.__doc__, values)  # type: ignore[assignment]
+    else:
+        thing.__doc__ = _complete(thing, thing.__doc__, texts, values)
+
+
+class _Docstring:
+    """Stands in a class for its docstring."""
+
+    def __init__(self, own: str, values: Mapping[str, str]) -> None:
+        self.own, self.values = own, values
+        self.made: str | None = None
+
+    def __get__(self, instance: Any, owner: type[Any]) -> str:
+        if self.made is None:
+            cls = next(base for base in owner.__mro__ if vars(base).get("__doc__") is self)
+            texts = [vars(base).get("_family", "") for base in cls.__mro__]
+            self.made = _complete(cls, self.own, texts, self.values)
+        return self.made
+
+
+def _complete(thing: Any, own: str, texts: Sequence[str], values: Mapping[str, str]) -> str:
+    docstrings = late("core.ops.docstrings")
+    text, sections = docstrings.parsed(own)
     taken = list(inspect.signature(thing).parameters)
-    for told in shared:
-        for title, section in told.items():
+    for told in texts:
+        for title, section in docstrings.parsed(told)[1].items():
             if title in ("Parameters", "Attributes"):
                 among = taken if title == "Parameters" else None
                 sections[title] = _completed(sections.get(title, ""), section, among)
             else:
                 sections.setdefault(title, section)
-    parts = [f"{x}\n{'-' * len(x)}\n{sections[x]}" for x in _TITLES if sections.get(x)]
+    titles = ("Parameters", "Attributes", *docstrings.SECTIONS[1:])
+    parts = [f"{x}\n{'-' * len(x)}\n{sections[x]}" for x in titles if sections.get(x)]
     found = "\n\n".join([text, *parts])
     for name, value in values.items():
         found = found.replace(f"{{{name}}}", value)
-    thing.__doc__ = found + "\n"
+    return found + "\n"
 
 
 def _completed(section: str, more: str, taken: list[str] | None) -> str:
