@@ -99,7 +99,7 @@ from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_n
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
-from .module.families import complete_docstring
+from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import parameters
@@ -297,6 +297,7 @@ __all__ = [
     "snake_case",
     "stage",
     "structure",
+    "summary_of",
     "telling",
     "to_numpy",
     "trace_branch",

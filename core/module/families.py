@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.table import late
 
-__all__ = ["complete_docstring"]
+__all__ = ["complete_docstring", "summary_of"]
 
 
 def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
@@ -49,6 +49,13 @@ class _Docstring:
             texts = [vars(base).get("_family", "") for base in cls.__mro__]
             self.made = _complete(cls, self.own, texts, self.values)
         return self.made
+
+
+def summary_of(cls: type[Any]) -> str:
+    """Return the first line of a class's docstring, of which no more is made; none with ``-OO``."""
+    held = vars(cls)["__doc__"]
+    own = held.own if isinstance(held, _Docstring) else held
+    return inspect.cleandoc(own or "").partition("\n")[0]
 
 
 def _complete(thing: Any, own: str, texts: Sequence[str], values: Mapping[str, str]) -> str:
