@@ -160,8 +160,7 @@ def test_no_loss_broadcasts(name: str) -> None:
 def test_every_loss_has_its_test() -> None:
     known = {*losses.errors.__all__, *losses.crossentropies.__all__}
     sparse = {name for name in known if name.startswith("sparse")}
-    of_keras = {"categorical_hinge", "squared_hinge"}  # in test_losses_of_keras
-    assert known == {*FORMULAS, *sparse, *of_keras}
+    assert known == {*FORMULAS, *sparse}
 
 
 def test_losses_of_probabilities_are_cut_off() -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import crossentropies, errors, focal, loss, objects, overlaps
+from . import crossentropies, errors, focal, loss, margins, objects, overlaps
 from .crossentropies import *
 from .errors import *
 from .focal import *
 from .loss import *
+from .margins import *
 from .objects import *
 from .overlaps import *
 
@@ -21,12 +22,13 @@ __all__ += crossentropies.__all__
 __all__ += errors.__all__
 __all__ += focal.__all__
 __all__ += loss.__all__
+__all__ += margins.__all__
 __all__ += objects.__all__
 __all__ += overlaps.__all__
 
 _FUNCTIONS = {
     name: getattr(module, name)
-    for module in (errors, crossentropies, focal, overlaps)
+    for module in (errors, crossentropies, focal, margins, overlaps)
     for name in module.__all__
 }
 

@@ -13,7 +13,6 @@ from ..shapes import EPSILON, mean_of
 from .inputs import of_one_shape
 
 __all__ = [
-    "categorical_hinge",
     "cosine_similarity",
     "hinge",
     "huber",
@@ -24,7 +23,6 @@ __all__ = [
     "mean_squared_error",
     "mean_squared_logarithmic_error",
     "poisson",
-    "squared_hinge",
 ]
 
 
@@ -163,44 +161,6 @@ def signed(labels: Tensor) -> Tensor:
     """Return labels with -1 in place of 0, if all are 0 or 1."""
     either = ops["logical_or"](ops["equal"](labels, 0), ops["equal"](labels, 1))
     return ops["where"](ops["all"](either), 2.0 * labels - 1.0, labels)
-
-
-@of_one_shape(like=hinge)
-def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)**2``.
-
-    Examples
-    --------
-    >>> gt.training.losses.squared_hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
-    [1.25]
-    """
-    return mean_of(ops["square"](ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0)))
-
-
-@of_one_shape(columns=False)
-def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """Return by how much the best wrong class comes within 1 of the right one.
-
-    Parameters
-    ----------
-    y_true
-        One-hot labels, 0 and 1.
-    y_pred
-        Predictions of the same shape ``(..., classes)``.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``: ``max(neg - pos + 1, 0)``, with ``pos = sum(y_true * y_pred)`` and
-    ``neg = max((1 - y_true) * y_pred)``.
-
-    Examples
-    --------
-    >>> gt.training.losses.categorical_hinge([[0.0, 1.0]], [[0.5, 1.0]]).tolist()
-    [0.5]
-    """
-    right = ops["sum"](y_true * y_pred, axis=-1)
-    wrong = ops["max"]((1.0 - y_true) * y_pred, axis=-1)
-    return ops["maximum"](wrong - right + 1.0, 0.0)
 
 
 @of_one_shape(columns=False)

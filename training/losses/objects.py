@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, complete_docstring, ops
 from ..shapes import of_one_rank, ratio, weights_like
-from . import crossentropies, errors, focal, overlaps
+from . import crossentropies, errors, focal, margins, overlaps
 from .loss import Loss
 
 __all__ = [
@@ -229,11 +229,11 @@ class SparseCategoricalCrossentropy(
         return ratio(ops["sum"](values * weight), ops["sum"](kept))
 
 
-class SquaredHinge(_PlainLoss, of=errors.squared_hinge):
+class SquaredHinge(_PlainLoss, of=margins.squared_hinge):
     """The mean of ``max(1 - y_true * y_pred, 0)**2``; see :func:`squared_hinge`."""
 
 
-class CategoricalHinge(_PlainLoss, of=errors.categorical_hinge, columns=False):
+class CategoricalHinge(_PlainLoss, of=margins.categorical_hinge, columns=False):
     """The mean of :func:`categorical_hinge`."""
 
 
