@@ -99,6 +99,7 @@ from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_n
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
+from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import parameters
@@ -115,7 +116,8 @@ from .ops.backend import (
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
-from .ops.registry import PluginInfo, Registry
+from .ops.kinds import PluginInfo
+from .ops.registry import Registry
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
@@ -125,9 +127,10 @@ from .tensors.convert import among, as_tensor, beside, check_held, constant, hos
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
+from .tensors.several import exclusive, put_away, put_back, set_arrays
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive, put_away, put_back, set_arrays
+from .tensors.variable import Pending, Variable
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -216,6 +219,7 @@ __all__ = [
     "check_randomness",
     "check_same_backend",
     "compiled",
+    "complete_docstring",
     "computing",
     "computing_in",
     "constant",
@@ -294,6 +298,7 @@ __all__ = [
     "snake_case",
     "stage",
     "structure",
+    "summary_of",
     "telling",
     "to_numpy",
     "trace_branch",

@@ -31,15 +31,13 @@ def _causal(scores: Any) -> Any:
 class _Dotted(Configured):
     """What takes ``[query, value]`` or ``[query, value, key]``, and may return its scores."""
 
-    family = """
+    _family = """
+    Parameters
+    ----------
     dropout
         The share of the weights that is dropped while training, 0 by default.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
 
     Raises
     ------
@@ -107,7 +105,6 @@ class Attention(_Dotted, saved_as="layers.Attention"):
     score_mode
         ``"dot"``, the default: dot products of queries and keys; ``"concat"``: the sum of
         ``tanh(query + key)``, times a weight.
-    {family}
 
     References
     ----------
@@ -169,7 +166,6 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
     ----------
     use_scale
         Whether each element of the sum has a weight, as is the default.
-    {family}
 
     References
     ----------
@@ -236,14 +232,8 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         Whether projections have biases, as is the default.
     output_shape
         The size of the result; that of the queries by default.
-    kernel_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`, of each of the projections.

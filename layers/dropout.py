@@ -27,6 +27,27 @@ __all__ = [
 class _Noisy(Configured):
     """What draws random numbers at each call while training, and saves where it is."""
 
+    _family = """
+    Parameters
+    ----------
+    rate
+        The probability, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    dtype
+        A precision policy; random numbers are drawn in ``float32`` with any.
+
+    Attributes
+    ----------
+    state : Variable
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
+        saved, so that a reloaded model goes on with the same sequence.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``.
+    """
     keeps_mask = True
     weighs = False
 
@@ -37,18 +58,6 @@ class _Noisy(Configured):
                 f"{type(self).__name__}: seed must be an integer from 0 to 2**62 - 1, got {seed!r}"
             )
         self.seed = None if seed is None else operator.index(seed)
-
-    def set_rate(self, rate: float) -> None:
-        """Keep a probability.
-
-        Raises
-        ------
-        ValueError
-            If it is not in ``[0, 1)``.
-        """
-        if not 0.0 <= rate < 1.0:
-            raise ValueError(f"{type(self).__name__}: rate must be in [0, 1), got {rate!r}")
-        self.rate = float(rate)
 
     @property
     def built(self) -> bool:
@@ -85,14 +94,60 @@ class _Noisy(Configured):
         # numbers of float16 are too coarse for small rates
         return ops[op](examples, in_precision(like, "float32"))
 
-    def set_noise_shape(self, noise_shape: Any) -> None:
-        """Keep along which axes the same is drawn.
+    def normal(self, like: Any) -> Any:
+        """Return the next normally distributed numbers, of the shape and dtype of ``like``."""
+        found = self.drawn("random_normal_like", like)
+        return found if found.dtype == like.dtype else found.astype(like.dtype)
 
-        Raises
-        ------
-        TypeError
-            If it is no sequence of integers from 1 on and None.
-        """
+
+class _ByRate(_Noisy):
+    """What is random at a rate."""
+
+    def __init__(
+        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(seed, name, dtype)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"{type(self).__name__}: rate must be in [0, 1), got {rate!r}")
+        self.rate = float(rate)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Change ``x`` if ``training``."""
+        return self._changed(x) if training and self.rate else x
+
+    def _changed(self, x: Any) -> Any:
+        """Return what becomes of ``x`` while training."""
+        raise NotImplementedError
+
+    def _kept(self, like: Any) -> Any:
+        """Return which elements are kept."""
+        return ops["greater_equal"](self.drawn("random_uniform_like", like), self.rate)
+
+
+class _Shaped(_ByRate):
+    """What may drop along whole axes."""
+
+    _family = """
+    Parameters
+    ----------
+    noise_shape
+        For each axis 1, along which then all elements are dropped or none, or ``None``.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        noise_shape: Any = None,
+    ) -> None:
+        super().__init__(rate, seed, name, dtype)
         self.noise_shape = None if noise_shape is None else list(noise_shape)
         for n in self.noise_shape or ():
             if n is not None and (not hasattr(n, "__index__") or n < 1):
@@ -101,10 +156,9 @@ class _Noisy(Configured):
                     f"input's size, got {noise_shape!r}"
                 )
 
-    def kept(self, x: Any) -> Any:
-        """Draw which elements are kept: where ``noise_shape`` is 1, all along an axis or none."""
+    def _kept(self, like: Any) -> Any:
         if self.noise_shape is not None:
-            shape = x.array.shape
+            shape = like.array.shape
             fits = shape is not None and len(shape) == len(self.noise_shape)
             if not fits or any(
                 n not in (None, 1) and sizes_differ(n, m) for n, m in zip(self.noise_shape, shape)
@@ -114,48 +168,19 @@ class _Noisy(Configured):
                     f"does not fit an input of shape {shape}"
                 )
             along = tuple(i for i, n in enumerate(self.noise_shape) if n == 1)
-            x = ops["sum"](x, axis=along, keepdims=True) if along else x
-        return ops["greater_equal"](self.drawn("random_uniform_like", x), self.rate)
+            like = ops["sum"](like, axis=along, keepdims=True) if along else like
+        return super()._kept(like)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         config = super().get_config()  # files without it are as those of versions without it
-        if config.get("noise_shape", 0) is None:
+        if config["noise_shape"] is None:
             del config["noise_shape"]
         return config
 
-    def normal(self, like: Any) -> Any:
-        """Return the next normally distributed numbers, of the shape and dtype of ``like``."""
-        found = self.drawn("random_normal_like", like)
-        return found if found.dtype == like.dtype else found.astype(like.dtype)
 
-
-class Dropout(_Noisy, saved_as="layers.Dropout"):
+class Dropout(_Shaped, saved_as="layers.Dropout"):
     """Set each element to zero with probability ``rate`` while training, and scale up the others.
-
-    Parameters
-    ----------
-    rate
-        The probability, in ``[0, 1)``.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
-    noise_shape
-        For each axis 1, along which then all elements are dropped or none, or ``None``.
-
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
-        saved, so that a reloaded model goes on with the same sequence.
-
-    Raises
-    ------
-    ValueError
-        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
 
     Notes
     -----
@@ -176,46 +201,26 @@ class Dropout(_Noisy, saved_as="layers.Dropout"):
     True
     """
 
-    def __init__(
-        self,
-        rate: float,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-        noise_shape: Any = None,
-    ) -> None:
-        super().__init__(seed, name, dtype)
-        self.set_rate(rate)
-        self.set_noise_shape(noise_shape)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Drop elements of ``x`` if ``training``."""
-        if not training or self.rate == 0.0:
-            return x
-        keep = self.kept(x)
-        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+    def _changed(self, x: Any) -> Any:
+        """Drop elements of ``x``."""
+        return ops["where"](self._kept(x), x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
-class _SpatialDropout(_Noisy, Spatial):
-    family = """
-    Parameters
+class _SpatialDropout(_ByRate, Spatial):
+    _member = """Set whole channels of ``(batch, {axes}, channels)`` to zero while training.
+
+    References
     ----------
-    rate
-        The probability, in ``[0, 1)``.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
+    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
+    Convolutional Networks", CVPR 2015.
 
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
-
+    Examples
+    --------
+    >>> drop = gt.layers.{name}(0.5, seed=0)
+    >>> drop(gt.ones((2, {4}, 3)), training=True).shape
+    (2, {4}, 3)
+    """
+    _family = """
     Raises
     ------
     ValueError
@@ -230,79 +235,31 @@ class _SpatialDropout(_Noisy, Spatial):
         name: str | None = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(seed, name, dtype)
-        self.set_rate(rate)
+        super().__init__(rate, seed, name, dtype)
         self.set_data_format(data_format)
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Drop channels of ``x`` if ``training``."""
         self.images(x)
-        if not training or self.rate == 0.0:
-            return x
+        return super().call(x, training)
+
+    def _changed(self, x: Any) -> Any:
+        """Drop channels of ``x``."""
         first = 1 if self.data_format == "channels_last" else 2
         along = tuple(range(first, first + self.rank))
         like = ops["sum"](x, axis=along, keepdims=True)
-        keep = ops["greater_equal"](self.drawn("random_uniform_like", like), self.rate)
-        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+        return ops["where"](self._kept(like), x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
 class SpatialDropout1D(_SpatialDropout, saved_as="layers.SpatialDropout1D"):
-    """Set whole channels of ``(batch, steps, channels)`` to zero while training.
-
-    {family}
-
-    References
-    ----------
-    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
-    Convolutional Networks", CVPR 2015.
-
-    Examples
-    --------
-    >>> drop = gt.layers.SpatialDropout1D(0.5, seed=0)
-    >>> drop(gt.ones((2, 4, 3)), training=True).shape
-    (2, 4, 3)
-    """
-
     rank = 1
 
 
 class SpatialDropout2D(_SpatialDropout, saved_as="layers.SpatialDropout2D"):
-    """Set whole channels of ``(batch, rows, columns, channels)`` to zero while training.
-
-    {family}
-
-    References
-    ----------
-    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
-    Convolutional Networks", CVPR 2015.
-
-    Examples
-    --------
-    >>> drop = gt.layers.SpatialDropout2D(0.5, seed=0)
-    >>> drop(gt.ones((2, 4, 4, 3)), training=True).shape
-    (2, 4, 4, 3)
-    """
-
     rank = 2
 
 
 class SpatialDropout3D(_SpatialDropout, saved_as="layers.SpatialDropout3D"):
-    """Set whole channels of ``(batch, planes, rows, columns, channels)`` to zero while training.
-
-    {family}
-
-    References
-    ----------
-    J. Tompson, R. Goroshin, A. Jain, Y. LeCun and C. Bregler, "Efficient Object Localization Using
-    Convolutional Networks", CVPR 2015.
-
-    Examples
-    --------
-    >>> drop = gt.layers.SpatialDropout3D(0.5, seed=0)
-    >>> drop(gt.ones((2, 4, 4, 4, 3)), training=True).shape
-    (2, 4, 4, 4, 3)
-    """
-
     rank = 3
 
 
@@ -313,17 +270,6 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
     ----------
     stddev
         The noise's standard deviation.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
-
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
 
     Raises
     ------
@@ -352,7 +298,7 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
         return x + self.normal(x) * self.stddev
 
 
-class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
+class GaussianDropout(_ByRate, saved_as="layers.GaussianDropout"):
     """Multiply by normally distributed noise of mean 1 while training.
 
     Its standard deviation is ``sqrt(rate / (1 - rate))``, that of dropout at this rate.
@@ -361,22 +307,6 @@ class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
     ----------
     rate
         The probability of dropout, in ``[0, 1)``.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
-
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
-
-    Raises
-    ------
-    ValueError
-        If ``rate`` is not in ``[0, 1)``.
 
     References
     ----------
@@ -389,45 +319,14 @@ class GaussianDropout(_Noisy, saved_as="layers.GaussianDropout"):
     [1.0, 2.0]
     """
 
-    def __init__(
-        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
-    ) -> None:
-        super().__init__(seed, name, dtype)
-        self.set_rate(rate)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Multiply ``x`` by noise if ``training``."""
-        if not training or self.rate == 0.0:
-            return x
+    def _changed(self, x: Any) -> Any:
+        """Multiply ``x`` by noise."""
         deviation = (self.rate / (1.0 - self.rate)) ** 0.5
         return x * (self.normal(x) * deviation + 1.0)
 
 
-class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
+class AlphaDropout(_Shaped, saved_as="layers.AlphaDropout"):
     """Dropout that keeps mean and variance of inputs of mean 0 and variance 1, for ``selu``.
-
-    Parameters
-    ----------
-    rate
-        The probability, in ``[0, 1)``.
-    seed
-        A seed; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
-    noise_shape
-        For each axis 1, along which then all elements are dropped or none, or ``None``.
-
-    Attributes
-    ----------
-    state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers.
-
-    Raises
-    ------
-    ValueError
-        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
 
     References
     ----------
@@ -443,23 +342,8 @@ class AlphaDropout(_Noisy, saved_as="layers.AlphaDropout"):
     #: What ``selu`` tends to for small inputs.
     lowest: ClassVar[float] = -1.7580993408473766
 
-    def __init__(
-        self,
-        rate: float,
-        seed: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-        noise_shape: Any = None,
-    ) -> None:
-        super().__init__(seed, name, dtype)
-        self.set_rate(rate)
-        self.set_noise_shape(noise_shape)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Set elements of ``x`` to the lowest value if ``training``, then scale and shift all."""
-        if not training or self.rate == 0.0:
-            return x
+    def _changed(self, x: Any) -> Any:
+        """Set elements of ``x`` to the lowest value, then scale and shift all."""
         kept = 1.0 - self.rate
         scale = (kept + self.lowest**2 * kept * self.rate) ** -0.5
-        keep = self.kept(x)
-        return ops["where"](keep, x, self.lowest) * scale - scale * self.lowest * self.rate
+        return ops["where"](self._kept(x), x, self.lowest) * scale - scale * self.lowest * self.rate

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import snake_case
+from ..core.extend import complete_docstring, snake_case
 
 # by its public name: layers do not know which plugin provides it
 from ..random import uniform as random_uniform
+from .named import Named
 
 __all__ = [
     "Constant",
@@ -59,20 +60,22 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[-2] * field, shape[-1] * field
 
 
-class Initializer:
+class Initializer(Named):
     """Base class: ``initializer(shape, dtype)`` returns a NumPy array."""
+
+    _family = """
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+    def __init_subclass__(cls) -> None:
+        complete_docstring(cls)
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
         """Return an array of ``shape`` and ``dtype``."""
         raise NotImplementedError
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return dict(vars(self))
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_config().items())
-        return f"{type(self).__name__}({arguments})"
 
 
 class Zeros(Initializer):
@@ -127,8 +130,6 @@ class RandomNormal(_Random):
     ----------
     mean, stddev
         Of the distribution.
-    seed
-        A seed of its own.
     """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
@@ -145,8 +146,6 @@ class RandomUniform(_Random):
     ----------
     minval, maxval
         The range.
-    seed
-        A seed of its own.
     """
 
     def __init__(
@@ -165,8 +164,6 @@ class TruncatedNormal(_Random):
     ----------
     mean, stddev
         Of the distribution before it is cut off.
-    seed
-        A seed of its own.
     """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
@@ -195,8 +192,6 @@ class VarianceScaling(_Random):
         mean.
     distribution
         ``"truncated_normal"``, the default, ``"untruncated_normal"`` or ``"uniform"``.
-    seed
-        A seed of its own.
     """
 
     scale: float = 1.0
@@ -240,73 +235,37 @@ class _Scaled(VarianceScaling):
 
 
 class GlorotUniform(_Scaled):
-    """Uniform in ``±sqrt(6 / (inputs + outputs))`` (Glorot and Bengio, 2010).
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Uniform in ``±sqrt(6 / (inputs + outputs))`` (Glorot and Bengio, 2010)."""
 
     mode, distribution = "fan_avg", "uniform"
 
 
 class GlorotNormal(_Scaled):
-    """Normal with variance ``2 / (inputs + outputs)``, cut off at two standard deviations.
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Normal with variance ``2 / (inputs + outputs)``, cut off at two standard deviations."""
 
     mode = "fan_avg"
 
 
 class HeUniform(_Scaled):
-    """Uniform in ``±sqrt(6 / inputs)`` (He et al., 2015).
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Uniform in ``±sqrt(6 / inputs)`` (He et al., 2015)."""
 
     scale, distribution = 2.0, "uniform"
 
 
 class HeNormal(_Scaled):
-    """Normal with variance ``2 / inputs``, cut off at two standard deviations.
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Normal with variance ``2 / inputs``, cut off at two standard deviations."""
 
     scale = 2.0
 
 
 class LecunUniform(_Scaled):
-    """Uniform in ``±sqrt(3 / inputs)`` (LeCun et al., 1998).
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Uniform in ``±sqrt(3 / inputs)`` (LeCun et al., 1998)."""
 
     distribution = "uniform"
 
 
 class LecunNormal(_Scaled):
-    """Normal with variance ``1 / inputs``, cut off at two standard deviations.
-
-    Parameters
-    ----------
-    seed
-        A seed of its own.
-    """
+    """Normal with variance ``1 / inputs``, cut off at two standard deviations."""
 
 
 class Orthogonal(_Random):
@@ -318,8 +277,6 @@ class Orthogonal(_Random):
     ----------
     gain
         What the matrix is multiplied by.
-    seed
-        A seed of its own.
     """
 
     def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:

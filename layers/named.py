@@ -1,4 +1,4 @@
-"""Objects with settings that a layer's configuration names: regularizers and constraints."""
+"""Objects with settings that a layer's configuration names: initializers, regularizers …"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Named:
-    """A function of a tensor with settings, which are attributes named as the arguments."""
+    """A function with settings, which are attributes named as the arguments."""
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -47,6 +47,9 @@ class L1L2(Regularizer):
     6.0
     """
 
+    l1: float = 0.0
+    l2: float = 0.0
+
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
         self.l1, self.l2 = _factor(self, "l1", l1), _factor(self, "l2", l2)
 
@@ -76,11 +79,7 @@ class L1(L1L2):
     """
 
     def __init__(self, l1: float = 0.01) -> None:
-        super().__init__(l1=l1)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"l1": self.l1}
+        self.l1 = _factor(self, "l1", l1)
 
 
 class L2(L1L2):
@@ -98,11 +97,7 @@ class L2(L1L2):
     """
 
     def __init__(self, l2: float = 0.01) -> None:
-        super().__init__(l2=l2)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"l2": self.l2}
+        self.l2 = _factor(self, "l2", l2)
 
 
 class OrthogonalRegularizer(Regularizer):

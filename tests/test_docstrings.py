@@ -149,6 +149,17 @@ def test_a_public_name_explains_itself(name: str) -> None:
     assert not faults, "\n".join((name, *faults))
 
 
+def test_what_a_family_shares_is_filled_in() -> None:
+    modules = [gt.layers, gt.training, gt.training.losses, gt.training.metrics]
+    things = [getattr(module, name) for module in modules for name in module.__all__]
+    docs = {repr(thing): inspect.getdoc(thing) or "" for thing in things}
+    left = re.compile(r"{(axes|constraint|dtype|name|rules|\d+)}")
+    assert [name for name, doc in docs.items() if left.search(doc)] == []
+    assert "(2, 6, 6, 6, 3)" in gt.layers.Cropping3D.__doc__
+    own = type("Own", (gt.layers.Dropout,), {"__doc__": "Mine.", "__module__": "mine"})
+    assert own.__doc__ == "Mine."
+
+
 def test_names_in_the_list_are_public() -> None:
     assert public().keys() >= CANNOT_RAISE
 

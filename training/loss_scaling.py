@@ -24,7 +24,8 @@ from ..core.extend import (
     ops,
 )
 from . import optimizers
-from .optimizers.optimizer import Optimizer, checked
+from .optimizers.gradients import checked
+from .optimizers.optimizer import Optimizer
 
 __all__ = ["LossScaleOptimizer", "scaling", "scaling_for"]
 

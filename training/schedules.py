@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.extend import Module, as_tensor, ops
+from ..core.extend import Module, as_tensor, complete_docstring, ops
 
 __all__ = [
     "CosineDecay",
@@ -44,6 +44,24 @@ class LearningRateSchedule(Module):
     0.25
     """
 
+    _family = """
+    Parameters
+    ----------
+    initial_learning_rate
+        The first learning rate.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``decay_steps`` is not positive.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
+
     def call(self, step: Any) -> Any:
         """Return the learning rate after ``step`` steps, a float64 tensor."""
         raise NotImplementedError(f"{type(self).__name__}: define call(step)")
@@ -73,26 +91,39 @@ def _steps(schedule: Any, **given: Any) -> None:
             )
 
 
-class ExponentialDecay(LearningRateSchedule, saved_as="training.schedules.ExponentialDecay"):
+class _ByRate(LearningRateSchedule):
+    """What decays at a rate, by so many steps done; perhaps in stairs."""
+
+    def __init__(
+        self,
+        initial_learning_rate: float,
+        decay_steps: float,
+        decay_rate: float,
+        staircase: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        _steps(self, decay_steps=decay_steps)
+        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
+        self.decay_steps, self.staircase = decay_steps, bool(staircase)
+
+    def _shares(self, step: Any) -> Any:
+        """Return how often ``decay_steps`` are done."""
+        share = step / float(self.decay_steps)
+        return ops["floor"](share) if self.staircase else share
+
+
+class ExponentialDecay(_ByRate, saved_as="training.schedules.ExponentialDecay"):
     """``initial_learning_rate * decay_rate ** (step / decay_steps)``.
 
     Parameters
     ----------
-    initial_learning_rate
-        The first learning rate.
     decay_steps
         After how many steps the rate is multiplied by ``decay_rate``.
     decay_rate
         See there.
     staircase
         Whether the exponent is rounded down.
-    name
-        A Python identifier.
-
-    Raises
-    ------
-    ValueError
-        If ``decay_steps`` is not positive.
 
     Examples
     --------
@@ -100,44 +131,20 @@ class ExponentialDecay(LearningRateSchedule, saved_as="training.schedules.Expone
     0.25
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: float,
-        decay_steps: float,
-        decay_rate: float,
-        staircase: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name)
-        _steps(self, decay_steps=decay_steps)
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps, self.staircase = decay_steps, bool(staircase)
-
     def call(self, step: Any) -> Any:
         """Return the learning rate."""
-        share = step / float(self.decay_steps)
-        share = ops["floor"](share) if self.staircase else share
-        return ops["power"](float(self.decay_rate), share) * self.initial_learning_rate
+        return ops["power"](float(self.decay_rate), self._shares(step)) * self.initial_learning_rate
 
 
-class InverseTimeDecay(LearningRateSchedule, saved_as="training.schedules.InverseTimeDecay"):
+class InverseTimeDecay(_ByRate, saved_as="training.schedules.InverseTimeDecay"):
     """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
 
     Parameters
     ----------
-    initial_learning_rate
-        The first learning rate.
     decay_steps, decay_rate
         See there.
     staircase
         Whether ``step / decay_steps`` is rounded down.
-    name
-        A Python identifier.
-
-    Raises
-    ------
-    ValueError
-        If ``decay_steps`` is not positive.
 
     Examples
     --------
@@ -145,24 +152,9 @@ class InverseTimeDecay(LearningRateSchedule, saved_as="training.schedules.Invers
     0.25
     """
 
-    def __init__(
-        self,
-        initial_learning_rate: float,
-        decay_steps: float,
-        decay_rate: float,
-        staircase: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name)
-        _steps(self, decay_steps=decay_steps)
-        self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
-        self.decay_steps, self.staircase = decay_steps, bool(staircase)
-
     def call(self, step: Any) -> Any:
         """Return the learning rate."""
-        share = step / float(self.decay_steps)
-        share = ops["floor"](share) if self.staircase else share
-        return self.initial_learning_rate / (share * self.decay_rate + 1.0)
+        return self.initial_learning_rate / (self._shares(step) * self.decay_rate + 1.0)
 
 
 class PolynomialDecay(LearningRateSchedule, saved_as="training.schedules.PolynomialDecay"):
@@ -178,13 +170,6 @@ class PolynomialDecay(LearningRateSchedule, saved_as="training.schedules.Polynom
         The power, 1 by default: a line.
     cycle
         Whether to begin anew after so many steps, with twice, three times ... as many.
-    name
-        A Python identifier.
-
-    Raises
-    ------
-    ValueError
-        If ``decay_steps`` is not positive.
 
     Examples
     --------
@@ -227,8 +212,6 @@ class PiecewiseConstantDecay(
         The last step of each learning rate but the last.
     values
         The learning rates, one more than boundaries.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -263,19 +246,25 @@ class PiecewiseConstantDecay(
         return rate
 
 
-class CosineDecay(LearningRateSchedule, saved_as="training.schedules.CosineDecay"):
+class _Cosine(LearningRateSchedule):
+    """What follows a cosine."""
+
+    _family = """
+    References
+    ----------
+    I. Loshchilov and F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", ICLR 2017.
+    """
+
+
+class CosineDecay(_Cosine, saved_as="training.schedules.CosineDecay"):
     """Half a period of a cosine, after a linear warm-up.
 
     Parameters
     ----------
-    initial_learning_rate
-        The first learning rate.
     decay_steps
         How many steps the cosine takes.
     alpha
         What is left in the end, as a share of the largest learning rate; 0 by default.
-    name
-        A Python identifier.
     warmup_target
         The learning rate after the warm-up, where the cosine begins; no warm-up by default.
     warmup_steps
@@ -285,10 +274,6 @@ class CosineDecay(LearningRateSchedule, saved_as="training.schedules.CosineDecay
     ------
     ValueError
         If ``decay_steps`` is not positive, or ``warmup_steps`` is negative.
-
-    References
-    ----------
-    I. Loshchilov and F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", ICLR 2017.
 
     Examples
     --------
@@ -333,13 +318,11 @@ def _cosine(step: Any, steps: float, top: float, alpha: float) -> Any:
     return (wave * (1.0 - alpha) + alpha) * top
 
 
-class CosineDecayRestarts(LearningRateSchedule, saved_as="training.schedules.CosineDecayRestarts"):
+class CosineDecayRestarts(_Cosine, saved_as="training.schedules.CosineDecayRestarts"):
     """Half periods of a cosine, one after another.
 
     Parameters
     ----------
-    initial_learning_rate
-        The first learning rate.
     first_decay_steps
         How many steps the first cosine takes.
     t_mul
@@ -348,17 +331,11 @@ class CosineDecayRestarts(LearningRateSchedule, saved_as="training.schedules.Cos
         By what the largest learning rate is multiplied each time, 1 by default.
     alpha
         What is left at the end of each, as a share of the first learning rate; 0 by default.
-    name
-        A Python identifier.
 
     Raises
     ------
     ValueError
         If ``first_decay_steps`` is not positive, or ``t_mul`` is below 1.
-
-    References
-    ----------
-    I. Loshchilov and F. Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", ICLR 2017.
 
     Examples
     --------
@@ -417,8 +394,6 @@ class OneCycle(LearningRateSchedule, saved_as="training.schedules.OneCycle"):
         The first learning rate is the largest divided by this; 25 by default.
     final_div_factor
         The last learning rate is the first divided by this; 10,000 by default.
-    name
-        A Python identifier.
 
     Raises
     ------

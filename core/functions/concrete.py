@@ -11,14 +11,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
+from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
 from ..base.table import late
 from ..base.tree import flatten, map_structure, pack_like, structure
+from ..errors import TraceError
+from ..graphs.capture import Closure
 from ..graphs.executors import compiled, executor, explained, selected
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
+from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .fitting import (
@@ -33,7 +37,7 @@ from .fitting import (
     told,
 )
 
-__all__ = ["ConcreteFunction", "Output", "RestoredFunction"]
+__all__ = ["ConcreteFunction", "Output", "RestoredFunction", "output_of"]
 
 
 class _Kept:
@@ -379,3 +383,26 @@ class RestoredFunction(_Kept):
 
     def __repr__(self) -> str:
         return f"<restored function {self.name}{self.signature}>"
+
+
+def output_of(leaf: Any, closure: Closure) -> Any:
+    """Return what stands for a part of a trace's result: an output of its graph, or the value."""
+    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
+        leaf = as_tensor(leaf)
+    if not isinstance(leaf, Tensor):
+        if holds(_parts(leaf), Open):
+            raise TraceError(
+                f"{closure.graph.name}: it returns {leaf!r}, with a size that each call has anew; "
+                "return the size itself, or a tensor of sizes (gradtape.stack)"
+            )
+        return leaf
+    graph = closure.graph
+    graph.outputs.append(closure.symbol(leaf))
+    return Output(len(graph.outputs) - 1)
+
+
+def _parts(leaf: Any) -> Any:
+    """Return what a Python value that may hold sizes is made of."""
+    if isinstance(leaf, slice):
+        return leaf.start, leaf.stop, leaf.step
+    return leaf.shape if isinstance(leaf, TensorSpec) else ()

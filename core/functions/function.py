@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
-from types import FrameType, MethodType
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -21,27 +20,23 @@ from ..base.context import (
     training_mode,
 )
 from ..base.precision import computing_in
-from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, map_structure, pack_like, structure
-from ..errors import TraceError
 from ..graphs.capture import Closure
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable
-from .concrete import ConcreteFunction, Output
+from .concrete import ConcreteFunction, output_of
 from .fitting import as_declared, clash, fit, held
+from .pickled import found_by_name, pickled_as_code
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
-__all__ = ["STORE", "Function", "found_by_name", "function", "pickled_as_code"]
+__all__ = ["STORE", "Function", "function"]
 
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"
-# Modules that take functions which have no name: Python's own, and picklers of code.
-_TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 
 # What a call of does not run.
 _NO_TRACE: dict[str, Callable[[Any], bool]] = {
@@ -407,7 +402,7 @@ class Function(Generic[P, R]):
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
             returned = self.python_function(*traced_args, **traced_kwargs)
-            results = map_structure(lambda leaf: _output(leaf, closure), returned)
+            results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
@@ -418,28 +413,6 @@ class Function(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<function {self.name}, {len(self._traces.by_key)} traces>"
-
-
-def _output(leaf: Any, closure: Closure) -> Any:
-    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
-        leaf = as_tensor(leaf)
-    if not isinstance(leaf, Tensor):
-        if holds(_parts(leaf), Open):
-            raise TraceError(
-                f"{closure.graph.name}: it returns {leaf!r}, with a size that each call has anew; "
-                "return the size itself, or a tensor of sizes (gradtape.stack)"
-            )
-        return leaf
-    graph = closure.graph
-    graph.outputs.append(closure.symbol(leaf))
-    return Output(len(graph.outputs) - 1)
-
-
-def _parts(leaf: Any) -> Any:
-    """Return what a Python value that may hold sizes is made of."""
-    if isinstance(leaf, slice):
-        return leaf.start, leaf.stop, leaf.step
-    return leaf.shape if isinstance(leaf, TensorSpec) else ()
 
 
 @overload
@@ -536,25 +509,3 @@ def function(
             executor=executor,
         )
     return Function(fn, input_signature, None, max_traces, reduce_retracing, executor)
-
-
-def found_by_name(value: Any) -> bool:
-    """Return whether pickle finds a function by its name."""
-    found: Any = sys.modules.get(str(value.__module__))
-    for part in getattr(value, "__qualname__", "").split("."):
-        found = getattr(found, part, None)
-    return found is value
-
-
-def pickled_as_code() -> bool:
-    """Return whether somebody is at work who copies functions, or pickles them as code.
-
-    Such picklers take functions without a name, and those of the main module, which is another in
-    each process.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).rpartition(".")[2] in _TAKE_ANY:
-            return True
-        frame = frame.f_back
-    return False

@@ -29,8 +29,9 @@ from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
+from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable, exclusive
+from ..tensors.variable import Variable
 from .custom import custom_gradient
 
 __all__ = ["recompute_grad"]

@@ -13,8 +13,8 @@ from ..base.spec import describe
 from ..base.table import registry
 from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
+from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
-from ..tensors.variable import exclusive
 from .graph import Graph
 from .nodes import Run, Symbol
 from .replay import replay

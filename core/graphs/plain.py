@@ -12,7 +12,7 @@ from ..ops.backend import Backend, backend_for_type, current_backend, scope_of
 from ..ops.watching import told
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
-from ..tensors.variable import set_arrays
+from ..tensors.several import set_arrays
 from .constants import local_constants
 from .folding import folded
 from .graph import Graph

@@ -12,8 +12,8 @@ from ..batches.boundary import key_for_examples
 from ..errors import GradientError
 from ..tensors.op import Op
 from ..tensors.recording import record_custom
+from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
-from ..tensors.variable import exclusive
 from .constants import local_constants
 from .custom import add_custom
 from .graph import Graph

@@ -15,8 +15,9 @@ from ..base.table import public
 from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
 from ..tensors.recording import transfer
+from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable, exclusive
+from ..tensors.variable import Variable
 from .calls import CALLS, PLAIN, handing_on, noting
 from .freezing import freeze, is_frozen, thaw
 from .pickled import check_named

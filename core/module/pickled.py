@@ -6,7 +6,8 @@ import pickle
 from types import FunctionType
 from typing import Any
 
-from ..functions.function import Function, found_by_name, pickled_as_code
+from ..functions.function import Function
+from ..functions.pickled import found_by_name, pickled_as_code
 
 __all__ = ["check_named"]
 

@@ -23,7 +23,8 @@ from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
 from .hooks import check_hooks, near_names
-from .registry import DISABLE, KINDS, PluginInfo, Registry
+from .kinds import DISABLE, KINDS, PluginInfo
+from .registry import Registry
 
 __all__ = [
     "PluginHost",
@@ -32,6 +33,10 @@ __all__ = [
     "registry",
     "unregister_plugin",
 ]
+
+
+#: Those of ours that provide classes alone; no op needs them.
+LATE = ("layers", "training")
 
 
 class PluginHost:
@@ -48,7 +53,7 @@ class PluginHost:
         """Return the registry; see :func:`registry`."""
         found = self._registry or self._discovered()
         if strict:
-            for info in found.plugins:
+            for info in found.infos:
                 if info.clash:
                     raise PluginError(info.problem)
         return found
@@ -60,7 +65,7 @@ class PluginHost:
         self._by_hand[name] = plugin
         self.forget()
         found = self._discovered(quiet=name)  # its problem is raised, not warned of
-        info = next(info for info in reversed(found.plugins) if info.name == name)
+        info = next(info for info in reversed(found.infos) if info.name == name)
         if info.problem:
             self.unregister(name)
             raise PluginError(info.problem)
@@ -106,7 +111,7 @@ class PluginHost:
                 found = self._registry = self._discover()
             finally:
                 self._discovering = False
-        for info in found.plugins:
+        for info in found.infos:
             problem = info.problem and not info.clash and info.problem != "disabled"
             if problem and info.name != quiet:
                 warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
@@ -115,7 +120,7 @@ class PluginHost:
                 if near:
                     told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
                     warnings.warn(told + near, RuntimeWarning, stacklevel=5)
-        known = [info.name for info in found.plugins]
+        known = [info.name for info in found.infos]
         for name in sorted(_disabled_by_environment().difference(known)):
             self._warn_unknown(f"environment variable {DISABLE}", name, known)
         return found
@@ -126,8 +131,11 @@ class PluginHost:
         manager.add_hookspecs(hookspecs)
         loaded: list[tuple[PluginInfo, Any]] = []
         for info, load in self._candidates():
-            result.plugins.append(info)
+            result.infos.append(info)
             if info.problem:
+                continue
+            if info.late:
+                result.add_late(info, load)
                 continue
             try:
                 plugin = load()
@@ -156,7 +164,9 @@ class PluginHost:
         for point in entry_points:
             if (point.name, point.value) not in seen:  # an editable install may list itself twice
                 seen.add((point.name, point.value))
-                found.append((PluginInfo(point.name, *_distribution(point)), point.load))
+                info = PluginInfo(point.name, *_distribution(point))
+                info.late = info.ours and info.name in LATE
+                found.append((info, point.load))
         found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = self._disabled | _disabled_by_environment()
         for info, _ in found:

@@ -13,8 +13,9 @@ from ..base.context import init_scope
 from ..base.table import late
 from ..ops.backend import to_numpy
 from .convert import beside
+from .several import exclusive
 from .tensor import Tensor
-from .variable import Variable, exclusive
+from .variable import Variable
 
 __all__ = ["Stream"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from math import prod
 from operator import attrgetter
 from threading import RLock
@@ -24,10 +23,11 @@ from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
 from .convert import as_held, check_cast, constant, own_array
+from .held import Held
 from .notebooks import table
-from .tensor import Operators, Tensor
+from .tensor import Tensor
 
-__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back", "set_arrays"]
+__all__ = ["Pending", "Variable"]
 
 
 class Pending(NamedTuple):
@@ -46,7 +46,7 @@ class Pending(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class Variable(Operators):
+class Variable(Held):
     """A mutable tensor with a fixed shape and dtype.
 
     Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
@@ -430,87 +430,6 @@ class Variable(Operators):
             tape.changing(self, self._array)
         self._array = array
 
-    def numpy(self) -> NDArray[Any] | Any:
-        """Return the value as a read-only NumPy array, without watching the variable.
-
-        Returns
-        -------
-        numpy.ndarray or numpy.generic
-            The value, of the variable's shape and dtype.
-        """
-        return self.handle().numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self.handle().__array__(dtype, copy)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """Return a DLPack capsule of the value, as :meth:`Tensor.__dlpack__` does."""
-        return self.handle().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self.handle().__dlpack_device__()
-
-    def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers.
-
-        Returns
-        -------
-        list or number
-            A list per axis; a number if there are no axes.
-
-        Raises
-        ------
-        TraceError
-            While a function is traced or transformed, when there is no value.
-        """
-        return self.handle().tolist()
-
-    def item(self, *index: Any) -> Any:
-        """Return the only element as a Python number, or the one at ``index``.
-
-        Parameters
-        ----------
-        index
-            A number (into the flattened value) or one for each axis, as in NumPy.
-
-        Returns
-        -------
-        bool, int, float or complex
-            The element.
-
-        Raises
-        ------
-        ValueError
-            If there are several elements, and no index.
-        IndexError
-            If the index is out of bounds.
-        """
-        return self.handle().item(*index)
-
-    def __float__(self) -> float:
-        return float(self.handle())
-
-    def __int__(self) -> int:
-        return int(self.handle())
-
-    def __complex__(self) -> complex:
-        return complex(self.handle())
-
-    def __bool__(self) -> bool:
-        return bool(self.handle())
-
-    def __index__(self) -> int:
-        return self.handle().__index__()
-
-    def __len__(self) -> int:
-        return len(self.handle())
-
-    def __iter__(self) -> Any:
-        return iter(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.handle(), spec)
-
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = late("saving.pickling.reduced").variable(self, protocol)
         return reduced
@@ -547,86 +466,3 @@ class Variable(Operators):
         trainable = "" if self.trainable else " trainable=False"
         title = f"Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable}"
         return table(title, np.asarray(self.numpy()))
-
-
-# the slot itself, which is set without a step of Python
-_hold = vars(Variable)["_array"].__set__
-
-
-def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
-    """Replace the raw arrays of variables, of all or, if a signal's handler raises, of none.
-
-    Parameters
-    ----------
-    variables
-        The variables; whoever calls this holds :func:`exclusive` of them.
-    arrays
-        An array for each, of its variable's backend, shape and dtype.
-
-    See Also
-    --------
-    Variable.set_array : The same for one.
-    """
-    for tape in active_tapes.get():
-        for variable in variables:
-            tape.changing(variable, variable._array)
-    # Python calls handlers between two of its steps, and this is one
-    deque(map(_hold, variables, arrays), maxlen=0)
-
-
-def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
-    """Let nobody find the arrays of variables while whoever holds the locks writes into them.
-
-    Other threads wait; the same one reads copies. :func:`put_back` ends it.
-
-    Parameters
-    ----------
-    variables
-        The variables.
-    copies
-        What copies the array of each.
-    """
-    for variable, pending in zip(variables, copies, strict=True):
-        variable._pending = pending
-        del variable._array
-
-
-def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Give variables the arrays that were put away.
-
-    Parameters
-    ----------
-    variables
-        The variables.
-    arrays
-        The array of each.
-    """
-    for variable, array in zip(variables, arrays, strict=True):
-        variable._array = array
-        variable._pending = None
-
-
-class exclusive:
-    """Keep other threads from changing variables while a block reads and changes them.
-
-    It may be entered again, by any thread, also within itself.
-
-    Parameters
-    ----------
-    variables
-        The variables.
-    """
-
-    __slots__ = ("_locks",)
-
-    def __init__(self, variables: Iterable[Variable]) -> None:
-        # in one order for all, or two threads could wait for each other
-        self._locks = [v.lock for v in sorted(set(variables), key=attrgetter("id"))]
-
-    def __enter__(self) -> None:
-        for lock in self._locks:
-            lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        for lock in self._locks:
-            lock.release()

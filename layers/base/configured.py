@@ -8,11 +8,15 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ...core.extend import known_size, ops, sizes_differ
+from ...core.extend import complete_docstring, known_size, ops, sizes_differ
 from .. import activations, initializers
 from .layer import Layer
 
 __all__ = ["Configured", "positive", "sizes_of"]
+
+_OF_WEIGHTS = (
+    "The dtype of the weights; by default that of the first input if floating, else ``float32``."
+)
 
 
 class Configured(Layer):
@@ -22,9 +26,27 @@ class Configured(Layer):
     is.
     """
 
-    #: What the classes of a family say of their parameters and errors: where one of them has
-    #: ``{family}`` in its docstring, this is put.
-    family: ClassVar[str] = ""
+    _family = """
+    Parameters
+    ----------
+    activation
+        A name (``"relu"``, ``"softmax"``, ...) or any callable; none by default.
+    use_bias
+        Whether to add a bias, as is the default.
+    kernel_initializer, depthwise_initializer, pointwise_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    data_format
+        ``"channels_last"``, the default, or ``"channels_first"``.
+    name
+        A Python identifier.
+    dtype
+        {dtype}
+    rules
+        {rules}
+        (of the output): what they add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
+        weights, as {constraint}, of :mod:`gradtape.layers.constraints`.
+    """
     #: Whether there are weights, of a dtype that files tell; else they tell of a policy alone.
     weighs: ClassVar[bool] = False
     takes_one = True
@@ -33,10 +55,10 @@ class Configured(Layer):
         super().__init_subclass__(**kwargs)
         if "build" in vars(cls) and "weighs" not in vars(cls):
             cls.weighs = True
-        if cls.__doc__ and "{family}" in cls.__doc__:
-            cls.__doc__ = inspect.cleandoc(cls.__doc__).replace(
-                "{family}", inspect.cleandoc(cls.family)
-            )
+        rules = [f"``{rule}``" for rule in cls._rules()]
+        of_loss = ", ".join(rule for rule in rules if "regularizer" in rule)
+        dtype = _OF_WEIGHTS if cls.weighs else "A precision policy."
+        complete_docstring(cls, dtype=dtype, rules=of_loss, constraint="".join(rules[1:2]))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

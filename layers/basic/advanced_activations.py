@@ -24,10 +24,6 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         The slope below ``threshold``, 0 by default.
     threshold
         Where the ramp begins, 0 by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -91,10 +87,6 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
     ----------
     negative_slope
         The slope below 0; 0.3 by default, as in Keras.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -131,10 +123,6 @@ class ELU(Configured, saved_as="layers.ELU"):
     ----------
     alpha
         What it tends to for small inputs, but for its sign; 1 by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -166,10 +154,6 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     ----------
     axis
         The axis along which they sum to 1, or several; the last by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -207,10 +191,6 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         ``"zeros"`` by default.
     shared_axes
         Axes along which all elements share their weights, such as those of rows and columns: 1, 2.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``alpha_regularizer``, ``activity_regularizer``, and constraints: as for :class:`Dense`.
 

@@ -27,16 +27,8 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
     output_shape
         The sizes of the result without the first axis, or without what the ellipsis stands for;
         ``None`` for those that follow from the input. A number stands for the last axis.
-    activation
-        A name (``"relu"``, ...) or any callable; none by default.
     bias_axes
         The result's axes along which the bias differs, such as ``"c"``; no bias by default.
-    kernel_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.

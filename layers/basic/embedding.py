@@ -31,15 +31,8 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         Whether 0 is padding: in a model, recurrent and attention layers after this one leave it
         out, and so do losses and metrics if it reaches the output; elsewhere, give layers ``mask=``
         what :meth:`compute_mask` returns.
-    name
-        A Python identifier.
     dtype
         The dtype of the weights, ``float32`` by default.
-    rules
-        ``embeddings_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``embeddings_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------

@@ -22,8 +22,6 @@ class Activation(Configured, saved_as="layers.Activation"):
     ----------
     activation
         A name (``"relu"``, ...) or any callable of one tensor.
-    name
-        A Python identifier.
     dtype
         ``"float32"`` to compute in that, also what comes in ``float16``; or a precision policy.
 
@@ -54,10 +52,6 @@ class Flatten(Configured, saved_as="layers.Flatten"):
 
     Parameters
     ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
     data_format
         ``"channels_last"``, the default, or ``"channels_first"``: axis 1 is then put last first.
 
@@ -119,10 +113,6 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
         A number, or one for each element of the last axis.
     offset
         The same; 0 by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------

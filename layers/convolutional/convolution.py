@@ -9,7 +9,6 @@ from ...core.extend import Variable
 from ...nn import conv
 from .. import initializers
 from ..base.configured import positive
-from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from .windowed import Windowed
 
@@ -17,40 +16,28 @@ __all__ = ["Conv1D", "Conv2D", "Conv3D"]
 
 
 class _Conv(Windowed):
-    family = """
+    _member = """Convolution of images of shape ``(batch, {axes}, channels)``.
+
+    Notes
+    -----
+    Filters do not turn: it is a correlation, as everywhere in this field.
+
+    Examples
+    --------
+    >>> gt.layers.{name}(4, 3, padding="same")(gt.ones((2, {8}, 3))).shape
+    (2, {8}, 4)
+    """
+    _family = """
     Parameters
     ----------
     filters
         The number of output channels.
-    kernel_size
-        The size of the windows: a number, or one for each spatial axis.
-    strides
-        The distance between windows, 1 by default: a number, or one for each spatial axis.
     padding
         ``"valid"``, the default: windows lie within the input. ``"same"``: zeros around it make
         ``ceil(size / stride)`` windows. ``"causal"``, over one axis: zeros before the beginning
         alone, so that no result depends on later steps.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    dilation_rate
-        The distance between the elements that a window sees, 1 by default.
     groups
         Into how many groups channels and filters are split, each of them on its own; 1 by default.
-    activation
-        A name (``"relu"``, ...) or any callable; none by default.
-    use_bias
-        Whether to add a bias, as is the default.
-    kernel_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
-    rules
-        ``kernel_regularizer``, ``bias_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -65,6 +52,8 @@ class _Conv(Windowed):
         If a setting is out of its range, or strides and dilation are both above 1; at the call, if
         the input has another number of axes or channels.
     """
+    _in_keras = "conv{}d"
+    _in_pytorch = True
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
@@ -93,16 +82,8 @@ class _Conv(Windowed):
                 f"{type(self).__name__}: filters must be a multiple of groups, got {self.filters} "
                 f"filters and {self.groups} groups"
             )
-        self.set_windows(
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            activation,
-            use_bias,
-            bias_initializer,
-        )
+        self.set_windows(kernel_size, strides, padding, data_format, dilation_rate)
+        self.set_ends(activation, use_bias, bias_initializer)
         self.kernel_initializer = initializers.get(kernel_initializer)
 
     def build(self, input_shape: Any) -> None:
@@ -128,66 +109,12 @@ class _Conv(Windowed):
 
 
 class Conv1D(_Conv, saved_as="layers.Conv1D"):
-    """Convolution of images of shape ``(batch, steps, channels)``.
-
-    {family}
-
-    Notes
-    -----
-    Filters do not turn: it is a correlation, as everywhere in this field.
-
-    Examples
-    --------
-    >>> gt.layers.Conv1D(4, 3, padding="causal")(gt.ones((2, 10, 3))).shape
-    (2, 10, 4)
-    """
-
     rank = 1
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv1d", None)},
-    }
 
 
 class Conv2D(_Conv, saved_as="layers.Conv2D"):
-    """Convolution of images of shape ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Notes
-    -----
-    Filters do not turn: it is a correlation, as everywhere in this field.
-
-    Examples
-    --------
-    >>> gt.layers.Conv2D(8, 3, strides=2, activation="relu")(gt.ones((2, 9, 9, 3))).shape
-    (2, 4, 4, 8)
-    """
-
     rank = 2
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 3, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv2d", None)},
-    }
 
 
 class Conv3D(_Conv, saved_as="layers.Conv3D"):
-    """Convolution of images of shape ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Notes
-    -----
-    Filters do not turn: it is a correlation, as everywhere in this field.
-
-    Examples
-    --------
-    >>> gt.layers.Conv3D(2, 2)(gt.ones((1, 4, 4, 4, 3))).shape
-    (1, 3, 3, 3, 2)
-    """
-
     rank = 3
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 3, 4, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv3d", None)},
-    }

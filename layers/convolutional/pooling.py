@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Pooling(Spatial):
-    family = """
+    _family = """
     Parameters
     ----------
     pool_size
@@ -37,12 +37,6 @@ class _Pooling(Spatial):
     padding
         ``"valid"``, the default: windows lie within the input. ``"same"``: as many windows as
         strides fit into an axis; what is outside does not count.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -81,111 +75,61 @@ class _Pooling(Spatial):
         return self.as_given(pool(x, self.pool_size, self.strides, self.padding))
 
 
-class MaxPooling1D(_Pooling, saved_as="layers.MaxPooling1D"):
-    """The largest element of each window of images ``(batch, steps, channels)``.
-
-    {family}
+class _MaxPooling(_Pooling):
+    _member = """The largest element of each window of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
-    >>> gt.layers.MaxPooling1D()(gt.ones((2, 8, 3))).shape
-    (2, 4, 3)
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
+    (2, {4}, 3)
     """
+    pool = max_pool
 
+
+class MaxPooling1D(_MaxPooling, saved_as="layers.MaxPooling1D"):
     rank = 1
-    pool = max_pool
 
 
-class MaxPooling2D(_Pooling, saved_as="layers.MaxPooling2D"):
-    """The largest element of each window of images ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.MaxPooling2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 4, 4, 3)
-    """
-
+class MaxPooling2D(_MaxPooling, saved_as="layers.MaxPooling2D"):
     rank = 2
-    pool = max_pool
 
 
-class MaxPooling3D(_Pooling, saved_as="layers.MaxPooling3D"):
-    """The largest element of each window of images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.MaxPooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 4, 4, 4, 3)
-    """
-
+class MaxPooling3D(_MaxPooling, saved_as="layers.MaxPooling3D"):
     rank = 3
-    pool = max_pool
 
 
-class AveragePooling1D(_Pooling, saved_as="layers.AveragePooling1D"):
-    """The mean of each window of images ``(batch, steps, channels)``.
-
-    {family}
+class _AveragePooling(_Pooling):
+    _member = """The mean of each window of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
-    >>> gt.layers.AveragePooling1D()(gt.ones((2, 8, 3))).shape
-    (2, 4, 3)
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
+    (2, {4}, 3)
     """
+    pool = avg_pool
 
+
+class AveragePooling1D(_AveragePooling, saved_as="layers.AveragePooling1D"):
     rank = 1
-    pool = avg_pool
 
 
-class AveragePooling2D(_Pooling, saved_as="layers.AveragePooling2D"):
-    """The mean of each window of images ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.AveragePooling2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 4, 4, 3)
-    """
-
+class AveragePooling2D(_AveragePooling, saved_as="layers.AveragePooling2D"):
     rank = 2
-    pool = avg_pool
 
 
-class AveragePooling3D(_Pooling, saved_as="layers.AveragePooling3D"):
-    """The mean of each window of images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.AveragePooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 4, 4, 4, 3)
-    """
-
+class AveragePooling3D(_AveragePooling, saved_as="layers.AveragePooling3D"):
     rank = 3
-    pool = avg_pool
 
 
 # -- of whole images -------------------------------------------------------------------------------
 
 
 class _Global(Spatial):
-    family = """
+    _family = """
     Parameters
     ----------
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
     keepdims
         Whether spatial axes of size 1 stay; not by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -215,64 +159,42 @@ class _Global(Spatial):
         return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)
 
 
-class GlobalMaxPooling1D(_Global, saved_as="layers.GlobalMaxPooling1D"):
-    """The largest element of each channel of images ``(batch, steps, channels)``.
-
-    {family}
+class _GlobalMax(_Global):
+    _member = """The largest element of each channel of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
-    >>> gt.layers.GlobalMaxPooling1D()(gt.ones((2, 8, 3))).shape
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
     (2, 3)
     """
-
-    rank = 1
     reduction = "max"
 
 
-class GlobalMaxPooling2D(_Global, saved_as="layers.GlobalMaxPooling2D"):
-    """The largest element of each channel of images ``(batch, rows, columns, channels)``.
+class GlobalMaxPooling1D(_GlobalMax, saved_as="layers.GlobalMaxPooling1D"):
+    rank = 1
 
-    {family}
 
-    Examples
-    --------
-    >>> gt.layers.GlobalMaxPooling2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 3)
-    """
-
+class GlobalMaxPooling2D(_GlobalMax, saved_as="layers.GlobalMaxPooling2D"):
     rank = 2
-    reduction = "max"
 
 
-class GlobalMaxPooling3D(_Global, saved_as="layers.GlobalMaxPooling3D"):
-    """The largest element of each channel of images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.GlobalMaxPooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 3)
-    """
-
+class GlobalMaxPooling3D(_GlobalMax, saved_as="layers.GlobalMaxPooling3D"):
     rank = 3
-    reduction = "max"
 
 
-class GlobalAveragePooling1D(_Global, saved_as="layers.GlobalAveragePooling1D"):
-    """The mean of each channel of images ``(batch, steps, channels)``.
-
-    {family}
+class _GlobalAverage(_Global):
+    _member = """The mean of each channel of images ``(batch, {axes}, channels)``.
 
     Examples
     --------
-    >>> gt.layers.GlobalAveragePooling1D()(gt.ones((2, 8, 3))).shape
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
     (2, 3)
     """
-
-    rank = 1
     reduction = "mean"
+
+
+class GlobalAveragePooling1D(_GlobalAverage, saved_as="layers.GlobalAveragePooling1D"):
+    rank = 1
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Pool images; ``mask`` of shape ``(batch, steps)`` is false for steps to leave out."""
@@ -287,31 +209,9 @@ class GlobalAveragePooling1D(_Global, saved_as="layers.GlobalAveragePooling1D"):
         return total / ops["maximum"](count, 1.0)
 
 
-class GlobalAveragePooling2D(_Global, saved_as="layers.GlobalAveragePooling2D"):
-    """The mean of each channel of images ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.GlobalAveragePooling2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 3)
-    """
-
+class GlobalAveragePooling2D(_GlobalAverage, saved_as="layers.GlobalAveragePooling2D"):
     rank = 2
-    reduction = "mean"
 
 
-class GlobalAveragePooling3D(_Global, saved_as="layers.GlobalAveragePooling3D"):
-    """The mean of each channel of images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.GlobalAveragePooling3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 3)
-    """
-
+class GlobalAveragePooling3D(_GlobalAverage, saved_as="layers.GlobalAveragePooling3D"):
     rank = 3
-    reduction = "mean"

@@ -48,18 +48,19 @@ class _Edged(Spatial):
 
 
 class _ZeroPadding(_Edged):
-    family = """
+    _member = """Put zeros around images ``(batch, {axes}, channels)``.
+
+    Examples
+    --------
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
+    (2, {10}, 3)
+    """
+    _family = """
     Parameters
     ----------
     padding
         How many zeros, 1 by default: a number, one for each spatial axis, or a pair
         ``(before, after)`` for each.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -84,18 +85,19 @@ class _ZeroPadding(_Edged):
 
 
 class _Cropping(_Edged):
-    family = """
+    _member = """Cut off the edges of images ``(batch, {axes}, channels)``.
+
+    Examples
+    --------
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
+    (2, {6}, 3)
+    """
+    _family = """
     Parameters
     ----------
     cropping
         How much is cut off: a number, one for each spatial axis, or a pair ``(before, after)`` for
         each; 1 by default.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -129,20 +131,21 @@ class _Cropping(_Edged):
 
 
 class _UpSampling(Spatial):
-    family = """
+    _member = """Enlarge images ``(batch, {axes}, channels)`` by whole numbers.
+
+    Examples
+    --------
+    >>> gt.layers.{name}()(gt.ones((2, {8}, 3))).shape
+    (2, {16}, 3)
+    """
+    _family = """
     Parameters
     ----------
     size
         By how much, 2 by default: a number, or one for each spatial axis.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
     interpolation
         ``"nearest"``, the default: each element comes several times. ``"bilinear"``: linear between
         the elements' centres, along each axis.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -197,126 +200,36 @@ def _linear(x: Any, axis: int, factor: int) -> Any:
 
 
 class ZeroPadding1D(_ZeroPadding, saved_as="layers.ZeroPadding1D"):
-    """Put zeros around images ``(batch, steps, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.ZeroPadding1D()(gt.ones((2, 8, 3))).shape
-    (2, 10, 3)
-    """
-
     rank = 1
 
 
 class ZeroPadding2D(_ZeroPadding, saved_as="layers.ZeroPadding2D"):
-    """Put zeros around images ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.ZeroPadding2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 10, 10, 3)
-    """
-
     rank = 2
 
 
 class ZeroPadding3D(_ZeroPadding, saved_as="layers.ZeroPadding3D"):
-    """Put zeros around images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.ZeroPadding3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 10, 10, 10, 3)
-    """
-
     rank = 3
 
 
 class Cropping1D(_Cropping, saved_as="layers.Cropping1D"):
-    """Cut off the edges of images ``(batch, steps, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.Cropping1D()(gt.ones((2, 8, 3))).shape
-    (2, 6, 3)
-    """
-
     rank = 1
 
 
 class Cropping2D(_Cropping, saved_as="layers.Cropping2D"):
-    """Cut off the edges of images ``(batch, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.Cropping2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 6, 6, 3)
-    """
-
     rank = 2
 
 
 class Cropping3D(_Cropping, saved_as="layers.Cropping3D"):
-    """Cut off the edges of images ``(batch, planes, rows, columns, channels)``.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.Cropping3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 6, 6, 6, 3)
-    """
-
     rank = 3
 
 
 class UpSampling1D(_UpSampling, saved_as="layers.UpSampling1D"):
-    """Enlarge images ``(batch, steps, channels)`` by whole numbers.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.UpSampling1D()(gt.ones((2, 8, 3))).shape
-    (2, 16, 3)
-    """
-
     rank = 1
 
 
 class UpSampling2D(_UpSampling, saved_as="layers.UpSampling2D"):
-    """Enlarge images ``(batch, rows, columns, channels)`` by whole numbers.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.UpSampling2D()(gt.ones((2, 8, 8, 3))).shape
-    (2, 16, 16, 3)
-    """
-
     rank = 2
 
 
 class UpSampling3D(_UpSampling, saved_as="layers.UpSampling3D"):
-    """Enlarge images ``(batch, planes, rows, columns, channels)`` by whole numbers.
-
-    {family}
-
-    Examples
-    --------
-    >>> gt.layers.UpSampling3D()(gt.ones((2, 8, 8, 8, 3))).shape
-    (2, 16, 16, 16, 3)
-    """
-
     rank = 3

@@ -9,7 +9,6 @@ from ...core.extend import Variable
 from ...nn import conv, depthwise_conv
 from .. import initializers
 from ..base.configured import positive
-from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from .windowed import Windowed
 
@@ -17,36 +16,22 @@ __all__ = ["DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableCo
 
 
 class _Depthwise(Windowed):
-    family = """
+    _member = """Convolution of ``(batch, {axes}, channels)``, each channel by itself.
+
+    References
+    ----------
+    F. Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions", CVPR 2017.
+
+    Examples
+    --------
+    >>> gt.layers.{name}(3, depth_multiplier=2)(gt.ones((2, {8}, 4))).shape
+    (2, {6}, 8)
+    """
+    _family = """
     Parameters
     ----------
-    kernel_size
-        The size of the windows: a number, or one for each spatial axis.
-    strides
-        The distance between windows, 1 by default: a number, or one for each spatial axis.
-    padding
-        As for :class:`Conv2D`, ``"valid"`` by default.
     depth_multiplier
         The number of results for each channel, 1 by default.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    dilation_rate
-        The distance between the elements that a window sees, 1 by default.
-    activation
-        A name (``"relu"``, ...) or any callable; none by default.
-    use_bias
-        Whether to add a bias, as is the default.
-    depthwise_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
-    rules
-        ``depthwise_regularizer``, ``bias_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``depthwise_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -54,13 +39,8 @@ class _Depthwise(Windowed):
         Shape ``(*kernel_size, channels, depth_multiplier)``; there once the layer has been called.
     bias : Variable or None
         Shape ``(channels * depth_multiplier,)``.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range; at the call, if the input has another number of axes or
-        channels.
     """
+    _in_keras = "depthwise_conv{}d"
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"depthwise": "kernel", "bias": "bias"}
@@ -83,16 +63,8 @@ class _Depthwise(Windowed):
     ) -> None:
         super().__init__(name, dtype, **rules)
         (self.depth_multiplier,) = positive(self, depth_multiplier=depth_multiplier)
-        self.set_windows(
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            activation,
-            use_bias,
-            bias_initializer,
-        )
+        self.set_windows(kernel_size, strides, padding, data_format, dilation_rate)
+        self.set_ends(activation, use_bias, bias_initializer)
         self.depthwise_initializer = initializers.get(depthwise_initializer)
 
     def build(self, input_shape: Any) -> None:
@@ -109,28 +81,15 @@ class _Depthwise(Windowed):
 
 
 class DepthwiseConv1D(_Depthwise, saved_as="layers.DepthwiseConv1D"):
-    """Convolution of ``(batch, steps, channels)``, each channel by itself.
-
-    {family}
-
-    References
-    ----------
-    F. Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions", CVPR 2017.
-
-    Examples
-    --------
-    >>> gt.layers.DepthwiseConv1D(3)(gt.ones((2, 10, 4))).shape
-    (2, 8, 4)
-    """
-
     rank = 1
-    names_elsewhere: ClassVar[Elsewhere] = {"keras": {"": ("depthwise_conv1d", None)}}
 
 
 class DepthwiseConv2D(_Depthwise, saved_as="layers.DepthwiseConv2D"):
-    """Convolution of ``(batch, rows, columns, channels)``, each channel by itself.
+    rank = 2
 
-    {family}
+
+class _Separable(Windowed):
+    _member = """Convolution of ``(batch, {axes}, channels)`` by channel, then mixed.
 
     References
     ----------
@@ -138,48 +97,16 @@ class DepthwiseConv2D(_Depthwise, saved_as="layers.DepthwiseConv2D"):
 
     Examples
     --------
-    >>> gt.layers.DepthwiseConv2D(3, depth_multiplier=2)(gt.ones((2, 8, 8, 4))).shape
-    (2, 6, 6, 8)
+    >>> gt.layers.{name}(6, 3)(gt.ones((2, {8}, 4))).shape
+    (2, {6}, 6)
     """
-
-    rank = 2
-    names_elsewhere: ClassVar[Elsewhere] = {"keras": {"": ("depthwise_conv2d", None)}}
-
-
-class _Separable(Windowed):
-    family = """
+    _family = """
     Parameters
     ----------
     filters
         The number of output channels.
-    kernel_size
-        The size of the windows: a number, or one for each spatial axis.
-    strides
-        The distance between windows, 1 by default: a number, or one for each spatial axis.
-    padding
-        As for :class:`Conv2D`, ``"valid"`` by default.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    dilation_rate
-        The distance between the elements that a window sees, 1 by default.
     depth_multiplier
         The number of results for each channel, before they are mixed; 1 by default.
-    activation
-        A name (``"relu"``, ...) or any callable; none by default.
-    use_bias
-        Whether to add a bias, as is the default.
-    depthwise_initializer, pointwise_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
-    rules
-        ``depthwise_regularizer``, ``pointwise_regularizer``,
-        ``bias_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``depthwise_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -189,13 +116,8 @@ class _Separable(Windowed):
         Shape ``(1, ..., channels * depth_multiplier, filters)``.
     bias : Variable or None
         Shape ``(filters,)``.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range; at the call, if the input has another number of axes or
-        channels.
     """
+    _in_keras = "separable_conv{}d"
 
     kernels = ("depthwise_kernel", "pointwise_kernel")
     depthwise_kernel: Variable
@@ -228,16 +150,8 @@ class _Separable(Windowed):
         self.filters, self.depth_multiplier = positive(
             self, filters=filters, depth_multiplier=depth_multiplier
         )
-        self.set_windows(
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            activation,
-            use_bias,
-            bias_initializer,
-        )
+        self.set_windows(kernel_size, strides, padding, data_format, dilation_rate)
+        self.set_ends(activation, use_bias, bias_initializer)
         self.depthwise_initializer = initializers.get(depthwise_initializer)
         self.pointwise_initializer = initializers.get(pointwise_initializer)
 
@@ -264,38 +178,8 @@ class _Separable(Windowed):
 
 
 class SeparableConv1D(_Separable, saved_as="layers.SeparableConv1D"):
-    """Convolution of ``(batch, steps, channels)`` by channel, then mixed.
-
-    {family}
-
-    References
-    ----------
-    F. Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions", CVPR 2017.
-
-    Examples
-    --------
-    >>> gt.layers.SeparableConv1D(6, 3)(gt.ones((2, 10, 4))).shape
-    (2, 8, 6)
-    """
-
     rank = 1
-    names_elsewhere: ClassVar[Elsewhere] = {"keras": {"": ("separable_conv1d", None)}}
 
 
 class SeparableConv2D(_Separable, saved_as="layers.SeparableConv2D"):
-    """Convolution of ``(batch, rows, columns, channels)`` by channel, then mixed.
-
-    {family}
-
-    References
-    ----------
-    F. Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions", CVPR 2017.
-
-    Examples
-    --------
-    >>> gt.layers.SeparableConv2D(6, 3, padding="same")(gt.ones((2, 8, 8, 4))).shape
-    (2, 8, 8, 6)
-    """
-
     rank = 2
-    names_elsewhere: ClassVar[Elsewhere] = {"keras": {"": ("separable_conv2d", None)}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,10 +15,25 @@ _AXES = {1: "steps", 2: "rows, columns", 3: "planes, rows, columns"}
 
 
 class Spatial(Configured):
-    """A layer over images of ``rank`` spatial axes, with the channels last or first."""
+    """A layer over images of ``rank`` spatial axes, with the channels last or first.
+
+    Attributes
+    ----------
+    _member : str
+        The docstring of a family's classes. There ``{name}`` stands for the class, ``{axes}`` for
+        its spatial axes, and ``{8}`` for an 8 for each of them.
+    """
 
     rank: ClassVar[int]
+    _member: ClassVar[str] = ""
     data_format: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        rank = vars(cls).get("rank")
+        if rank and not cls.__doc__:
+            text = cls._member.replace("{name}", cls.__name__).replace("{axes}", _AXES[rank])
+            cls.__doc__ = re.sub(r"{(\d+)}", lambda size: ", ".join([size[1]] * rank), text)
+        super().__init_subclass__(**kwargs)
 
     def set_data_format(self, data_format: str | None) -> None:
         """Keep where the channels are.

@@ -9,7 +9,6 @@ from ...core.extend import Variable, ops
 from ...nn import conv_transpose
 from .. import initializers
 from ..base.configured import positive, sizes_of
-from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from .windowed import Windowed
 
@@ -17,13 +16,22 @@ __all__ = ["Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"]
 
 
 class _ConvTranspose(Windowed):
-    family = """
+    _member = """Transposed convolution of ``(batch, {axes}, channels)``: it enlarges.
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
+
+    Examples
+    --------
+    >>> gt.layers.{name}(4, 3, strides=2)(gt.ones((2, {5}, 3))).shape
+    (2, {11}, 4)
+    """
+    _family = """
     Parameters
     ----------
     filters
         The number of output channels.
-    kernel_size
-        The size of the windows: a number, or one for each spatial axis.
     strides
         By how much the input is enlarged, 1 by default: a number, or one for each spatial axis.
     padding
@@ -32,25 +40,6 @@ class _ConvTranspose(Windowed):
     output_padding
         How much is added to one end of the result: a number, or one for each spatial axis; by
         default nothing beyond what ``padding`` says. Less than the stride.
-    data_format
-        ``"channels_last"``, the default, or ``"channels_first"``.
-    dilation_rate
-        The distance between the elements that a window sees, 1 by default.
-    activation
-        A name (``"relu"``, ...) or any callable; none by default.
-    use_bias
-        Whether to add a bias, as is the default.
-    kernel_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
-    rules
-        ``kernel_regularizer``, ``bias_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -58,13 +47,9 @@ class _ConvTranspose(Windowed):
         Shape ``(*kernel_size, filters, channels)``; there once the layer has been called.
     bias : Variable or None
         Shape ``(filters,)``.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range; at the call, if the input has another number of axes or
-        channels.
     """
+    _in_keras = "conv{}d_transpose"
+    _in_pytorch = True
 
     enlarges = True
     kernel: Variable
@@ -89,16 +74,8 @@ class _ConvTranspose(Windowed):
     ) -> None:
         super().__init__(name, dtype, **rules)
         (self.filters,) = positive(self, filters=filters)
-        self.set_windows(
-            kernel_size,
-            strides,
-            padding,
-            data_format,
-            dilation_rate,
-            activation,
-            use_bias,
-            bias_initializer,
-        )
+        self.set_windows(kernel_size, strides, padding, data_format, dilation_rate)
+        self.set_ends(activation, use_bias, bias_initializer)
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.output_padding = output_padding
         if self.padding == "causal":
@@ -146,67 +123,12 @@ class _ConvTranspose(Windowed):
 
 
 class Conv1DTranspose(_ConvTranspose, saved_as="layers.Conv1DTranspose"):
-    """Transposed convolution of ``(batch, steps, channels)``: it enlarges.
-
-    {family}
-
-    References
-    ----------
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
-
-    Examples
-    --------
-    >>> gt.layers.Conv1DTranspose(4, 3, strides=2)(gt.ones((2, 5, 3))).shape
-    (2, 11, 4)
-    """
-
     rank = 1
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv1d_transpose", None)},
-    }
 
 
 class Conv2DTranspose(_ConvTranspose, saved_as="layers.Conv2DTranspose"):
-    """Transposed convolution of ``(batch, rows, columns, channels)``: it enlarges.
-
-    {family}
-
-    References
-    ----------
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
-
-    Examples
-    --------
-    >>> layer = gt.layers.Conv2DTranspose(8, 3, strides=2, padding="same")
-    >>> layer(gt.ones((2, 5, 5, 3))).shape
-    (2, 10, 10, 8)
-    """
-
     rank = 2
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 3, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv2d_transpose", None)},
-    }
 
 
 class Conv3DTranspose(_ConvTranspose, saved_as="layers.Conv3DTranspose"):
-    """Transposed convolution of ``(batch, planes, rows, columns, channels)``: it enlarges.
-
-    {family}
-
-    References
-    ----------
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
-
-    Examples
-    --------
-    >>> gt.layers.Conv3DTranspose(2, 2)(gt.ones((1, 2, 2, 2, 3))).shape
-    (1, 3, 3, 3, 2)
-    """
-
     rank = 3
-    names_elsewhere: ClassVar[Elsewhere] = {
-        "pytorch": {"kernel": ("weight", (2, 3, 4, 1, 0)), "bias": ("bias", None)},
-        "keras": {"": ("conv3d_transpose", None)},
-    }

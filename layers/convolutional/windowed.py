@@ -22,23 +22,44 @@ class Windowed(Spatial):
         The attributes that hold the kernels; the first tells the number of input channels.
     """
 
+    _family = """
+    Parameters
+    ----------
+    kernel_size
+        The size of the windows: a number, or one for each spatial axis.
+    strides
+        The distance between windows, 1 by default: a number, or one for each spatial axis.
+    padding
+        As for :class:`Conv2D`, ``"valid"`` by default.
+    dilation_rate
+        The distance between the elements that a window sees, 1 by default.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range; at the call, if the input has another number of axes or
+        channels.
+    """
+
     kernels: ClassVar[tuple[str, ...]] = ("kernel",)
     #: Whether each element makes a window, in place of each window an element.
     enlarges: ClassVar[bool] = False
+    #: What Keras calls the classes, with ``{}`` for the rank; and whether PyTorch has them.
+    _in_keras: ClassVar[str]
+    _in_pytorch: ClassVar[bool] = False
     bias: Variable | None = None
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if rank := vars(cls).get("rank"):
+            weights = {"kernel": ("weight", (*range(2, rank + 2), 1, 0)), "bias": ("bias", None)}
+            there = {"pytorch": weights} if cls._in_pytorch else {}
+            cls.names_elsewhere = {**there, "keras": {"": (cls._in_keras.format(rank), None)}}
+
     def set_windows(
-        self,
-        kernel_size: Any,
-        strides: Any,
-        padding: Any,
-        data_format: str | None,
-        dilation_rate: Any,
-        activation: Any,
-        use_bias: bool,
-        bias_initializer: Any,
+        self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any
     ) -> None:
-        """Check and keep what the constructors of all convolutions take.
+        """Check and keep how windows lie.
 
         Raises
         ------
@@ -61,6 +82,9 @@ class Windowed(Spatial):
             )
         self.padding = str(padding).lower()
         self.set_data_format(data_format)
+
+    def set_ends(self, activation: Any, use_bias: bool, bias_initializer: Any) -> None:
+        """Keep what follows the windows."""
         self.activation = activations.get(activation)
         self.use_bias = bool(use_bias)
         self.bias_initializer = initializers.get(bias_initializer)

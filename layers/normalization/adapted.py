@@ -25,8 +25,6 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         The statistics, if they are known; else :meth:`adapt` computes them.
     invert
         Whether to undo the normalisation instead.
-    name
-        A Python identifier.
     dtype
         The dtype of the statistics; by default that of the first input if floating, else
         ``float32``.

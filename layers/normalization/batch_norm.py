@@ -232,7 +232,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         weight = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
         weight = weight.astype(x.dtype) * ops["ones_like"](x)
         along = tuple(i for i in range(x.ndim) if i != self.axis % x.ndim)
-        total = ops["sum"](weight, axis=along, keepdims=True) + self.epsilon  # as in Keras
+        total = ops["sum"](weight, axis=along, keepdims=True) + 1e-7  # as in Keras
         mean = ops["sum"](weight * x, axis=along, keepdims=True) / total
         variance = ops["sum"](weight * (x - mean) ** 2, axis=along, keepdims=True) / total
         return ops["reshape"](mean, shape=(-1,)), ops["reshape"](variance, shape=(-1,))

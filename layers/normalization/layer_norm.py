@@ -132,10 +132,6 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
         Whether to multiply by ``gamma``, as is the default.
     beta_initializer, gamma_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -210,10 +206,6 @@ class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
         Added to the mean, inside the root; 1e-6 by default.
     scale
         Whether to multiply by ``gamma``, as is the default.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
 
     Attributes
     ----------
@@ -282,10 +274,6 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
         Whether to multiply by ``gamma``, as is the default.
     beta_initializer, gamma_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -361,10 +349,6 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     ----------
     axis
         The axis or axes over which the length is taken, the last by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------

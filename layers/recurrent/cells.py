@@ -41,7 +41,7 @@ class Cell(Configured):
     recurrent_kernel: Variable
     bias: Variable | None = None
 
-    family = """
+    _family = """
     Parameters
     ----------
     units
@@ -50,8 +50,6 @@ class Cell(Configured):
         That of the candidate and of the output, ``"tanh"`` by default.
     recurrent_activation
         That of the gates, ``"sigmoid"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     """
@@ -221,18 +219,12 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
         The length of the output.
     activation
         A name or any callable, ``"tanh"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
         The shares of inputs and of states that are dropped while training, 0 by default.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
         what they add to the loss: names (``"l2"``), objects of
@@ -292,8 +284,6 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         That of the candidate and of the output, ``"tanh"`` by default.
     recurrent_activation
         That of the gates, ``"sigmoid"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     unit_forget_bias
@@ -302,10 +292,6 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         The shares of inputs and of states that are dropped while training, 0 by default.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
         what they add to the loss: names (``"l2"``), objects of
@@ -387,8 +373,6 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
         That of the candidate, ``"tanh"`` by default.
     recurrent_activation
         That of the gates, ``"sigmoid"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
@@ -398,10 +382,6 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     reset_after
         Whether the reset gate comes after the product with the recurrent kernel, as is the default;
         there are then two biases, shape ``(2, 3 * units)``.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
         what they add to the loss: names (``"l2"``), objects of

@@ -16,7 +16,9 @@ __all__ = ["GRU", "LSTM", "SimpleRNN"]
 class _Recurrent(RNN):
     """A recurrent layer that makes its own cell: the cell's settings come before the layer's."""
 
-    family = """
+    _family = """
+    Parameters
+    ----------
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
@@ -26,10 +28,6 @@ class _Recurrent(RNN):
         A seed for dropout; by default one is drawn from ``gradtape.random``.
     return_sequences, return_state, go_backwards, stateful, unroll
         As for :class:`RNN`, ``False`` by default.
-    name
-        A Python identifier.
-    dtype
-        The dtype of the weights; by default that of the first input if floating, else ``float32``.
     rules
         ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``,
         ``activity_regularizer`` (of the output):
@@ -91,7 +89,6 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
         A name or any callable, ``"tanh"`` by default.
     use_bias
         Whether to add a bias, as is the default.
-    {family}
 
     References
     ----------
@@ -166,7 +163,6 @@ class LSTM(_Recurrent, saved_as="layers.LSTM"):
         Whether to add a bias, as is the default.
     unit_forget_bias
         Whether the forget gate's bias begins with 1, as is the default.
-    {family}
 
     References
     ----------
@@ -245,7 +241,6 @@ class GRU(_Recurrent, saved_as="layers.GRU"):
         Whether to add a bias, as is the default.
     reset_after
         Whether the reset gate comes after the product with the recurrent kernel, as is the default.
-    {family}
 
     References
     ----------

@@ -38,8 +38,6 @@ class RNN(Configured, saved_as="layers.RNN"):
         Whether the states after a batch are those before the next one; batches then have one size.
     unroll
         Whether a trace has every step by itself, which takes longer to make and more memory.
-    name
-        A Python identifier.
 
     Attributes
     ----------

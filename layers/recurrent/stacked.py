@@ -20,8 +20,6 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     ----------
     cells
         The cells, from the inputs on.
-    name
-        A Python identifier.
 
     Raises
     ------

@@ -23,8 +23,6 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     ----------
     layer
         The layer.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -110,8 +108,6 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         Not taken; load weights with :func:`gradtape.load_weights`.
     backward_layer
         The layer from the end, if it is not to be like the first.
-    name
-        A Python identifier.
 
     Attributes
     ----------

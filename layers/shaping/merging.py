@@ -53,6 +53,12 @@ class _Merge(Configured):
 
 
 class _Elementwise(_Merge):
+    _family = """
+    Raises
+    ------
+    ValueError
+        At the call, if there are fewer than two inputs, or they do not broadcast.
+    """
     op: ClassVar[str]
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
@@ -66,18 +72,6 @@ class _Elementwise(_Merge):
 class Add(_Elementwise, saved_as="layers.Add"):
     """The sum of the inputs, which broadcast.
 
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
-
-    Raises
-    ------
-    ValueError
-        At the call, if there are fewer than two inputs, or they do not broadcast.
-
     Examples
     --------
     >>> gt.layers.Add()([gt.ones(2), gt.ones(2), gt.ones(2)]).tolist()
@@ -89,13 +83,6 @@ class Add(_Elementwise, saved_as="layers.Add"):
 
 class Subtract(_Elementwise, saved_as="layers.Subtract"):
     """The first of two inputs less the second; they broadcast.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -115,18 +102,6 @@ class Subtract(_Elementwise, saved_as="layers.Subtract"):
 class Multiply(_Elementwise, saved_as="layers.Multiply"):
     """The product of the inputs, element by element; they broadcast.
 
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
-
-    Raises
-    ------
-    ValueError
-        At the call, if there are fewer than two inputs, or they do not broadcast.
-
     Examples
     --------
     >>> gt.layers.Multiply()([gt.constant([1.0, 2.0]), gt.constant([3.0, 4.0])]).tolist()
@@ -138,18 +113,6 @@ class Multiply(_Elementwise, saved_as="layers.Multiply"):
 
 class Maximum(_Elementwise, saved_as="layers.Maximum"):
     """The largest of the inputs, element by element; they broadcast.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
-
-    Raises
-    ------
-    ValueError
-        At the call, if there are fewer than two inputs, or they do not broadcast.
 
     Examples
     --------
@@ -163,18 +126,6 @@ class Maximum(_Elementwise, saved_as="layers.Maximum"):
 class Minimum(_Elementwise, saved_as="layers.Minimum"):
     """The smallest of the inputs, element by element; they broadcast.
 
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
-
-    Raises
-    ------
-    ValueError
-        At the call, if there are fewer than two inputs, or they do not broadcast.
-
     Examples
     --------
     >>> gt.layers.Minimum()([gt.constant([1.0, 5.0]), gt.constant([3.0, 4.0])]).tolist()
@@ -186,18 +137,6 @@ class Minimum(_Elementwise, saved_as="layers.Minimum"):
 
 class Average(_Elementwise, saved_as="layers.Average"):
     """The mean of the inputs, element by element; they broadcast.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
-
-    Raises
-    ------
-    ValueError
-        At the call, if there are fewer than two inputs, or they do not broadcast.
 
     Examples
     --------
@@ -219,10 +158,6 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     ----------
     axis
         Along which axis, the last by default; axis 0 is the batch.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -253,10 +188,6 @@ class Dot(_Merge, saved_as="layers.Dot"):
         The axis of both inputs, or a pair of axes; axis 0 is the batch.
     normalize
         Whether to divide vectors by their lengths, so that results are cosines.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------

@@ -20,10 +20,6 @@ class Reshape(Configured, saved_as="layers.Reshape"):
     ----------
     target_shape
         The shape without the batch; one size may be -1, for what is left.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -72,10 +68,6 @@ class Permute(Configured, saved_as="layers.Permute"):
     ----------
     dims
         The axes in their new order, from 1 on; the batch is axis 0 and stays.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -112,10 +104,6 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
     ----------
     n
         How often.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------

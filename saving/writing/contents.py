@@ -52,11 +52,10 @@ from .compare import compared
 from .courses import SameTrace
 from .dtypes import other_dtypes
 from .graphs import UNROLLED, GraphWriter
-from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import at_in, check_hidden, places_of
 from .reads import reads_of
-from .requirements import requirements
+from .requirements import KernelCheck, requirements
 from .rules import op_nodes
 from .traces import (
     Met,

@@ -1,14 +1,87 @@
-"""Which plugins a file needs, and what of each."""
+"""What a file needs of its readers: plugins, and kernels that compute what the ops' own compute.
+
+A file names ops, and a reader runs the kernels that it has. A plugin may bring quicker ones, which
+give the same; one that gives something else is what no file can say.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from ...core.extend import Op, registry
-from ..errors import SaveError
+import numpy as np
 
-__all__ = ["requirements"]
+from ...core.extend import Graph, Node, Op, Symbol, known_size, registry
+from ..errors import SaveError
+from .compare import differs
+from .rules import op_nodes
+
+__all__ = ["KernelCheck", "requirements"]
+
+_SIZE = 3
+
+
+class KernelCheck:
+    """Compares kernels of other plugins, on the host's arrays, with those of the ops."""
+
+    def __init__(self) -> None:
+        known = registry()
+        self._backend = known.host_backend
+        #: By op: who provides its kernel.
+        self._foreign: dict[str, Any] = {}
+        ours = self._backend.provider
+        for name, backend in known.kernels:
+            info, op = known.owner("kernel", (name, backend)), known.ops[name]
+            homes = {x.distribution for x in (op.provider, ours) if x.distribution}
+            same = info is None or info is op.provider or info is ours or info.distribution in homes
+            if backend == self._backend.name and not same:
+                self._foreign[name] = info
+
+    def check(self, graph: Graph, where: str) -> None:
+        """Refuse a graph with an op that a plugin of this process computes otherwise.
+
+        Raises
+        ------
+        SaveError
+            With the op's name, and who provides the kernel.
+        """
+        if not self._foreign:
+            return
+        for node in op_nodes(graph):
+            if node.op.name in self._foreign and self._differs(node):
+                raise SaveError(
+                    f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
+                    "which gives other results than the op's own kernel, and readers of the file "
+                    "may use that one; register it as an op with another name"
+                )
+
+    def _differs(self, node: Node) -> bool:
+        op = node.op
+        assert isinstance(op, Op)
+        random = np.random.default_rng(0)
+        arrays = [_sample(x, random) if type(x) is Symbol else x for x in node.inputs]
+        try:
+            given, params = node.settled(arrays)
+            with np.errstate(all="ignore"):
+                own = self._backend.bind(op.kernel)(*given, **params)
+                other = op.kernel_for(self._backend)(*given, **params)
+        except Exception:  # not every input fits the op; and some ops have no kernel but this
+            return False
+        pairs = zip(_listed(own), _listed(other), strict=False)
+        return len(_listed(own)) != len(_listed(other)) or any(
+            differs(np.asarray(a), np.asarray(b)) for a, b in pairs
+        )
+
+
+def _sample(x: Symbol, random: np.random.Generator) -> Any:
+    shape = tuple(n if known_size(n) else _SIZE for n in x.shape or ())
+    if x.dtype.kind in "fc":
+        return np.asarray(random.standard_normal(shape)).astype(x.dtype)
+    return np.asarray(random.integers(0, 2, shape)).astype(x.dtype)
+
+
+def _listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 def requirements(ops: Iterable[Op], classes: Iterable[str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""LLVM and JAX are imported by those who use them alone."""
+"""LLVM, JAX, and our own layers and training, are imported by those who use them alone."""
 
 from __future__ import annotations
 
@@ -30,9 +30,14 @@ for _ in range(6):
 """
 
 
-def imported(code: str, executor: str | None = None) -> set[str]:
-    """Return which of the libraries a new process has imported after some code."""
-    told = f"{code}\nimport sys; print([x for x in {LIBRARIES!r} if x in sys.modules])"
+PARTS = tuple(f"gradtape.{part}" for part in ("data", "layers", "plot", "sklearn", "training"))
+
+
+def imported(
+    code: str, executor: str | None = None, names: tuple[str, ...] = LIBRARIES
+) -> set[str]:
+    """Return which of the named modules a new process has imported after some code."""
+    told = f"{code}\nimport sys; print([x for x in {names!r} if x in sys.modules])"
     settings = {k: x for k, x in os.environ.items() if k != "GRADTAPE_EXECUTOR"}
     if executor:
         settings["GRADTAPE_EXECUTOR"] = executor
@@ -73,3 +78,45 @@ def test_an_executor_for_numpy_alone_imports_none_of_them(executor: str) -> None
 
 def test_a_compiled_program_imports_no_jax() -> None:
     assert not imported(TRAINING) & {"jax", "jaxlib", "torch", "onnx"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import gradtape",
+        "import gradtape as gt; gt.add(1, 2)",
+        "import gradtape as gt; x = gt.ones(3); gt.function(gt.sin)(x); gt.vmap(gt.sin)(x)",
+        "import gradtape as gt; gt.registry().op('add'); gt.registry().owner('op', 'add')",
+    ],
+)
+def test_programs_without_models_import_no_layers_and_no_training(code: str) -> None:
+    assert imported(code, names=PARTS) == set()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "gt.registry().modules",
+        "[name for info in gt.registry().plugins for name in info.modules]",
+        "[name for name in ['layers.Dense'] if gt.registry().owner('module', name)]",
+    ],
+)
+def test_classes_are_there_when_they_are_asked_for(asked: str) -> None:
+    code = f"import gradtape as gt; gt.add(1, 2); assert 'layers.Dense' in {asked}"
+    assert "gradtape.layers" in imported(code, names=PARTS)
+
+
+def test_a_class_of_a_name_of_ours_clashes_at_once() -> None:
+    code = """
+import gradtape as gt
+from types import SimpleNamespace
+plugin = SimpleNamespace(gradtape_modules=gt.hookimpl(lambda: {"layers.Dense": gt.Module}))
+try:
+    gt.register_plugin(plugin, "mine")
+except gt.errors.PluginError as error:
+    assert "'mine' and plugin 'layers'" in str(error), error
+else:
+    raise AssertionError
+assert gt.registry().modules["layers.Dense"] is gt.layers.Dense
+"""
+    imported(code)

@@ -18,7 +18,8 @@ from ...nn import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
 )
-from ..shapes import EPSILON, alike, check_several, classes_of, mean_of
+from ..shapes import EPSILON, check_several, classes_of, mean_of
+from .inputs import of_one_shape
 
 __all__ = [
     "binary_crossentropy",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 
+@of_one_shape()
 def binary_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -43,8 +45,6 @@ def binary_crossentropy(
         Labels, 0 and 1, or probabilities.
     y_pred
         Logits; or probabilities, which are kept 1e-7 away from 0 and 1. The same shape.
-    from_logits
-        Whether ``y_pred`` are logits (the default; in Keras it is not).
     label_smoothing
         How far labels are moved towards 1/2: ``y * (1 - s) + s / 2``, in ``[0, 1]``.
     axis
@@ -75,16 +75,19 @@ def binary_crossentropy(
     [0.6931]
     """
     check_options("binary_crossentropy", from_logits, label_smoothing)
-    y_true, y_pred = alike("binary_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    return mean_of(yes_or_no(y_true, y_pred, from_logits), axis)
+
+
+def yes_or_no(labels: Any, y_pred: Any, from_logits: bool) -> Any:
+    """Return the cross-entropy of each label and prediction."""
     if from_logits:
-        values = sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
-    else:
-        values = binary_cross_entropy(labels=y_true, probabilities=y_pred, epsilon=EPSILON)
-    return mean_of(values, axis)
+        return sigmoid_cross_entropy_with_logits(labels=labels, logits=y_pred)
+    return binary_cross_entropy(labels=labels, probabilities=y_pred, epsilon=EPSILON)
 
 
+@of_one_shape(columns=False)
 def categorical_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -101,8 +104,6 @@ def categorical_crossentropy(
     y_pred
         Logits; or probabilities, which are made to sum to 1 and kept 1e-7 away from 0 and 1. The
         same shape.
-    from_logits
-        Whether ``y_pred`` are logits (the default; in Keras it is not).
     label_smoothing
         How far labels are moved towards the uniform distribution: ``y * (1 - s) + s / classes``.
     axis
@@ -133,16 +134,21 @@ def categorical_crossentropy(
     [0.6931]
     """
     check_options("categorical_crossentropy", from_logits, label_smoothing)
-    y_true, y_pred = alike("categorical_crossentropy", y_true, y_pred, columns=False)
     if y_pred.shape:
         check_several("categorical_crossentropy", y_pred.shape[axis])
-    if label_smoothing:
-        classes = ops["sum"](ops["ones_like"](y_true), axis=axis, keepdims=True)
-        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
+    y_true = smoothed(y_true, label_smoothing, axis)
     if from_logits:
         return softmax_cross_entropy_with_logits(labels=y_true, logits=y_pred, axis=axis)
     p = y_pred / ops["sum"](y_pred, axis=axis, keepdims=True)
     return categorical_cross_entropy(labels=y_true, probabilities=p, axis=axis, epsilon=EPSILON)
+
+
+def smoothed(labels: Any, share: float, axis: int) -> Any:
+    """Return distributions over classes, moved towards the uniform one."""
+    if not share:
+        return labels
+    classes = ops["sum"](ops["ones_like"](labels), axis=axis, keepdims=True)
+    return labels * (1.0 - share) + share / classes
 
 
 def sparse_categorical_crossentropy(

@@ -9,7 +9,8 @@ from ...core.extend import Tensor, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import huber as huber_values
-from ..shapes import EPSILON, alike, mean_of
+from ..shapes import EPSILON, mean_of
+from .inputs import of_one_shape
 
 __all__ = [
     "cosine_similarity",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@of_one_shape()
 def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``(y_true - y_pred)**2``.
 
@@ -33,10 +35,6 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     y_true, y_pred
         Real tensors of one shape ``(..., n)``. A last axis of size 1 that only one of them has is
         dropped, so that a column of predictions meets a vector of labels. Integers become floats.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``.
 
     Raises
     ------
@@ -48,53 +46,29 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.mean_squared_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
     [2.0]
     """
-    y_true, y_pred = alike("mean_squared_error", y_true, y_pred)
     difference = y_pred - y_true
     return mean_of(difference * difference)
 
 
+@of_one_shape()
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``|y_true - y_pred|``.
-
-    Parameters
-    ----------
-    y_true, y_pred
-        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
     >>> gt.training.losses.mean_absolute_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
     [1.0]
     """
-    y_true, y_pred = alike("mean_absolute_error", y_true, y_pred)
     return mean_of(ops["abs"](y_true - y_pred))
 
 
+@of_one_shape()
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``100 * |y_true - y_pred| / |y_true|``.
-
-    Parameters
-    ----------
-    y_true, y_pred
-        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
 
     Returns
     -------
     A tensor of shape ``(...)``, in per cent.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Notes
     -----
@@ -105,11 +79,11 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.mean_absolute_percentage_error([[1.0, 2.0]], [[1.5, 2.0]]).tolist()
     [25.0]
     """
-    y_true, y_pred = alike("mean_absolute_percentage_error", y_true, y_pred)
     whole = ops["maximum"](ops["abs"](y_true), EPSILON)
     return 100.0 * mean_of(ops["abs"]((y_true - y_pred) / whole))
 
 
+@of_one_shape()
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``(log(1 + y_true) - log(1 + y_pred))**2``.
 
@@ -119,38 +93,23 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
         Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`. What is below 1e-7
         counts as 1e-7.
 
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Examples
     --------
     >>> gt.training.losses.mean_squared_logarithmic_error([[1.0, 2.0]], [[1.0, 2.0]]).tolist()
     [0.0]
     """
-    y_true, y_pred = alike("mean_squared_logarithmic_error", y_true, y_pred)
     y_true, y_pred = ops["maximum"](y_true, EPSILON), ops["maximum"](y_pred, EPSILON)
     return mean_of(ops["square"](ops["log1p"](y_true) - ops["log1p"](y_pred)))
 
 
+@of_one_shape()
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     """Return the mean over the last axis of Huber's loss: a parabola, then a straight line.
 
     Parameters
     ----------
-    y_true, y_pred
-        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
     delta
         The error from which on the loss is a line, above 0.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``.
 
     Raises
     ------
@@ -171,10 +130,10 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     >>> gt.training.losses.huber([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
     [1.5]
     """
-    y_true, y_pred = alike("huber", y_true, y_pred)
     return mean_of(huber_values(labels=y_true, predictions=y_pred, delta=delta))
 
 
+@of_one_shape()
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)``.
 
@@ -185,15 +144,6 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     y_pred
         Predictions of the same shape ``(..., n)``.
 
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     References
     ----------
     C. Cortes and V. Vapnik, "Support-Vector Networks", Machine Learning 20, 1995.
@@ -203,7 +153,6 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
     [1.0]
     """
-    y_true, y_pred = alike("hinge", y_true, y_pred)
     # nn.hinge has the gradient 0 on the margin; Keras has that of the line there
     return mean_of(ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0))
 
@@ -214,6 +163,7 @@ def signed(labels: Tensor) -> Tensor:
     return ops["where"](ops["all"](either), 2.0 * labels - 1.0, labels)
 
 
+@of_one_shape(columns=False)
 def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     """Return the Kullback-Leibler divergence ``sum(y_true * log(y_true / y_pred))``.
 
@@ -221,15 +171,6 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     ----------
     y_true, y_pred
         Distributions of one shape ``(..., classes)``; they are kept between 1e-7 and 1.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     References
     ----------
@@ -241,41 +182,31 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.kl_divergence([[0.5, 0.5]], [[0.5, 0.5]]).tolist()
     [0.0]
     """
-    y_true, y_pred = alike("kl_divergence", y_true, y_pred, columns=False)
     y_true = ops["clip"](y_true, EPSILON, 1.0)
     y_pred = ops["clip"](y_pred, EPSILON, 1.0)
     return ops["sum"](y_true * ops["log"](y_true / y_pred), axis=-1)
 
 
+@of_one_shape()
 def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``log(cosh(y_pred - y_true))``.
-
-    Parameters
-    ----------
-    y_true, y_pred
-        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
 
     Returns
     -------
     A tensor of shape ``(...)``, computed without overflow.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
     >>> gt.training.losses.log_cosh([[1.0]], [[1.0]]).tolist()
     [0.0]
     """
-    y_true, y_pred = alike("log_cosh", y_true, y_pred)
     error = y_pred - y_true
     # its size, as -inf + inf is nan; abs has no slope of 1 at 0, which the second order needs
     error = ops["where"](error < 0, -error, error)
     return mean_of(error + ops["softplus"](-2.0 * error) - math.log(2.0))
 
 
+@of_one_shape()
 def poisson(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``y_pred - y_true * log(y_pred)``.
 
@@ -289,24 +220,15 @@ def poisson(y_true: Any, y_pred: Any) -> Tensor:
         The expected counts, positive, of the same shape ``(..., n)``; 1e-7 is added to them in the
         logarithm.
 
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Examples
     --------
     >>> gt.training.losses.poisson([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
     [2.0]
     """
-    y_true, y_pred = alike("poisson", y_true, y_pred)
     return mean_of(y_pred - y_true * ops["log"](y_pred + EPSILON))
 
 
+@of_one_shape(columns=False)
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     """Return minus the cosine of the angle between labels and predictions.
 
@@ -322,11 +244,6 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     A tensor without that axis, from -1 (the same direction) to 1. The cosine itself is
     ``gradtape.nn.cosine_similarity``.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Notes
     -----
     Vectors shorter than 1e-6 are not brought to length 1 but divided by 1e-6.
@@ -336,7 +253,6 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     >>> gt.training.losses.cosine_similarity([[2.0, 0.0]], [[3.0, 0.0]]).tolist()
     [-1.0]
     """
-    y_true, y_pred = alike("cosine_similarity", y_true, y_pred, columns=False)
     return -ops["sum"](_unit(y_true, axis) * _unit(y_pred, axis), axis=axis)
 
 

@@ -7,18 +7,21 @@ from typing import Any
 from ...core.extend import Tensor, ops
 
 # by their public names: training does not know which plugin provides them
-from ...nn import (
-    binary_cross_entropy,
-    log_softmax,
-    sigmoid_cross_entropy_with_logits,
-    softmax,
+from ...nn import log_softmax, softmax
+from ..shapes import EPSILON, mean_of
+from .crossentropies import (
+    binary_crossentropy,
+    categorical_crossentropy,
+    check_options,
+    smoothed,
+    yes_or_no,
 )
-from ..shapes import EPSILON, alike, mean_of
-from .crossentropies import check_options
+from .inputs import of_one_shape
 
 __all__ = ["binary_focal_crossentropy", "categorical_focal_crossentropy"]
 
 
+@of_one_shape(like=binary_crossentropy)
 def binary_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -33,10 +36,6 @@ def binary_focal_crossentropy(
 
     Parameters
     ----------
-    y_true
-        Labels, 0 and 1, or probabilities.
-    y_pred
-        Logits; or probabilities, which are kept 1e-7 away from 0 and 1. The same shape.
     apply_class_balancing
         Whether values of label 1 are multiplied by ``alpha``, and those of label 0 by ``1 -
         alpha``.
@@ -44,21 +43,6 @@ def binary_focal_crossentropy(
         As above.
     gamma
         How much what is easy counts less; 0 is the plain cross-entropy.
-    from_logits
-        Whether ``y_pred`` are logits (the default; in Keras it is not).
-    label_smoothing
-        How far labels are moved towards 1/2: ``y * (1 - s) + s / 2``, in ``[0, 1]``.
-    axis
-        The axis of the mean.
-
-    Returns
-    -------
-    A tensor without that axis.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or ``label_smoothing`` is not in ``[0, 1]``.
 
     References
     ----------
@@ -72,22 +56,17 @@ def binary_focal_crossentropy(
     [0.1733]
     """
     check_options("binary_focal_crossentropy", from_logits, label_smoothing)
-    y_true, y_pred = alike("binary_focal_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
-    if from_logits:
-        values = sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
-        p = ops["sigmoid"](y_pred)
-    else:
-        values = binary_cross_entropy(labels=y_true, probabilities=y_pred, epsilon=EPSILON)
-        p = ops["clip"](y_pred, EPSILON, 1.0 - EPSILON)
+    p = ops["sigmoid"](y_pred) if from_logits else ops["clip"](y_pred, EPSILON, 1.0 - EPSILON)
     missed = 1.0 - (y_true * p + (1.0 - y_true) * (1.0 - p))
-    values = ops["power"](missed, gamma) * values
+    values = ops["power"](missed, gamma) * yes_or_no(y_true, y_pred, from_logits)
     if apply_class_balancing:
         values = (y_true * alpha + (1.0 - y_true) * (1.0 - alpha)) * values
     return mean_of(values, axis)
 
 
+@of_one_shape(columns=False, like=categorical_crossentropy)
 def categorical_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -101,30 +80,10 @@ def categorical_focal_crossentropy(
 
     Parameters
     ----------
-    y_true
-        Distributions over the classes.
-    y_pred
-        Logits; or probabilities, which are made to sum to 1 and kept 1e-7 away from 0 and 1. The
-        same shape.
     alpha
         A weight, or one for each class.
     gamma
         How much what is easy counts less.
-    from_logits
-        Whether ``y_pred`` are logits (the default; in Keras it is not).
-    label_smoothing
-        How far labels are moved towards the uniform distribution: ``y * (1 - s) + s / classes``.
-    axis
-        The axis of the classes.
-
-    Returns
-    -------
-    A tensor without that axis.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or ``label_smoothing`` is not in ``[0, 1]``.
 
     References
     ----------
@@ -138,9 +97,7 @@ def categorical_focal_crossentropy(
     [0.0433]
     """
     check_options("categorical_focal_crossentropy", from_logits, label_smoothing)
-    y_true, y_pred = alike("categorical_focal_crossentropy", y_true, y_pred, columns=False)
-    if label_smoothing:
-        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / y_true.shape[axis]
+    y_true = smoothed(y_true, label_smoothing, axis)
     if from_logits:
         p, logs = softmax(y_pred, axis=axis), log_softmax(y_pred, axis=axis)
     else:

@@ -5,40 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, ops
-from ..shapes import alike, mean_of
-from .errors import signed
+from ..shapes import mean_of
+from .errors import hinge, signed
+from .inputs import of_one_shape
 
 __all__ = ["categorical_hinge", "squared_hinge"]
 
 
+@of_one_shape(like=hinge)
 def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)**2``.
-
-    Parameters
-    ----------
-    y_true
-        Labels, -1 and 1; if all are 0 or 1, a 0 is taken for -1.
-    y_pred
-        Predictions of the same shape ``(..., n)``.
-
-    Returns
-    -------
-    A tensor of shape ``(...)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
     >>> gt.training.losses.squared_hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
     [1.25]
     """
-    y_true, y_pred = alike("squared_hinge", y_true, y_pred)
     return mean_of(ops["square"](ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0)))
 
 
+@of_one_shape(columns=False)
 def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return by how much the best wrong class comes within 1 of the right one.
 
@@ -54,17 +40,11 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     A tensor of shape ``(...)``: ``max(neg - pos + 1, 0)``, with ``pos = sum(y_true * y_pred)`` and
     ``neg = max((1 - y_true) * y_pred)``.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Examples
     --------
     >>> gt.training.losses.categorical_hinge([[0.0, 1.0]], [[0.5, 1.0]]).tolist()
     [0.5]
     """
-    y_true, y_pred = alike("categorical_hinge", y_true, y_pred, columns=False)
     right = ops["sum"](y_true * y_pred, axis=-1)
     wrong = ops["max"]((1.0 - y_true) * y_pred, axis=-1)
     return ops["maximum"](wrong - right + 1.0, 0.0)

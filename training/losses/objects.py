@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ...core.extend import Tensor, as_tensor, ops
+from ...core.extend import Tensor, as_tensor, complete_docstring, ops
 from ..shapes import of_one_rank, ratio, weights_like
 from . import crossentropies, errors, focal, margins, overlaps
 from .loss import Loss
@@ -36,9 +36,24 @@ __all__ = [
 class _FunctionLoss(Loss):
     """A loss that is one of the functions, with settings."""
 
+    _family = """
+    Parameters
+    ----------
+    apply_class_balancing, alpha, gamma, label_smoothing, axis
+        As for the function.
+    from_logits
+        As for the function. Logits are the default; in Keras they are not.
+    reduction, name
+        As for :class:`Loss`.
+    """
     function: ClassVar[Callable[..., Any]]
     #: Whether a vector and a column count the same examples: not where classes have an axis.
     _columns: ClassVar[bool] = True
+
+    def __init_subclass__(cls, of: Any = None, columns: bool = True) -> None:
+        if of is not None:
+            cls.function, cls._columns = staticmethod(of), columns
+        complete_docstring(cls)
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:
         super().__init__(reduction, name or type(self).function.__name__)
@@ -60,13 +75,8 @@ class _PlainLoss(_FunctionLoss):
         super().__init__(reduction, name)
 
 
-class MeanSquaredError(_PlainLoss):
+class MeanSquaredError(_PlainLoss, of=errors.mean_squared_error):
     """The mean of ``(y_true - y_pred)**2``; see :func:`mean_squared_error`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
 
     Examples
     --------
@@ -74,62 +84,32 @@ class MeanSquaredError(_PlainLoss):
     2.0
     """
 
-    function = staticmethod(errors.mean_squared_error)
+
+class MeanAbsoluteError(_PlainLoss, of=errors.mean_absolute_error):
+    """The mean of ``|y_true - y_pred|``; see :func:`mean_absolute_error`."""
 
 
-class MeanAbsoluteError(_PlainLoss):
-    """The mean of ``|y_true - y_pred|``; see :func:`mean_absolute_error`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.mean_absolute_error)
+class MeanAbsolutePercentageError(_PlainLoss, of=errors.mean_absolute_percentage_error):
+    """The mean error in per cent; see :func:`mean_absolute_percentage_error`."""
 
 
-class MeanAbsolutePercentageError(_PlainLoss):
-    """The mean error in per cent; see :func:`mean_absolute_percentage_error`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.mean_absolute_percentage_error)
+class MeanSquaredLogarithmicError(_PlainLoss, of=errors.mean_squared_logarithmic_error):
+    """The mean squared error of logarithms; see :func:`mean_squared_logarithmic_error`."""
 
 
-class MeanSquaredLogarithmicError(_PlainLoss):
-    """The mean squared error of logarithms; see :func:`mean_squared_logarithmic_error`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.mean_squared_logarithmic_error)
-
-
-class Huber(_FunctionLoss):
+class Huber(_FunctionLoss, of=errors.huber):
     """The mean of Huber's loss; see :func:`huber`.
 
     Parameters
     ----------
     delta
         The error from which on the loss is a line, above 0.
-    reduction, name
-        As for :class:`Loss`.
 
     Raises
     ------
     ValueError
         If ``delta`` is not above 0.
     """
-
-    function = staticmethod(errors.huber)
 
     def __init__(
         self,
@@ -142,68 +122,30 @@ class Huber(_FunctionLoss):
         super().__init__(reduction, name or "huber_loss", delta=delta)
 
 
-class Hinge(_PlainLoss):
-    """The mean of ``max(1 - y_true * y_pred, 0)``; see :func:`hinge`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.hinge)
+class Hinge(_PlainLoss, of=errors.hinge):
+    """The mean of ``max(1 - y_true * y_pred, 0)``; see :func:`hinge`."""
 
 
-class KLDivergence(_PlainLoss):
-    """The mean Kullback-Leibler divergence; see :func:`kl_divergence`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.kl_divergence)
-    _columns = False
+class KLDivergence(_PlainLoss, of=errors.kl_divergence, columns=False):
+    """The mean Kullback-Leibler divergence; see :func:`kl_divergence`."""
 
 
-class LogCosh(_PlainLoss):
-    """The mean of ``log(cosh(y_pred - y_true))``; see :func:`log_cosh`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.log_cosh)
+class LogCosh(_PlainLoss, of=errors.log_cosh):
+    """The mean of ``log(cosh(y_pred - y_true))``; see :func:`log_cosh`."""
 
 
-class Poisson(_PlainLoss):
-    """The mean of ``y_pred - y_true * log(y_pred)``; see :func:`poisson`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(errors.poisson)
+class Poisson(_PlainLoss, of=errors.poisson):
+    """The mean of ``y_pred - y_true * log(y_pred)``; see :func:`poisson`."""
 
 
-class CosineSimilarity(_FunctionLoss):
+class CosineSimilarity(_FunctionLoss, of=errors.cosine_similarity, columns=False):
     """Minus the mean cosine of the angle to the labels; see :func:`cosine_similarity`.
 
     Parameters
     ----------
     axis
         The axis of the vectors.
-    reduction, name
-        As for :class:`Loss`.
     """
-
-    function = staticmethod(errors.cosine_similarity)
-    _columns = False
 
     def __init__(
         self,
@@ -214,18 +156,8 @@ class CosineSimilarity(_FunctionLoss):
         super().__init__(reduction, name, axis=axis)
 
 
-class BinaryCrossentropy(_FunctionLoss):
-    """The mean cross-entropy of yes-or-no labels; see :func:`binary_crossentropy`.
-
-    Parameters
-    ----------
-    from_logits, label_smoothing, axis
-        As for the function. Logits are the default; in Keras they are not.
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(crossentropies.binary_crossentropy)
+class BinaryCrossentropy(_FunctionLoss, of=crossentropies.binary_crossentropy):
+    """The mean cross-entropy of yes-or-no labels; see :func:`binary_crossentropy`."""
 
     def __init__(
         self,
@@ -239,19 +171,10 @@ class BinaryCrossentropy(_FunctionLoss):
         super().__init__(reduction, name, from_logits=from_logits, **settings)
 
 
-class CategoricalCrossentropy(_FunctionLoss):
-    """The mean cross-entropy of label distributions; see :func:`categorical_crossentropy`.
-
-    Parameters
-    ----------
-    from_logits, label_smoothing, axis
-        As for the function. Logits are the default; in Keras they are not.
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(crossentropies.categorical_crossentropy)
-    _columns = False
+class CategoricalCrossentropy(
+    _FunctionLoss, of=crossentropies.categorical_crossentropy, columns=False
+):
+    """The mean cross-entropy of label distributions; see :func:`categorical_crossentropy`."""
 
     def __init__(
         self,
@@ -265,17 +188,15 @@ class CategoricalCrossentropy(_FunctionLoss):
         super().__init__(reduction, name, from_logits=from_logits, **settings)
 
 
-class SparseCategoricalCrossentropy(_FunctionLoss):
+class SparseCategoricalCrossentropy(
+    _FunctionLoss, of=crossentropies.sparse_categorical_crossentropy, columns=False
+):
     """The mean cross-entropy of integer labels; see :func:`sparse_categorical_crossentropy`.
 
     Parameters
     ----------
-    from_logits, axis
-        As for the function. Logits are the default; in Keras they are not.
     ignore_class
         A label that is left out of the mean.
-    reduction, name
-        As for :class:`Loss`.
 
     Examples
     --------
@@ -283,9 +204,6 @@ class SparseCategoricalCrossentropy(_FunctionLoss):
     >>> round(loss([1, -1], [[0.0, 0.0], [9.0, 0.0]]).item(), 4)
     0.6931
     """
-
-    function = staticmethod(crossentropies.sparse_categorical_crossentropy)
-    _columns = False
 
     def __init__(
         self,
@@ -311,43 +229,16 @@ class SparseCategoricalCrossentropy(_FunctionLoss):
         return ratio(ops["sum"](values * weight), ops["sum"](kept))
 
 
-class SquaredHinge(_PlainLoss):
-    """The mean of ``max(1 - y_true * y_pred, 0)**2``; see :func:`squared_hinge`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(margins.squared_hinge)
+class SquaredHinge(_PlainLoss, of=margins.squared_hinge):
+    """The mean of ``max(1 - y_true * y_pred, 0)**2``; see :func:`squared_hinge`."""
 
 
-class CategoricalHinge(_PlainLoss):
-    """The mean of :func:`categorical_hinge`.
-
-    Parameters
-    ----------
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(margins.categorical_hinge)
-    _columns = False
+class CategoricalHinge(_PlainLoss, of=margins.categorical_hinge, columns=False):
+    """The mean of :func:`categorical_hinge`."""
 
 
-class BinaryFocalCrossentropy(_FunctionLoss):
-    """The mean of :func:`binary_focal_crossentropy`.
-
-    Parameters
-    ----------
-    apply_class_balancing, alpha, gamma, from_logits, label_smoothing, axis
-        As for the function. Logits are the default; in Keras they are not.
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(focal.binary_focal_crossentropy)
+class BinaryFocalCrossentropy(_FunctionLoss, of=focal.binary_focal_crossentropy):
+    """The mean of :func:`binary_focal_crossentropy`."""
 
     def __init__(
         self,
@@ -360,31 +251,15 @@ class BinaryFocalCrossentropy(_FunctionLoss):
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            reduction,
-            name,
-            apply_class_balancing=apply_class_balancing,
-            alpha=alpha,
-            gamma=gamma,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        balance = {"apply_class_balancing": apply_class_balancing, "alpha": alpha, "gamma": gamma}
+        settings = {"from_logits": from_logits, "label_smoothing": label_smoothing, "axis": axis}
+        super().__init__(reduction, name, **balance, **settings)
 
 
-class CategoricalFocalCrossentropy(_FunctionLoss):
-    """The mean of :func:`categorical_focal_crossentropy`.
-
-    Parameters
-    ----------
-    alpha, gamma, from_logits, label_smoothing, axis
-        As for the function. Logits are the default; in Keras they are not.
-    reduction, name
-        As for :class:`Loss`.
-    """
-
-    function = staticmethod(focal.categorical_focal_crossentropy)
-    _columns = False
+class CategoricalFocalCrossentropy(
+    _FunctionLoss, of=focal.categorical_focal_crossentropy, columns=False
+):
+    """The mean of :func:`categorical_focal_crossentropy`."""
 
     def __init__(
         self,
@@ -396,30 +271,18 @@ class CategoricalFocalCrossentropy(_FunctionLoss):
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            reduction,
-            name,
-            alpha=alpha,
-            gamma=gamma,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            axis=axis,
-        )
+        settings = {"from_logits": from_logits, "label_smoothing": label_smoothing, "axis": axis}
+        super().__init__(reduction, name, alpha=alpha, gamma=gamma, **settings)
 
 
-class Dice(_FunctionLoss):
+class Dice(_FunctionLoss, of=overlaps.dice, columns=False):
     """One minus the Dice coefficient of labels and probabilities; see :func:`dice`.
 
     Parameters
     ----------
     axis
         The axis or axes of the sums; all by default.
-    reduction, name
-        As for :class:`Loss`.
     """
-
-    function = staticmethod(overlaps.dice)
-    _columns = False
 
     def __init__(
         self,
@@ -430,7 +293,7 @@ class Dice(_FunctionLoss):
         super().__init__(reduction, name, axis=axis)
 
 
-class Tversky(_FunctionLoss):
+class Tversky(_FunctionLoss, of=overlaps.tversky, columns=False):
     """One minus the Tversky index of labels and probabilities; see :func:`tversky`.
 
     Parameters
@@ -439,12 +302,7 @@ class Tversky(_FunctionLoss):
         The weights of false positives and of false negatives.
     axis
         The axis or axes of the sums; all by default.
-    reduction, name
-        As for :class:`Loss`.
     """
-
-    function = staticmethod(overlaps.tversky)
-    _columns = False
 
     def __init__(
         self,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, ops
-from ..shapes import EPSILON, alike
+from ..shapes import EPSILON
+from .inputs import of_one_shape
 
 __all__ = ["dice", "tversky"]
 
 
+@of_one_shape(columns=False)
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     """Return ``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
 
@@ -23,11 +25,6 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     Returns
     -------
     A tensor without these axes.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Notes
     -----
@@ -43,13 +40,13 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     >>> round(gt.training.losses.dice([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
     0.5
     """
-    y_true, y_pred = alike("dice", y_true, y_pred, columns=False)
     axis = _axes(axis)
     both = ops["sum"](y_true * y_pred, axis=axis)
     whole = ops["sum"](y_true, axis=axis) + ops["sum"](y_pred, axis=axis)
     return 1.0 - 2.0 * both / (whole + EPSILON)
 
 
+@of_one_shape(columns=False)
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None
 ) -> Tensor:
@@ -70,11 +67,6 @@ def tversky(
     -------
     A tensor without these axes: ``1 - tp / (tp + alpha * fp + beta * fn)``.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
     Notes
     -----
     1e-7 is added to the denominator.
@@ -89,7 +81,6 @@ def tversky(
     >>> round(gt.training.losses.tversky([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
     0.5
     """
-    y_true, y_pred = alike("tversky", y_true, y_pred, columns=False)
     axis = _axes(axis)
     right = ops["sum"](y_true * y_pred, axis=axis)
     extra = ops["sum"]((1.0 - y_true) * y_pred, axis=axis)

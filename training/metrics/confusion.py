@@ -29,12 +29,26 @@ __all__ = [
 class _AtThresholds(Stateful):
     """Counts of right and wrong predictions, at each of some thresholds."""
 
+    _family = """
+    Parameters
+    ----------
+    thresholds
+        A number between 0 and 1, 0.5 by default, or several of them.
+    top_k
+        Take the ``top_k`` largest predictions of each example for those above the threshold.
+    class_id
+        Take this class of the last axis alone.
+    num_thresholds
+        How many thresholds are tried, 200 by default.
+    """
+    _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
+
     true_positives: Variable
     false_positives: Variable
     true_negatives: Variable
     false_negatives: Variable
 
-    def __init__(self, thresholds: Any, name: str) -> None:
+    def __init__(self, thresholds: Any, name: str | None) -> None:
         super().__init__(name)
         given = thresholds if isinstance(thresholds, Sequence) else [thresholds]
         if not given or not all(0.0 <= x <= 1.0 for x in given):
@@ -69,10 +83,6 @@ class _AtThresholds(Stateful):
         self.false_negatives.assign_add(ops["sum"](yes) - found)
         self.true_negatives.assign_add(ops["sum"](no) - wrong)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"thresholds": self.thresholds, "name": self.name}
-
     def as_asked(self, values: Any) -> Tensor:
         """Return one value for one threshold, and several for several."""
         one = not isinstance(self.thresholds, Sequence)
@@ -83,7 +93,7 @@ class _Count(_AtThresholds):
     counted: ClassVar[str]
 
     def __init__(self, thresholds: Any = 0.5, name: str | None = None) -> None:
-        super().__init__(thresholds, name or self.counted)
+        super().__init__(thresholds, name)
 
     def result(self) -> Tensor:
         """Return the count."""
@@ -92,13 +102,6 @@ class _Count(_AtThresholds):
 
 class TruePositives(_Count, saved_as="training.metrics.TruePositives"):
     """How many predictions above the threshold have the label 1.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    name
-        A Python identifier.
 
     Examples
     --------
@@ -110,49 +113,29 @@ class TruePositives(_Count, saved_as="training.metrics.TruePositives"):
 
 
 class FalsePositives(_Count, saved_as="training.metrics.FalsePositives"):
-    """How many predictions above the threshold have the label 0.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    name
-        A Python identifier.
-    """
+    """How many predictions above the threshold have the label 0."""
 
     counted = "false_positives"
 
 
 class TrueNegatives(_Count, saved_as="training.metrics.TrueNegatives"):
-    """How many predictions up to the threshold have the label 0.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    name
-        A Python identifier.
-    """
+    """How many predictions up to the threshold have the label 0."""
 
     counted = "true_negatives"
 
 
 class FalseNegatives(_Count, saved_as="training.metrics.FalseNegatives"):
-    """How many predictions up to the threshold have the label 1.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    name
-        A Python identifier.
-    """
+    """How many predictions up to the threshold have the label 1."""
 
     counted = "false_negatives"
 
 
 class _Share(_AtThresholds):
     """A share of what is counted, of all predictions, of the best, or of one class."""
+
+    _arguments = ("top_k", "class_id")
+    #: What the right ones are a share of, beside themselves.
+    _others: ClassVar[str]
 
     def __init__(
         self,
@@ -161,11 +144,19 @@ class _Share(_AtThresholds):
         class_id: int | None = None,
         name: str | None = None,
     ) -> None:
-        start = 0.5 if thresholds is None else thresholds
-        super().__init__(start, name or type(self).__name__.lower())
+        super().__init__(0.5 if thresholds is None else thresholds, name)
         if thresholds is None and top_k is not None:  # the best are above it, whatever they are
             self._gradtape_limits = np.array([-np.inf], "float32")
         self._given, self.top_k, self.class_id = thresholds, top_k, class_id
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"thresholds": self._given, **super().get_config()}
+
+    def result(self) -> Tensor:
+        """Return the share, 0 of nothing."""
+        tp, others = self.true_positives.value, getattr(self, self._others).value
+        return self.as_asked(quotient(tp, tp + others))
 
     def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
         """Return the best predictions alone, or one class."""
@@ -177,29 +168,9 @@ class _Share(_AtThresholds):
             y_true, y_pred = y_true[..., self.class_id], y_pred[..., self.class_id]
         return y_true, y_pred
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            "thresholds": self._given,
-            "top_k": self.top_k,
-            "class_id": self.class_id,
-            "name": self.name,
-        }
-
 
 class Precision(_Share, saved_as="training.metrics.Precision"):
-    """The share of label 1 among the predictions above the threshold.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    top_k
-        Take the ``top_k`` largest predictions of each example for those above the threshold.
-    class_id
-        Take this class of the last axis alone.
-    name
-        A Python identifier.
+    """The share of label 1 among the predictions above the threshold; 0 if there are none.
 
     Examples
     --------
@@ -207,25 +178,11 @@ class Precision(_Share, saved_as="training.metrics.Precision"):
     0.6666666865348816
     """
 
-    def result(self) -> Tensor:
-        """Return the share, 0 if nothing is above the threshold."""
-        tp = self.true_positives.value
-        return self.as_asked(quotient(tp, tp + self.false_positives.value))
+    _others = "false_positives"
 
 
 class Recall(_Share, saved_as="training.metrics.Recall"):
-    """The share of predictions above the threshold among those of label 1.
-
-    Parameters
-    ----------
-    thresholds
-        A number between 0 and 1, 0.5 by default, or several of them.
-    top_k
-        Take the ``top_k`` largest predictions of each example for those above the threshold.
-    class_id
-        Take this class of the last axis alone.
-    name
-        A Python identifier.
+    """The share of predictions above the threshold among those of label 1; 0 if there are none.
 
     Examples
     --------
@@ -233,10 +190,7 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
     0.6666666865348816
     """
 
-    def result(self) -> Tensor:
-        """Return the share, 0 if there is no label 1."""
-        tp = self.true_positives.value
-        return self.as_asked(quotient(tp, tp + self.false_negatives.value))
+    _others = "false_negatives"
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -255,7 +209,7 @@ def _even(count: int) -> list[float]:
 class _Curve(_AtThresholds):
     """What is looked up on a curve of thresholds."""
 
-    def __init__(self, num_thresholds: int, name: str) -> None:
+    def __init__(self, num_thresholds: int, name: str | None) -> None:
         if not hasattr(num_thresholds, "__index__") or not 2 <= num_thresholds <= _MOST:
             raise ValueError(
                 f"{type(self).__name__}: num_thresholds must be an integer from 2 to {_MOST}, got "
@@ -266,13 +220,14 @@ class _Curve(_AtThresholds):
         self.set_limits(_even(self.num_thresholds))
 
     def rates(self) -> dict[str, Tensor]:
-        """Return precision, recall and specificity at each threshold."""
+        """Return precision, recall, specificity and the rate of false alarms at each threshold."""
         tp, fp = self.true_positives.value, self.false_positives.value
         tn, fn = self.true_negatives.value, self.false_negatives.value
         return {
             "precision": quotient(tp, tp + fp),
             "recall": quotient(tp, tp + fn),
             "specificity": quotient(tn, tn + fp),
+            "alarm": quotient(fp, fp + tn),  # with no label 0, none
         }
 
 
@@ -290,8 +245,6 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         higher end of each step.
     from_logits
         Whether predictions are logits; not by default.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -312,6 +265,8 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
     0.75
     """
 
+    _arguments = ("num_thresholds", "curve", "summation_method", "from_logits")
+
     def __init__(
         self,
         num_thresholds: int = 200,
@@ -320,7 +275,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         from_logits: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(num_thresholds, name or "auc")
+        super().__init__(num_thresholds, name)
         if curve not in ("ROC", "PR"):
             raise ValueError(f"AUC: curve must be 'ROC' or 'PR', got {curve!r}")
         if summation_method not in ("interpolation", "minoring", "majoring"):
@@ -340,15 +295,8 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         rates = self.rates()
         if self.curve == "PR" and self.summation_method == "interpolation":
             return self._interpolated()
-        recall = rates["recall"]
-        x, y = (
-            (1.0 - rates["specificity"], recall)
-            if self.curve == "ROC"
-            else (recall, rates["precision"])
-        )
-        if self.curve == "ROC":  # with no label 0, no false alarm
-            tn, fp = self.true_negatives.value, self.false_positives.value
-            x = quotient(fp, fp + tn)
+        along = ("alarm", "recall") if self.curve == "ROC" else ("recall", "precision")
+        x, y = (rates[name] for name in along)
         ends = y[:-1], y[1:]
         if self.summation_method == "interpolation":
             heights = (ends[0] + ends[1]) / 2.0
@@ -368,29 +316,19 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         steps = slope * (hits + intercept * ops["log"](ops["where"](positive, ratio, 1.0)))
         return ops["sum"](quotient(steps, ops["maximum"](tp[1:] + fn[1:], 0.0)))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            "num_thresholds": self.num_thresholds,
-            "curve": self.curve,
-            "summation_method": self.summation_method,
-            "from_logits": self.from_logits,
-            "name": self.name,
-        }
-
 
 class _At(_Curve):
     """The best of one rate among the thresholds at which another is high enough."""
 
     best: ClassVar[str]
     given: ClassVar[str]
-    setting: ClassVar[str]
 
-    def __init__(self, value: float, num_thresholds: int, name: str) -> None:
+    def __init__(self, num_thresholds: int, name: str | None, **least: float) -> None:
         super().__init__(num_thresholds, name)
+        ((self._setting, value),) = least.items()
         if not 0.0 <= value <= 1.0:
             raise ValueError(
-                f"{type(self).__name__}: {self.setting} must be between 0 and 1, got {value!r}"
+                f"{type(self).__name__}: {self._setting} must be between 0 and 1, got {value!r}"
             )
         self.value = float(value)
 
@@ -402,11 +340,8 @@ class _At(_Curve):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {
-            self.setting: self.value,
-            "num_thresholds": self.num_thresholds,
-            "name": self.name,
-        }
+        given = {self._setting: self.value, "num_thresholds": self.num_thresholds}
+        return {**given, "name": self.name}
 
 
 class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpecificity"):
@@ -416,18 +351,14 @@ class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpec
     ----------
     specificity
         How high, between 0 and 1.
-    num_thresholds
-        How many thresholds are tried, 200 by default.
-    name
-        A Python identifier.
     """
 
-    best, given, setting = "recall", "specificity", "specificity"
+    best, given = "recall", "specificity"
 
     def __init__(
         self, specificity: float, num_thresholds: int = 200, name: str | None = None
     ) -> None:
-        super().__init__(specificity, num_thresholds, name or "sensitivity_at_specificity")
+        super().__init__(num_thresholds, name, specificity=specificity)
 
 
 class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSensitivity"):
@@ -437,18 +368,14 @@ class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSens
     ----------
     sensitivity
         How high, between 0 and 1.
-    num_thresholds
-        How many thresholds are tried, 200 by default.
-    name
-        A Python identifier.
     """
 
-    best, given, setting = "specificity", "recall", "sensitivity"
+    best, given = "specificity", "recall"
 
     def __init__(
         self, sensitivity: float, num_thresholds: int = 200, name: str | None = None
     ) -> None:
-        super().__init__(sensitivity, num_thresholds, name or "specificity_at_sensitivity")
+        super().__init__(num_thresholds, name, sensitivity=sensitivity)
 
 
 class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
@@ -458,16 +385,12 @@ class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
     ----------
     recall
         How high, between 0 and 1.
-    num_thresholds
-        How many thresholds are tried, 200 by default.
-    name
-        A Python identifier.
     """
 
-    best, given, setting = "precision", "recall", "recall"
+    best, given = "precision", "recall"
 
     def __init__(self, recall: float, num_thresholds: int = 200, name: str | None = None) -> None:
-        super().__init__(recall, num_thresholds, name or "precision_at_recall")
+        super().__init__(num_thresholds, name, recall=recall)
 
 
 class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
@@ -477,15 +400,11 @@ class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
     ----------
     precision
         How high, between 0 and 1.
-    num_thresholds
-        How many thresholds are tried, 200 by default.
-    name
-        A Python identifier.
     """
 
-    best, given, setting = "recall", "precision", "precision"
+    best, given = "recall", "precision"
 
     def __init__(
         self, precision: float, num_thresholds: int = 200, name: str | None = None
     ) -> None:
-        super().__init__(precision, num_thresholds, name or "recall_at_precision")
+        super().__init__(num_thresholds, name, precision=precision)

@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Module, Tensor, Variable, as_tensor, init_scope, ops
+from ...core.extend import (
+    Module,
+    Tensor,
+    Variable,
+    as_tensor,
+    complete_docstring,
+    init_scope,
+    ops,
+)
 from ...layers import initializers, mask_of
 from .. import losses
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
@@ -39,13 +47,26 @@ class Metric(Module):
     Parameters
     ----------
     name
-        A Python identifier, for histories.
+        A Python identifier, for histories; the class name in snake case by default.
 
     Attributes
     ----------
     total, count : Variable
         What was added up, and how much of it there was; ``float32``.
     """
+
+    _family = """
+    Parameters
+    ----------
+    name
+        A Python identifier; the class name in snake case by default.
+    """
+    #: The constructor's arguments beside the name, which are attributes.
+    _arguments: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -107,16 +128,12 @@ class Metric(Module):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"name": self.name}
+        given = {argument: getattr(self, argument) for argument in self._arguments}
+        return {**given, "name": self.name}
 
 
 class Mean(Metric, saved_as="training.metrics.Mean"):
     """The mean of all values.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
 
     Examples
     --------
@@ -127,25 +144,13 @@ class Mean(Metric, saved_as="training.metrics.Mean"):
     3.0
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name or "mean")
-
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Take values, with their weights."""
         self.add(values, sample_weight)
 
 
 class Sum(Metric, saved_as="training.metrics.Sum"):
-    """The sum of all values.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name or "sum")
+    """The sum of all values."""
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Take values, with their weights."""
@@ -159,12 +164,23 @@ class Sum(Metric, saved_as="training.metrics.Sum"):
 class MeanOf(Metric):
     """The mean of a function with a value per example, with settings."""
 
+    _family = """
+    Parameters
+    ----------
+    from_logits, label_smoothing, axis
+        As for the function. Logits are the default; in Keras they are not.
+    """
     function: ClassVar[Callable[..., Any]]
     #: Whether a vector and a column count the same examples: not where classes have an axis.
     _columns: ClassVar[bool] = False
 
+    def __init_subclass__(cls, of: Any = None, columns: bool = False, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if of is not None:
+            cls.function, cls._columns = staticmethod(of), columns
+
     def __init__(self, name: str | None = None, **settings: Any) -> None:
-        super().__init__(name or type(self).function.__name__)
+        super().__init__(name)
         self.settings = settings
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
@@ -214,29 +230,23 @@ def _equal(y_true: Any, y_pred: Any) -> Tensor:
     return ops["equal"](y_true, y_pred)
 
 
-class Accuracy(MeanOf, saved_as="training.metrics.Accuracy"):
-    """The share of predictions that are equal to their label.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(_equal)
-    _columns = True
+class _Plain(MeanOf):
+    """The mean of a function without settings."""
 
     def __init__(self, name: str | None = None) -> None:
-        super().__init__(name or "accuracy")
+        super().__init__(name)
 
 
-class SparseCategoricalAccuracy(MeanOf, saved_as="training.metrics.SparseCategoricalAccuracy"):
+class Accuracy(_Plain, saved_as="training.metrics.Accuracy", of=_equal, columns=True):
+    """The share of predictions that are equal to their label."""
+
+
+class SparseCategoricalAccuracy(
+    _Plain,
+    saved_as="training.metrics.SparseCategoricalAccuracy",
+    of=functions.sparse_categorical_accuracy,
+):
     """The mean of :func:`sparse_categorical_accuracy`.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
 
     Examples
     --------
@@ -245,47 +255,32 @@ class SparseCategoricalAccuracy(MeanOf, saved_as="training.metrics.SparseCategor
     0.5
     """
 
-    function = staticmethod(functions.sparse_categorical_accuracy)
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-
-class CategoricalAccuracy(MeanOf, saved_as="training.metrics.CategoricalAccuracy"):
-    """The mean of :func:`categorical_accuracy`.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(functions.categorical_accuracy)
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+class CategoricalAccuracy(
+    _Plain, saved_as="training.metrics.CategoricalAccuracy", of=functions.categorical_accuracy
+):
+    """The mean of :func:`categorical_accuracy`."""
 
 
-class BinaryAccuracy(MeanOf, saved_as="training.metrics.BinaryAccuracy"):
+class BinaryAccuracy(
+    MeanOf, saved_as="training.metrics.BinaryAccuracy", of=functions.binary_accuracy, columns=True
+):
     """The mean of :func:`binary_accuracy`.
 
     Parameters
     ----------
     threshold
         What is above it counts as 1.
-    name
-        A Python identifier.
     """
-
-    function = staticmethod(functions.binary_accuracy)
-    _columns = True
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
 
 
 class SparseTopKCategoricalAccuracy(
-    MeanOf, saved_as="training.metrics.SparseTopKCategoricalAccuracy"
+    MeanOf,
+    saved_as="training.metrics.SparseTopKCategoricalAccuracy",
+    of=functions.sparse_top_k_categorical_accuracy,
 ):
     """The mean of :func:`sparse_top_k_categorical_accuracy`.
 
@@ -293,63 +288,33 @@ class SparseTopKCategoricalAccuracy(
     ----------
     k
         How many predictions count.
-    name
-        A Python identifier.
     """
-
-    function = staticmethod(functions.sparse_top_k_categorical_accuracy)
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
         super().__init__(name, k=k)
 
 
-class MeanSquaredError(MeanOf, saved_as="training.metrics.MeanSquaredError"):
-    """The mean squared error.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(losses.mean_squared_error)
-    _columns = True
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+class MeanSquaredError(
+    _Plain, saved_as="training.metrics.MeanSquaredError", of=losses.mean_squared_error, columns=True
+):
+    """The mean squared error."""
 
 
 class RootMeanSquaredError(MeanSquaredError, saved_as="training.metrics.RootMeanSquaredError"):
-    """The root of the mean squared error.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name or "root_mean_squared_error")
+    """The root of the mean squared error."""
 
     def result(self) -> Tensor:
         """Return the root as a tensor."""
         return ops["sqrt"](super().result())
 
 
-class MeanAbsoluteError(MeanOf, saved_as="training.metrics.MeanAbsoluteError"):
-    """The mean absolute error.
-
-    Parameters
-    ----------
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(losses.mean_absolute_error)
-    _columns = True
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+class MeanAbsoluteError(
+    _Plain,
+    saved_as="training.metrics.MeanAbsoluteError",
+    of=losses.mean_absolute_error,
+    columns=True,
+):
+    """The mean absolute error."""
 
 
 class CosineSimilarity(MeanOf, saved_as="training.metrics.CosineSimilarity"):
@@ -359,12 +324,10 @@ class CosineSimilarity(MeanOf, saved_as="training.metrics.CosineSimilarity"):
     ----------
     axis
         The axis of the vectors.
-    name
-        A Python identifier.
     """
 
     def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name or "cosine_similarity", axis=axis)
+        super().__init__(name, axis=axis)
 
     @staticmethod
     def function(y_true: Any, y_pred: Any, axis: int) -> Tensor:
@@ -372,19 +335,13 @@ class CosineSimilarity(MeanOf, saved_as="training.metrics.CosineSimilarity"):
         return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
-class BinaryCrossentropy(MeanOf, saved_as="training.metrics.BinaryCrossentropy"):
-    """The mean cross-entropy of yes-or-no labels.
-
-    Parameters
-    ----------
-    from_logits, label_smoothing
-        As for :func:`gradtape.training.losses.binary_crossentropy`.
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(losses.binary_crossentropy)
-    _columns = True
+class BinaryCrossentropy(
+    MeanOf,
+    saved_as="training.metrics.BinaryCrossentropy",
+    of=losses.binary_crossentropy,
+    columns=True,
+):
+    """The mean cross-entropy of yes-or-no labels."""
 
     def __init__(
         self, from_logits: bool = True, label_smoothing: float = 0.0, name: str | None = None
@@ -392,18 +349,10 @@ class BinaryCrossentropy(MeanOf, saved_as="training.metrics.BinaryCrossentropy")
         super().__init__(name, from_logits=from_logits, label_smoothing=label_smoothing)
 
 
-class CategoricalCrossentropy(MeanOf, saved_as="training.metrics.CategoricalCrossentropy"):
-    """The mean cross-entropy of label distributions.
-
-    Parameters
-    ----------
-    from_logits, label_smoothing, axis
-        As for :func:`gradtape.training.losses.categorical_crossentropy`.
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(losses.categorical_crossentropy)
+class CategoricalCrossentropy(
+    MeanOf, saved_as="training.metrics.CategoricalCrossentropy", of=losses.categorical_crossentropy
+):
+    """The mean cross-entropy of label distributions."""
 
     def __init__(
         self,
@@ -417,19 +366,11 @@ class CategoricalCrossentropy(MeanOf, saved_as="training.metrics.CategoricalCros
 
 
 class SparseCategoricalCrossentropy(
-    MeanOf, saved_as="training.metrics.SparseCategoricalCrossentropy"
+    MeanOf,
+    saved_as="training.metrics.SparseCategoricalCrossentropy",
+    of=losses.sparse_categorical_crossentropy,
 ):
-    """The mean cross-entropy of integer labels.
-
-    Parameters
-    ----------
-    from_logits, axis
-        As for :func:`gradtape.training.losses.sparse_categorical_crossentropy`.
-    name
-        A Python identifier.
-    """
-
-    function = staticmethod(losses.sparse_categorical_crossentropy)
+    """The mean cross-entropy of integer labels."""
 
     def __init__(self, from_logits: bool = True, axis: int = -1, name: str | None = None) -> None:
         super().__init__(name, from_logits=from_logits, axis=axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,20 +85,6 @@ def _in_range(classes: Tensor, count: int) -> Any:
 class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     """How often each class was predicted for each label.
 
-    Parameters
-    ----------
-    num_classes
-        How many classes there are.
-    sparse_y_true, sparse_y_pred
-        Whether labels, and predictions, are classes (the default), or have a value for each class
-        along ``axis``.
-    axis
-        The axis of the classes, the last by default.
-    ignore_class
-        A label that is left out.
-    name
-        A Python identifier.
-
     Raises
     ------
     ValueError
@@ -111,6 +97,26 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     [[1.0, 0.0], [1.0, 1.0]]
     """
 
+    _family = """
+    Parameters
+    ----------
+    num_classes
+        How many classes there are.
+    sparse_y_true, sparse_y_pred
+        Whether labels, and predictions, are classes (the default), or have a value for each class
+        along ``axis``.
+    axis
+        The axis of the classes, the last by default.
+    ignore_class
+        A label that is left out.
+    """
+    _arguments: ClassVar[tuple[str, ...]] = (
+        "num_classes",
+        "sparse_y_true",
+        "sparse_y_pred",
+        "axis",
+        "ignore_class",
+    )
     matrix: Variable
 
     def __init__(
@@ -122,7 +128,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         ignore_class: int | None = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(name or "confusion_matrix")
+        super().__init__(name)
         if not hasattr(num_classes, "__index__") or num_classes < 1:
             raise ValueError(
                 f"{type(self).__name__}: num_classes must be positive, got {num_classes!r}"
@@ -163,45 +169,15 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         union = ops["sum"](matrix, axis=0) + ops["sum"](matrix, axis=1) - right
         return quotient(right, union), union
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            "num_classes": self.num_classes,
-            "sparse_y_true": self.sparse_y_true,
-            "sparse_y_pred": self.sparse_y_pred,
-            "axis": self.axis,
-            "ignore_class": self.ignore_class,
-            "name": self.name,
-        }
-
 
 class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
     """The mean over the classes of intersection over union; classes that never come do not count.
-
-    Parameters
-    ----------
-    num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class
-        As for :class:`ConfusionMatrix`.
-    name
-        A Python identifier.
 
     Examples
     --------
     >>> gt.training.metrics.MeanIoU(2)([0, 0, 1, 1], [0, 1, 0, 1]).item()
     0.3333333432674408
     """
-
-    def __init__(
-        self,
-        num_classes: int,
-        sparse_y_true: bool = True,
-        sparse_y_pred: bool = True,
-        axis: int = -1,
-        ignore_class: int | None = None,
-        name: str | None = None,
-    ) -> None:
-        name = name or "mean_io_u"
-        super().__init__(num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class, name)
 
     def result(self) -> Tensor:
         """Return the mean."""
@@ -215,20 +191,16 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
 
     Parameters
     ----------
-    num_classes
-        How many classes there are.
     target_class_ids
         The classes of the mean; those that never come do not count.
-    sparse_y_true, sparse_y_pred, axis, ignore_class
-        As for :class:`ConfusionMatrix`.
-    name
-        A Python identifier.
 
     Examples
     --------
     >>> gt.training.metrics.IoU(2, [0])([0, 0, 1, 1], [0, 1, 0, 1]).item()
     0.3333333432674408
     """
+
+    _arguments = (*ConfusionMatrix._arguments, "target_class_ids")
 
     def __init__(
         self,
@@ -240,7 +212,6 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
         ignore_class: int | None = None,
         name: str | None = None,
     ) -> None:
-        name = name or "io_u"
         super().__init__(num_classes, sparse_y_true, sparse_y_pred, axis, ignore_class, name)
         self.target_class_ids = [int(i) for i in target_class_ids]
         if not all(0 <= i < self.num_classes for i in self.target_class_ids):
@@ -257,10 +228,6 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
         there = ops["not_equal"](union, 0).astype("float32") * as_tensor(wanted)
         return quotient(ops["sum"](shares * there), ops["sum"](there))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "target_class_ids": self.target_class_ids}
-
 
 class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
     """The mean of intersection over union of yes and no, for probabilities.
@@ -271,8 +238,6 @@ class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
         The classes of the mean, both by default.
     threshold
         What is from there on counts as 1; 0.5 by default.
-    name
-        A Python identifier.
 
     Examples
     --------
@@ -280,27 +245,21 @@ class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
     0.3333333432674408
     """
 
+    _arguments = ("target_class_ids", "threshold")
+
     def __init__(
         self,
         target_class_ids: Sequence[int] = (0, 1),
         threshold: float = 0.5,
         name: str | None = None,
     ) -> None:
-        super().__init__(2, target_class_ids, name=name or "binary_io_u")
+        super().__init__(2, target_class_ids, name=name)
         self.threshold = float(threshold)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and probabilities, with weights of the examples."""
         above = ops["greater_equal"](as_tensor(y_pred), self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            "target_class_ids": self.target_class_ids,
-            "threshold": self.threshold,
-            "name": self.name,
-        }
 
 
 class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
@@ -315,8 +274,6 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
         How much more recall counts than precision, 1 by default.
     threshold
         What is above it counts as 1; by default the largest prediction of each example does.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -334,6 +291,7 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
     [0.5555555820465088, 1.0]
     """
 
+    _arguments: ClassVar[tuple[str, ...]] = ("average", "beta", "threshold")
     true_positives: Variable
     false_positives: Variable
     false_negatives: Variable
@@ -393,15 +351,6 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
             return ops["sum"](scores * quotient(labels, ops["sum"](labels)))
         return scores
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            "average": self.average,
-            "beta": self.beta,
-            "threshold": self.threshold,
-            "name": self.name,
-        }
-
 
 class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
     """``2 * precision * recall / (precision + recall)``.
@@ -410,8 +359,6 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
     ----------
     average, threshold
         As for :class:`FBetaScore`.
-    name
-        A Python identifier.
 
     Examples
     --------
@@ -420,6 +367,8 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
     0.3333333432674408
     """
 
+    _arguments = ("average", "threshold")
+
     def __init__(
         self,
         average: str | None = None,
@@ -427,10 +376,6 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
         name: str | None = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name or "f1_score")
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"average": self.average, "threshold": self.threshold, "name": self.name}
 
 
 class R2Score(Stateful, saved_as="training.metrics.R2Score"):
@@ -441,8 +386,6 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     class_aggregation
         ``"uniform_average"``, the default: the mean over the outputs;
         ``"variance_weighted_average"``: by the labels' variance; ``None``: one number for each.
-    name
-        A Python identifier.
 
     Raises
     ------
@@ -459,6 +402,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     0.5
     """
 
+    _arguments = ("class_aggregation",)
     weight: Variable
     sums: Variable
     squares: Variable
@@ -467,7 +411,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     def __init__(
         self, class_aggregation: str | None = "uniform_average", name: str | None = None
     ) -> None:
-        super().__init__(name or "r2_score")
+        super().__init__(name)
         if class_aggregation not in ("uniform_average", "variance_weighted_average", None):
             raise ValueError(
                 "R2Score: class_aggregation must be 'uniform_average', "
@@ -504,7 +448,3 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
         elif self.class_aggregation == "uniform_average":
             scores = ops["mean"](scores)
         return scores.astype("float32")
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"class_aggregation": self.class_aggregation, "name": self.name}

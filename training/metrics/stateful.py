@@ -14,7 +14,7 @@ __all__: list[str] = []
 class Stateful(Metric):
     """A metric of several sums, which go back to zero with a reset."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str | None) -> None:
         Module.__init__(self, name)  # no total, no count
 
     def add_state(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> Variable:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import F, Variable, as_tensor, ops
-from .classic import not_negative, shares, square
+from .classic import square
 from .optimizer import Optimizer
+from .options import decays, sizes
 from .rules import by_blocks
 
 if TYPE_CHECKING:
@@ -26,16 +27,10 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     beta_1, beta_2
         The decay of the moment and of the largest size, in ``[0, 1)``.
     epsilon
         Added to the largest size.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -67,6 +62,7 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
     0.5
     """
 
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "largest")
     first_moments: list[Variable]
     largest: list[Variable]
@@ -80,10 +76,9 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("Adamax", beta_1=beta_1, beta_2=beta_2)
         super().__init__(learning_rate, name, **options)
-        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the learning rate corrected for the moment's start from zero."""
@@ -99,32 +94,17 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         most = F.maximum(state[1] * self.beta_2, F.abs(gradient))
         return value - first / (most + self.epsilon) * rate, (first, most)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-        }
-
 
 class Nadam(Optimizer, saved_as="training.Nadam"):
     """Adam with Nesterov's momentum.
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     beta_1, beta_2
         The decay of the moments' moving averages, in ``[0, 1)``; that of the first grows from half
         of it.
     epsilon
         Added to the root of the second moment.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -158,6 +138,7 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
     True
     """
 
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
     second_moments: list[Variable]
@@ -171,10 +152,9 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("Nadam", beta_1=beta_1, beta_2=beta_2)
         super().__init__(learning_rate, name, **options)
-        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return what the moment, the gradient and the second moment are multiplied by."""
@@ -197,15 +177,6 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         second = state[1] + (square(gradient) - state[1]) * (1.0 - self.beta_2)
         ahead = first * of_moment + gradient * of_gradient
         return value - ahead / (F.sqrt(second * of_square) + self.epsilon), (first, second)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-        }
 
 
 _K = np.arange(1, 61, dtype="float64")
@@ -232,10 +203,6 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         The decay of the moving averages, in ``[0, 1)``.
     epsilon
         Added to both averages before their roots.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -268,6 +235,7 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
     0.9997
     """
 
+    _arguments = ("rho", "epsilon")
     slots = ("accumulated_gradients", "accumulated_changes")
     accumulated_gradients: list[Variable]
     accumulated_changes: list[Variable]
@@ -280,10 +248,9 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("Adadelta", rho=rho)
         super().__init__(learning_rate, name, **options)
-        self.rho = float(rho)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        (self.rho,) = decays(self, rho=rho)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     @by_blocks
     def update(
@@ -297,26 +264,16 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         done = state[1] * self.rho + square(change) * (1.0 - self.rho)
         return value - change * rate, (seen, done)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "rho": self.rho, "epsilon": self.epsilon}
-
 
 class Lion(Optimizer, saved_as="training.Lion"):
     """Steps of one size, in the direction of a momentum's sign.
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     beta_1
         How much of the momentum the direction has, in ``[0, 1)``.
     beta_2
         The decay of the momentum, in ``[0, 1)``.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -347,6 +304,7 @@ class Lion(Optimizer, saved_as="training.Lion"):
     1.25
     """
 
+    _arguments = ("beta_1", "beta_2")
     slots = ("momenta",)
     momenta: list[Variable]
 
@@ -358,9 +316,8 @@ class Lion(Optimizer, saved_as="training.Lion"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("Lion", beta_1=beta_1, beta_2=beta_2)
         super().__init__(learning_rate, name, **options)
-        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
+        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
 
     @by_blocks
     def update(
@@ -371,7 +328,3 @@ class Lion(Optimizer, saved_as="training.Lion"):
         direction = F.sign(state[0] * self.beta_1 + gradient * (1.0 - self.beta_1))
         momentum = state[0] * self.beta_2 + gradient * (1.0 - self.beta_2)
         return value - direction * rate, (momentum,)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "beta_1": self.beta_1, "beta_2": self.beta_2}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.extend import F, Variable, kind_of
 from .optimizer import Optimizer
+from .options import decays, sizes
 from .rules import by_blocks
 
 if TYPE_CHECKING:
@@ -22,37 +23,15 @@ def square(gradient: Any) -> Any:
     return gradient * (F.conj(gradient) if kind_of(gradient.dtype) == "c" else gradient)
 
 
-def not_negative(optimizer: Optimizer, argument: str, value: float) -> float:
-    """Return a setting under a root or a sum as a float; raise if it is negative or NaN."""
-    if not value >= 0.0:
-        raise ValueError(
-            f"{type(optimizer).__name__}: {argument} must not be negative, got {value!r}"
-        )
-    return float(value)
-
-
-def shares(name: str, **given: float) -> None:
-    """Raise if a decay is not in ``[0, 1)``."""
-    for argument, value in given.items():
-        if not 0.0 <= value < 1.0:
-            raise ValueError(f"{name}: {argument} must be in [0, 1), got {value!r}")
-
-
 class SGD(Optimizer, saved_as="training.SGD"):
     """Gradient descent with momentum.
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     momentum
         In ``[0, 1]``.
     nesterov
         Whether to look ahead (Nesterov's momentum).
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -80,6 +59,7 @@ class SGD(Optimizer, saved_as="training.SGD"):
     0.5
     """
 
+    _arguments = ("momentum", "nesterov")
     slots = ("velocities",)
     velocities: list[Variable]
 
@@ -116,28 +96,18 @@ class SGD(Optimizer, saved_as="training.SGD"):
         new -= change
         return new, (velocity,)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "momentum": self.momentum, "nesterov": self.nesterov}
-
 
 class Adam(Optimizer, saved_as="training.Adam"):
     """Adam (Kingma and Ba, 2015).
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     beta_1, beta_2
         The decay of the moments' moving averages, in ``[0, 1)``.
     epsilon
         Added to the root of the second moment (the paper's "epsilon hat").
     amsgrad
         Whether the largest second moment so far takes the place of the last one.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -174,6 +144,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
     0.5
     """
 
+    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
     second_moments: list[Variable]
@@ -188,13 +159,11 @@ class Adam(Optimizer, saved_as="training.Adam"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("Adam", beta_1=beta_1, beta_2=beta_2)
         if amsgrad:
             vars(self)["slots"] = (*Adam.slots, "largest_moments")
         super().__init__(learning_rate, name, **options)
-        self.beta_1 = float(beta_1)
-        self.beta_2 = float(beta_2)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
         self.amsgrad = bool(amsgrad)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
@@ -225,12 +194,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        config = {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-        }
+        config = super().get_config()
         # only if it is set: files without it are as those of versions that did not have it
         return {**config, "amsgrad": True} if self.amsgrad else config
 
@@ -240,8 +204,6 @@ class AdamW(Adam, saved_as="training.AdamW"):
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     weight_decay
         Which part of a variable a step takes away, times the learning rate.
     beta_1, beta_2
@@ -250,8 +212,6 @@ class AdamW(Adam, saved_as="training.AdamW"):
         Added to the root of the second moment.
     amsgrad
         Whether the largest second moment so far takes the place of the last one.
-    name
-        A Python identifier.
     options
         ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
@@ -302,8 +262,6 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     rho
         The decay of the moving averages, in ``[0, 1)``.
     momentum
@@ -312,10 +270,6 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         Added to the average before the root.
     centered
         Subtract the square of the average gradient: divide by an estimate of the deviation.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -355,6 +309,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     0.9
     """
 
+    _arguments = ("rho", "momentum", "epsilon", "centered")
     velocities: list[Variable]
     averages: list[Variable]
     momenta: list[Variable]
@@ -369,14 +324,13 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        shares("RMSprop", rho=rho, momentum=momentum)
         slots = ["velocities"]
         slots += ["averages"] if centered else []
         slots += ["momenta"] if momentum else []
         vars(self)["slots"] = tuple(slots)
         super().__init__(learning_rate, name, **options)
-        self.rho, self.momentum = float(rho), float(momentum)
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.rho, self.momentum = decays(self, rho=rho, momentum=momentum)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
         self.centered = bool(centered)
 
     @by_blocks
@@ -397,32 +351,16 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
             new.append(change)
         return value - change, tuple(new)
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "rho": self.rho,
-            "momentum": self.momentum,
-            "epsilon": self.epsilon,
-            "centered": self.centered,
-        }
-
 
 class Adagrad(Optimizer, saved_as="training.Adagrad"):
     """Gradients divided by the root of the sum of all their squares.
 
     Parameters
     ----------
-    learning_rate
-        A number, a variable, or a function of the number of steps done.
     initial_accumulator_value
         Where the sum begins, not negative.
     epsilon
         Added to the sum before the root.
-    name
-        A Python identifier.
-    options
-        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -457,6 +395,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
     0.5
     """
 
+    _arguments = ("initial_accumulator_value", "epsilon")
     slots = ("accumulators",)
     accumulators: list[Variable]
 
@@ -468,10 +407,10 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        start = not_negative(self, "initial_accumulator_value", initial_accumulator_value)
         super().__init__(learning_rate, name, **options)
-        self.initial_accumulator_value = start
-        self.epsilon = not_negative(self, "epsilon", epsilon)
+        self.initial_accumulator_value, self.epsilon = sizes(
+            self, initial_accumulator_value=initial_accumulator_value, epsilon=epsilon
+        )
 
     @by_blocks
     def update(
@@ -482,11 +421,3 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         total = state[0] + square(gradient)
         root = F.sqrt(total + (self.initial_accumulator_value + self.epsilon))
         return value - gradient / root * rate, (total,)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "initial_accumulator_value": self.initial_accumulator_value,
-            "epsilon": self.epsilon,
-        }

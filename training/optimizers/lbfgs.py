@@ -16,9 +16,10 @@ from ...core.extend import (
     kind_of,
     public,
 )
-from .classic import not_negative
+from .gradients import checked
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer, checked
+from .optimizer import Optimizer
+from .options import sizes
 
 __all__ = ["LBFGS"]
 
@@ -54,8 +55,6 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         How many steps the curvature is told from, at most 1000.
     line_search
         ``"strong_wolfe"``, or None for steps of a fixed length.
-    name
-        A Python identifier.
 
     Attributes
     ----------
@@ -93,6 +92,14 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     [1.0, 1.0]
     """
 
+    _arguments = (
+        "max_iterations",
+        "max_evaluations",
+        "tolerance_gradient",
+        "tolerance_change",
+        "history_size",
+        "line_search",
+    )
     gradients: list[Variable]
     directions: list[Variable]
 
@@ -116,8 +123,9 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             raise ValueError(f"LBFGS: history_size must be at most {_MOST}, got {history_size!r}")
         if line_search not in ("strong_wolfe", None):
             raise ValueError(f"LBFGS: line_search is 'strong_wolfe' or None, got {line_search!r}")
-        self.tolerance_gradient = not_negative(self, "tolerance_gradient", tolerance_gradient)
-        self.tolerance_change = not_negative(self, "tolerance_change", tolerance_change)
+        self.tolerance_gradient, self.tolerance_change = sizes(
+            self, tolerance_gradient=tolerance_gradient, tolerance_change=tolerance_change
+        )
         self.line_search = line_search
         pairs = [f"{kind}_{i}" for i in range(self.history_size) for kind in ("steps", "changes")]
         vars(self)["slots"] = ("gradients", "directions", *pairs)
@@ -190,18 +198,6 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             for variable, array in zip(chosen, before, strict=True):
                 variable.set_array(array)
             raise
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "max_iterations": self.max_iterations,
-            "max_evaluations": self.max_evaluations,
-            "tolerance_gradient": self.tolerance_gradient,
-            "tolerance_change": self.tolerance_change,
-            "history_size": self.history_size,
-            "line_search": self.line_search,
-        }
 
 
 class _Descent:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,23 +19,22 @@ from ...core.extend import (
     Tensor,
     Variable,
     active_graph,
-    as_tensor,
     backend_of,
+    complete_docstring,
     exclusive,
     numpy_dtype,
-    ops,
-    public,
     scope_of,
     stage,
     to_numpy,
-    unsure,
 )
 from .clipping import clipped
+from .gradients import checked
 from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
 from .packing import Group, do_step
 from .slots import GROUPING, Slots
+from .traced import traced_step
 
-__all__ = ["Optimizer", "checked"]
+__all__ = ["Optimizer"]
 
 
 class Optimizer(Slots):
@@ -98,6 +97,19 @@ class Optimizer(Slots):
     0.5
     """
 
+    _family = """
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    name
+        A Python identifier.
+    options
+        ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
+    """
+    #: The constructor's arguments that are the formula's own, which are attributes.
+    _arguments: ClassVar[tuple[str, ...]] = ()
+
     learning_rate: Any
     clipnorm: float | None = None
     clipvalue: float | None = None
@@ -107,6 +119,10 @@ class Optimizer(Slots):
     ema_momentum: float = 0.99
     ema_overwrite_frequency: int | None = None
     gradient_accumulation_steps: int | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
 
     def __init__(
         self,
@@ -180,7 +196,7 @@ class Optimizer(Slots):
         gradients = [checked(g, variable) for g, variable in pairs]
         ids = tuple([variable.id for variable in variables])
         if active_graph.get() is not None:
-            self._trace(gradients, variables)
+            traced_step(self, gradients, variables)
             return
         known = self._gradtape_groups.get(ids)
         if known is None:
@@ -205,7 +221,9 @@ class Optimizer(Slots):
                 for i, held in zip(group.members, group.variables, strict=True):
                     gradients[i] = (held.array + gradients[i]) / every
             update = done // every + 1
-            do_step(groups, self._clipped(gradients), self._numbers(self._rate_at(done), update))
+            do_step(
+                groups, self._clipped(gradients), self._step_numbers(self._rate_at(done), update)
+            )
             for held in chain.from_iterable(group.variables for group in sums):
                 held.set_array(backend_of(held.array).xp.zeros_like(held.array))
             frequency = self.ema_overwrite_frequency
@@ -242,7 +260,7 @@ class Optimizer(Slots):
             return gradients
         return [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
 
-    def _numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
+    def _step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
         """Return the settings of an update, and behind them those of the options."""
         numbers = self.settings(rate, update)
         if self.weight_decay is not None:
@@ -251,7 +269,7 @@ class Optimizer(Slots):
             numbers += (first_or(update, 1.0 - self.ema_momentum),)
         return numbers
 
-    def _formula(self, decays: bool) -> Callable[..., Any]:
+    def _step_formula(self, decays: bool) -> Callable[..., Any]:
         """Return the formula with what the options add, of variables that decay or not."""
         return with_options(self.update, decays, self.weight_decay is not None, self.use_ema)
 
@@ -259,7 +277,8 @@ class Optimizer(Slots):
         """Take note of a variable that has a place now."""
         self._gradtape_excluded.meet(variable, place)
 
-    def _decays(self, variable: Variable, place: int) -> bool:
+    def _decays_at(self, variable: Variable, place: int) -> bool:
+        """Return whether a variable in a place decays."""
         return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
 
     def exclude_from_weight_decay(
@@ -377,55 +396,6 @@ class Optimizer(Slots):
             )
         return number
 
-    def _trace(self, gradients: list[Any], variables: list[Variable]) -> None:
-        """Do one step in a trace: through ops and assignments."""
-        places = self.build(variables)
-        done, every = self.iterations.value, self.gradient_accumulation_steps
-        rate = self.learning_rate
-        rate = rate.value if isinstance(rate, Variable) else as_tensor(rate(done))
-        rate = rate.astype("float64")
-        given = [Tensor(g) for g in gradients]
-        if every is None:
-            self._trace_update(given, variables, places, rate, done.astype("float64") + 1.0)
-        else:
-            held = [getattr(self, SUMS)[place] for place in places]
-
-            def update() -> None:
-                means = [(s.value + g) / every for s, g in zip(held, given, strict=True)]
-                step = (done // every).astype("float64") + 1.0
-                self._trace_update(means, variables, places, rate, step)
-                for total in held:
-                    total.assign(ops["zeros_like"](total.value))
-
-            def gather() -> None:
-                for total, g in zip(held, given, strict=True):
-                    total.assign_add(g)
-
-            public("cond")(ops["equal"]((done + 1) % every, 0), update, gather)
-        self.iterations.assign_add(1)
-
-    def _trace_update(
-        self, gradients: list[Any], variables: list[Variable], places: list[int], rate: Any, n: Any
-    ) -> None:
-        settings = self._numbers(rate, n)
-        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
-        slots = [slot for slot in self.slots if slot != SUMS]
-        cast: dict[Any, tuple[Any, ...]] = {}
-        frequency = self.ema_overwrite_frequency
-        pairs = zip(clipped(gradients, *sizes), variables, places, strict=True)
-        for gradient, variable, place in pairs:
-            held = [getattr(self, slot)[place] for slot in slots]
-            if variable.dtype not in cast:
-                cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
-            state = [slot.value for slot in held]
-            formula = self._formula(self._decays(variable, place))
-            value, changed = formula(variable.value, gradient, state, cast[variable.dtype])
-            if frequency is not None:
-                value = ops["where"](ops["equal"](n % frequency, 0.0), changed[-1], value)
-            variable.assign(value)
-            for slot, new in zip(held, changed, strict=True):
-                slot.assign(new)
-
     def _grouped(self, variables: list[Variable]) -> tuple[list[Group], list[Group]]:
         """Return the variables grouped by array type, device, dtype and whether they decay.
 
@@ -436,7 +406,7 @@ class Optimizer(Slots):
         for i, variable in enumerate(variables):
             array = variable.array
             owner = backend_of(array)
-            decays = self._decays(variable, places[i])
+            decays = self._decays_at(variable, places[i])
             key = (owner.name, owner.device(array), array.dtype, decays)
             found.setdefault(key, []).append(i)
         groups, sums = [], []
@@ -447,7 +417,7 @@ class Optimizer(Slots):
             if SUMS in by_slot:
                 sums.append(Group(members, [by_slot.pop(SUMS)], add))
             columns = [[variables[i] for i in members], *by_slot.values()]
-            groups.append(Group(members, columns, self._formula(decays)))
+            groups.append(Group(members, columns, self._step_formula(decays)))
         return groups, sums
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -500,6 +470,7 @@ class Optimizer(Slots):
             "name": self.name,
             **{option: vars(self)[option] for option in OPTIONS if option in vars(self)},
             **({} if excluded is None else {"excluded_from_weight_decay": excluded}),
+            **{argument: getattr(self, argument) for argument in self._arguments},
         }
 
     @classmethod
@@ -511,35 +482,3 @@ class Optimizer(Slots):
         if excluded is not None:
             made._gradtape_excluded.load(excluded)
         return made
-
-
-def checked(gradient: Any, variable: Any) -> Any:
-    """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
-    if type(gradient) is Tensor and isinstance(variable, Variable):  # the commonest, in few words
-        array, own = gradient.array, variable.array
-        shape = array.shape
-        if array.dtype is own.dtype and not unsure(shape) and shape == own.shape:
-            return array
-    if not isinstance(variable, Variable):
-        raise TypeError(
-            f"apply_gradients: expected pairs (gradient, variable), got {type(variable).__name__} "
-            "in a variable's place"
-        )
-    if type(gradient) is not Tensor:
-        if gradient is None:
-            raise ValueError(
-                f"apply_gradients: the gradient of variable {variable.name!r} (shape "
-                f"{variable.shape}) is None: the target does not depend on it in a differentiable "
-                "way. tape.explain(target, variable) says why; leave the variable out if that is "
-                "meant"
-            )
-        gradient = as_tensor(gradient)
-    array = gradient.array
-    if unsure(array.shape) or array.shape != variable.array.shape:
-        raise ValueError(
-            f"apply_gradients: the gradient of variable {variable.name!r} has shape {array.shape}, "
-            f"the variable has shape {variable.shape}"
-        )
-    if array.dtype is not variable.array.dtype and array.dtype != variable.array.dtype:
-        array = gradient.astype(variable.dtype).array
-    return array

@@ -10,7 +10,17 @@ from ...core.extend import Tensor, Variable, ops
 from .clipping import CLIPPING, check_clipping
 from .rules import by_blocks
 
-__all__ = ["AVERAGES", "OPTIONS", "SUMS", "Excluded", "add", "check_options", "with_options"]
+__all__ = [
+    "AVERAGES",
+    "OPTIONS",
+    "SUMS",
+    "Excluded",
+    "add",
+    "check_options",
+    "decays",
+    "sizes",
+    "with_options",
+]
 
 if TYPE_CHECKING:
     from .clipping import Clipping
@@ -91,6 +101,23 @@ def _count(optimizer: str, option: str, value: Any, least: int) -> int:
             f"{optimizer}: {option} must be an integer of at least {least}, or None, got {value!r}"
         )
     return number
+
+
+def decays(optimizer: Any, **given: float) -> list[float]:
+    """Return settings in ``[0, 1)`` as floats; raise if one is another."""
+    return _floats(optimizer, given, "be in [0, 1)", lambda value: 0.0 <= value < 1.0)
+
+
+def sizes(optimizer: Any, **given: float) -> list[float]:
+    """Return settings under a root or in a sum as floats; raise if one is negative or NaN."""
+    return _floats(optimizer, given, "not be negative", lambda value: value >= 0.0)
+
+
+def _floats(optimizer: Any, given: dict[str, float], must: str, right: Any) -> list[float]:
+    for argument, value in given.items():
+        if not right(value):
+            raise ValueError(f"{type(optimizer).__name__}: {argument} must {must}, got {value!r}")
+    return [float(value) for value in given.values()]
 
 
 def with_options(

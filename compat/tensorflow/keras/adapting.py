@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
+from ....core.extend import summary_of
 from ....layers.base.losses import Rules
 from ..names import adapts, resolve
 
@@ -78,10 +79,10 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
 
     init: Callable[..., Any] = __init__
     vars(init).update(__signature__=signature, __wrapped__=native.__init__)
-    summary = inspect.cleandoc(native.__doc__ or "").partition("\n")[0]  # none with -OO
+    told = f"See :class:`gradtape.{path}`; the arguments are Keras'.\n"
     contents = {
         "__init__": __init__,
-        "__doc__": f"{summary}\n\nSee :class:`gradtape.{path}`; the arguments are Keras'.\n",
+        "__doc__": f"{summary_of(native)}\n\n{told}",
         "__module__": bases[0].__module__,
     }
     return adapts(path)(type(path.rpartition(".")[2], (*bases, native), contents))

@@ -6,8 +6,8 @@ It imports no gradtape, so that whoever measures another library can read it wit
 
 from __future__ import annotations
 
-from .endless_kinks import ENDLESS
-from .finite_kinks import FINITE
+from .endless import ENDLESS
+from .finite import FINITE
 from .kink import Interval, Kink
 
 __all__ = ["KINKS", "Interval", "Kink"]

@@ -1,0 +1,34 @@
+"""How functions are pickled: by their names, or as code."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+__all__ = ["found_by_name", "pickled_as_code"]
+
+# Modules that take functions which have no name: Python's own, and picklers of code.
+_TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
+
+
+def found_by_name(value: Any) -> bool:
+    """Return whether pickle finds a function by its name."""
+    found: Any = sys.modules.get(str(value.__module__))
+    for part in getattr(value, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def pickled_as_code() -> bool:
+    """Return whether somebody is at work who copies functions, or pickles them as code.
+
+    Such picklers take functions without a name, and those of the main module, which is another in
+    each process.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).rpartition(".")[2] in _TAKE_ANY:
+            return True
+        frame = frame.f_back
+    return False

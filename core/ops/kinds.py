@@ -1,0 +1,269 @@
+"""The kinds of things that plugins provide: how each is checked, and where it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PluginError
+from .backend import Backend
+from .checks import check_rules
+from .hooks import near_names
+from .primitive import Primitive
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+__all__ = ["DISABLE", "KINDS", "Kind", "PluginInfo"]
+
+#: The environment variable that names plugins to leave out.
+DISABLE = "GRADTAPE_DISABLE_PLUGINS"
+
+
+@dataclass
+class PluginInfo:
+    """A plugin and what it provides.
+
+    Attributes
+    ----------
+    name
+        The entry point's name, or the name given to ``register_plugin``.
+    distribution, version
+        Where it was installed from; empty if registered by hand.
+    problem
+        Why it is not in use, or ``None``.
+    clash
+        Whether that is because another plugin provides the same.
+    late
+        Whether it ships with gradtape and is imported when classes are asked for.
+    ops, rules, kernels, backends, modules, executors
+        The names of what it provides.
+    """
+
+    name: str
+    distribution: str = ""
+    version: str = ""
+    problem: str | None = None
+    clash: bool = False
+    late: bool = False
+    ops: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    kernels: list[tuple[str, str]] = field(default_factory=list)
+    backends: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    executors: list[str] = field(default_factory=list)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it ships with gradtape, whose suite tests what it provides."""
+        return self.distribution == "gradtape"
+
+    def __str__(self) -> str:
+        where = f" ({self.distribution} {self.version})" if self.distribution else ""
+        return f"plugin {self.name!r}{where}"
+
+
+class Kind:
+    """One kind of thing that plugins provide: its hook, what is checked, and where it goes."""
+
+    def __init__(self, name: str, of: str = "", right: Callable[[Any], bool] = bool) -> None:
+        self.name = name
+        #: The hook is called ``gradtape_<hook>``; attributes of this name hold what was provided.
+        self.hook = f"{name}s"
+        #: What a hook returns is a mapping of names to these.
+        self.of, self.right = of, right
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        """Return what a plugin provides, by name; raise if the hook returned something else."""
+        if not isinstance(provided, Mapping):
+            raise self._wrong(info, provided, f"a mapping from names to {self.of}")
+        for name, item in provided.items():
+            if type(name) is not str or not name:
+                raise self._wrong(info, name, "a name", " as a key")
+            if not self.right(item):
+                raise self._wrong(info, item, self.of, f" for {name!r}")
+        return provided.items()
+
+    def _wrong(self, info: PluginInfo, value: Any, wanted: str, place: str = "") -> PluginError:
+        """Return the error about what a hook returned, or has in a place of it."""
+        told = f"{value!r:.80}{place}"
+        if value is None and not place:
+            told = "None (is a return missing?)"
+        hook = f"gradtape_{self.hook}"
+        return PluginError(f"{info}: {hook} returned {told} instead of {wanted}")
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        """Raise if it cannot be merged; ``ops`` are all ops, those of the plugin included."""
+        other = self.other_owner(registry, info, name, ops)
+        if other is not None:
+            info.clash = True
+            raise PluginError(
+                f"{info} and {other} both provide the {self.name} {name!r}; disable one with the "
+                f"environment variable {DISABLE}={info.name} (or {other.name}), or with "
+                f"gradtape.disable_plugin({info.name!r})"
+            )
+
+    def other_owner(
+        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
+    ) -> PluginInfo | None:
+        """Return who provides the same already."""
+        return registry.owner(self.name, name)
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        """Merge it."""
+        getattr(registry, self.hook)[name] = item
+        getattr(info, self.hook).append(name)
+
+    def _check_op(self, info: PluginInfo, name: str, ops: Mapping[str, Any]) -> None:
+        if name not in ops:
+            raise PluginError(
+                f"{info} provides a {self.name} for the op {name!r}, which is unknown"
+                f"{near_names(name, ops)}"
+            )
+
+
+class _Listed(Kind):
+    """What says its own name: a hook returns a sequence."""
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Iterable) or isinstance(provided, (str, Mapping)):
+            raise self._wrong(info, provided, f"a list of {self.of}")
+        items = list(provided)
+        for item in items:
+            if not self.right(item):
+                raise self._wrong(info, item, self.of, " in the list")
+        return [(item.name, item) for item in items]
+
+
+class _Modules(Kind):
+    def other_owner(
+        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
+    ) -> PluginInfo | None:
+        if not info.ours:
+            registry.modules  # noqa: B018  # ours come first
+        return registry.owners.get((self.name, name))
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        registry.classes[name] = item
+        info.modules.append(name)
+
+
+class _Ops(_Listed):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if "::" not in name and not info.ours:
+            raise PluginError(
+                f"{info}: bare op names are gradtape's own; call the op "
+                f"'{info.distribution or info.name}::{name}'"
+            )
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        item.provider = info
+        if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
+            item.rules_provider = info
+        if not info.ours:
+            check_rules(item)
+        if item.differentiable:
+            info.rules.append(name)
+
+
+class _Backends(_Listed):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if type(name) is not str or not name:
+            raise PluginError(f"{info}: the backend {item!r} needs a 'name', a string")
+        if not item.array_module and type(item).owns is Backend.owns:
+            raise PluginError(
+                f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
+                "its arrays, or a method 'owns'"
+            )
+        for other in registry.backends.values():
+            both = _modules(item) & _modules(other)
+            if both:
+                raise PluginError(
+                    f"{info}: the backend {name!r} takes the arrays of {', '.join(sorted(both))}, "
+                    f"which are those of the backend {other.name!r} ({other.provider}); an array "
+                    "has one backend"
+                )
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        item.provider = info
+
+
+def _modules(backend: Backend) -> set[str]:
+    """Return the modules all of whose arrays are a backend's."""
+    if type(backend).owns is not Backend.owns:
+        return set()
+    named = backend.array_module
+    return set(named if isinstance(named, tuple) else (named,))
+
+
+class _Kernels(Kind):
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Mapping):
+            raise self._wrong(info, provided, "a mapping from (op name, backend name)")
+        for key, kernel in provided.items():
+            if type(key) is not tuple or list(map(type, key)) != [str, str]:
+                raise self._wrong(info, key, "(op name, backend name)", " as a key")
+            if not callable(kernel):
+                raise self._wrong(info, kernel, "a function", f" for {key}")
+        return provided.items()
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        self._check_op(info, name[0], ops)
+
+
+class _Rules(Kind):
+    def __init__(self) -> None:
+        super().__init__(
+            "rule",
+            "a rule or rules by input",
+            lambda rule: callable(rule) or isinstance(rule, Mapping),
+        )
+        self.hook = "gradients"
+
+    def other_owner(
+        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
+    ) -> PluginInfo | None:
+        other = super().other_owner(registry, info, name, ops)
+        if other is None and name in ops:
+            op = ops[name]
+            if op.differentiable and type(op.rules_provider) is not str:
+                return registry.owner("op", name) or info
+        return other
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        self._check_op(info, name, ops)
+        try:
+            ops[name].made_rules(item)
+        except PluginError as error:
+            raise PluginError(f"{info}: {error}") from None
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        registry.give_rules(info, registry.ops[name], item)
+
+
+#: In the order in which they are merged: rules and kernels come after the ops that they are for.
+KINDS: tuple[Kind, ...] = (
+    _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
+    _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
+    _Modules("module", "a class", lambda item: isinstance(item, type)),
+    Kind("executor", "a function of a graph", callable),
+    _Kernels("kernel"),
+    _Rules(),
+)

@@ -1,0 +1,104 @@
+"""``Held``: what a value that is held elsewhere shows of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .tensor import Operators, Tensor
+
+__all__ = ["Held"]
+
+
+class Held(Operators):
+    """What is read as its value is: by NumPy, as Python numbers, by other libraries."""
+
+    __slots__ = ()
+
+    value: Any
+
+    def handle(self) -> Tensor:
+        """Return the value, not watched."""
+        raise NotImplementedError
+
+    def numpy(self) -> NDArray[Any] | Any:
+        """Return the value as a read-only NumPy array, without watching the variable.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            The value, of the variable's shape and dtype.
+        """
+        return self.handle().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.handle().__array__(dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule of the value, as :meth:`Tensor.__dlpack__` does."""
+        return self.handle().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.handle().__dlpack_device__()
+
+    def tolist(self) -> Any:
+        """Return the value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list per axis; a number if there are no axes.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
+        """
+        return self.handle().tolist()
+
+    def item(self, *index: Any) -> Any:
+        """Return the only element as a Python number, or the one at ``index``.
+
+        Parameters
+        ----------
+        index
+            A number (into the flattened value) or one for each axis, as in NumPy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements, and no index.
+        IndexError
+            If the index is out of bounds.
+        """
+        return self.handle().item(*index)
+
+    def __float__(self) -> float:
+        return float(self.handle())
+
+    def __int__(self) -> int:
+        return int(self.handle())
+
+    def __complex__(self) -> complex:
+        return complex(self.handle())
+
+    def __bool__(self) -> bool:
+        return bool(self.handle())
+
+    def __index__(self) -> int:
+        return self.handle().__index__()
+
+    def __len__(self) -> int:
+        return len(self.handle())
+
+    def __iter__(self) -> Any:
+        return iter(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.handle(), spec)

@@ -1,0 +1,286 @@
+"""``Continuous``: the draws of a generator from continuous distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....core.extend import Module, Tensor, as_tensor, ops
+from ..common.op_builders import named_in
+from .parameters import (
+    float_dtype,
+    float_like,
+    negative,
+    refuse,
+    scaled,
+    sizes_of,
+)
+
+__all__ = ["Continuous"]
+
+
+class Continuous(Module):
+    """What draws floating numbers by the keys of a subclass."""
+
+    def next_key(self) -> Tensor:
+        """Return a key that was not used before."""
+        raise NotImplementedError
+
+    def _draw(self, name: str, shape: Any, dtype: Any) -> Any:
+        return ops[f"random_{name}"](
+            self.next_key(), shape=sizes_of(shape, name), dtype=float_dtype(dtype, name)
+        )
+
+    @named_in("random")
+    def normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
+        """Return normally distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        mean, stddev
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach
+            them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the parameters.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.normal((2, 3)).shape
+        (2, 3)
+        >>> generator.normal(2, mean=5.0, stddev=0.0).tolist()
+        [5.0, 5.0]
+        """
+        refuse(negative, stddev, "normal: stddev must be at least 0")
+        return scaled(self._draw("normal", shape, dtype), mean, stddev)
+
+    @named_in("random")
+    def uniform(
+        self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
+        """Return numbers spread evenly over ``[low, high)``.
+
+        As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        low, high
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach
+            them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the bounds.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``, a size
+            is negative, or shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> x = generator.uniform((2, 3))
+        >>> ((x >= 0.0) & (x < 1.0)).all().item()
+        True
+        """
+        width = high - low
+        refuse(negative, width, "uniform: high - low must be at least 0")
+        return scaled(self._draw("uniform", shape, dtype), low, width)
+
+    @named_in("random")
+    def truncated_normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
+        """Return normally distributed numbers, those beyond two standard deviations drawn again.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        mean, stddev
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default: those of the
+            distribution before it is cut off. Gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the parameters.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (abs(generator.truncated_normal(100)) <= 2.0).all().item()
+        True
+        """
+        refuse(negative, stddev, "truncated_normal: stddev must be at least 0")
+        return scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
+
+    @named_in("random")
+    def exponential(
+        self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
+        """Return exponentially distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        scale
+            The mean, 1 by default: a number or a tensor that broadcasts with ``shape``; gradients
+            reach it.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the scale.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (generator.exponential((2, 3), scale=2.0) >= 0.0).all().item()
+        True
+        """
+        refuse(negative, scale, "exponential: scale must be at least 0")
+        return scaled(self._draw("exponential", shape, dtype), 0, scale)
+
+    @named_in("random")
+    def gamma(
+        self,
+        shape: int | Sequence[int],
+        concentration: Any,
+        scale: Any = 1.0,
+        dtype: Any = None,
+    ) -> Tensor:
+        """Return gamma-distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        concentration, scale
+            Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default.
+            Gradients reach both: for the concentration, by how the number that keeps its place in
+            the distribution moves.
+        dtype
+            A floating dtype; that of the concentration if not given.
+
+        Returns
+        -------
+        A tensor of the shape given.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is
+            below 0.
+
+        References
+        ----------
+        Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (generator.gamma((2, 3), concentration=2.0) > 0.0).all().item()
+        True
+        """
+        refuse(negative, scale, "gamma: scale must be at least 0")
+        a = as_tensor(concentration)
+        if dtype is not None or a.dtype.kind != "f":
+            a = a.astype(float_dtype(dtype, "gamma"))
+        a = ops["broadcast_to"](a, shape=sizes_of(shape, "gamma"))
+        return scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
+
+    @named_in("random")
+    def normal_like(self, x: Any) -> Tensor:
+        """Return standard normal numbers of the shape and dtype of ``x``, known or not.
+
+        Parameters
+        ----------
+        x
+            A floating tensor; its shape may be unknown in a trace.
+
+        Returns
+        -------
+        A tensor of the shape and dtype of ``x``, not connected to it.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not floating.
+
+        Examples
+        --------
+        >>> gt.random.Generator(7).normal_like(gt.zeros((2, 3))).shape
+        (2, 3)
+        """
+        return ops["random_normal_like"](self.next_key(), float_like(x, "normal_like"))
+
+    @named_in("random")
+    def uniform_like(self, x: Any) -> Tensor:
+        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
+
+        Parameters
+        ----------
+        x
+            A floating tensor; its shape may be unknown in a trace.
+
+        Returns
+        -------
+        A tensor of the shape and dtype of ``x``, not connected to it.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not floating.
+
+        Examples
+        --------
+        >>> gt.random.Generator(7).uniform_like(gt.zeros((2, 3))).shape
+        (2, 3)
+        """
+        return ops["random_uniform_like"](self.next_key(), float_like(x, "uniform_like"))

@@ -1,0 +1,58 @@
+"""What losses take: labels and predictions of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from ...core.extend import complete_docstring
+from ..shapes import alike
+
+__all__ = ["of_one_shape"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_SHARED = """
+Parameters
+----------
+y_true, y_pred
+    Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+from_logits
+    Whether ``y_pred`` are logits (the default; in Keras it is not).
+
+Returns
+-------
+A tensor of shape ``(...)``.
+
+Raises
+------
+ValueError
+    If the shapes differ.
+"""
+
+
+def of_one_shape(columns: bool = True, like: Any = None) -> Callable[[Function], Function]:
+    """Return a decorator of losses, which then get labels and predictions of one shape.
+
+    It completes their docstrings.
+
+    Parameters
+    ----------
+    columns
+        Whether a vector and a column are of one shape: not where the last axis is that of classes.
+    like
+        A loss whose parameters, results and errors are meant where nothing else is said.
+    """
+    texts = () if like is None else ((like.__doc__ or "").partition("\nNotes\n")[0],)
+
+    def decorated(function: Function) -> Function:
+        @wraps(function)
+        def loss(y_true: Any, y_pred: Any, *args: Any, **settings: Any) -> Any:
+            y_true, y_pred = alike(function.__name__, y_true, y_pred, columns)
+            return function(y_true, y_pred, *args, **settings)
+
+        complete_docstring(loss, *texts, _SHARED)
+        return loss  # type: ignore[return-value]
+
+    return decorated
