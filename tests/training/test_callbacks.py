@@ -209,10 +209,10 @@ def test_callbacks_written_for_keras(event: str) -> None:
 
 def test_events_that_never_come_are_told() -> None:
     class Waiting(training.Callback):
-        def on_test_end(self, logs: Any = None) -> None:
+        def on_predict_end(self, logs: Any = None) -> None:
             raise AssertionError
 
-    with pytest.warns(UserWarning, match="Waiting has on_test_end, which fit never calls"):
+    with pytest.warns(UserWarning, match="Waiting has on_predict_end, which fit never calls"):
         training.fit(model(), (X, Y), loss="mse", verbose=0, callbacks=[Waiting()])
 
 
