@@ -32,12 +32,12 @@ import gradtape as gt  # noqa: E402
 
 HEAD = """# Beside Keras and PyTorch
 
-Written by `python docs/make_peers_table.py` from the tables of the suite, which fails if this page is out of date. Names,
-order and defaults of the arguments of layers are compared with those of Keras 3.15, too (`tests/layers/test_keras_signatures.py`),
-with a reason for each difference.
+Written by `python docs/make_peers_table.py` from the tables of the suite, which fails if this page
+is out of date. Names, order and defaults of the arguments of layers are compared with those of
+Keras 3.15, too (`tests/layers/test_keras_signatures.py`), with a reason for each difference.
 
-- *values*: how many calls, runs or sequences are compared with numbers that Keras 3 gave on JAX, which the suite stores,
-  and with what PyTorch gives in the test.
+- *values*: how many calls, runs or sequences are compared with numbers that Keras 3 gave on JAX,
+  which the suite stores, and with what PyTorch gives in the test.
 - *gradients*: to which order they are compared with finite differences: by inputs, and by weights.
 """
 #: Layers that have no values of their own, and why.

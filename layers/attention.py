@@ -80,6 +80,12 @@ class _Dotted(Configured):
                 "[query, value, key]"
             )
         query, value, key = inputs if len(inputs) == 3 else (*inputs, inputs[1])
+        for x in inputs:
+            if (shape := x.array.shape) is not None and len(shape) < 2:
+                raise ValueError(
+                    f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
+                    f"(batch, steps, size), got {shape}"
+                )
         query_mask, value_mask = (None, None) if mask is None else tuple(mask)[:2]
         scores = self.scores(query, key)
         if value_mask is not None:

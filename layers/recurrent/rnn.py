@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Policy, Variable, known_size, ops, public, sizes_differ
+from ...core.extend import Module, Policy, Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
 from ..base.precision import in_policy
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
@@ -77,7 +77,8 @@ class RNN(Configured, saved_as="layers.RNN"):
         super().__init__(name)
         cell = StackedRNNCells(cell) if isinstance(cell, Sequence) else cell
         if cell is not None:  # a file brings it
-            if not callable(cell) or not hasattr(cell, "state_size"):
+            # what is no module would hide its variables from training and files
+            if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
                 raise TypeError(f"RNN: a cell is a layer with state_size, got {cell!r}")
             self.cell = cell
         self.return_sequences = bool(return_sequences)

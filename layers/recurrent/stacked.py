@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.extend import Module
 from ..base.configured import Configured
 from ..base.layer import takes_training
 from ..base.precision import in_policy
@@ -40,8 +41,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         super().__init__(name)
         self.cells = list(cells)
         for cell in self.cells:
-            if not callable(cell) or not hasattr(cell, "state_size"):
-                raise TypeError(f"StackedRNNCells: a cell has state_size, got {cell!r}")
+            if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
+                raise TypeError(f"StackedRNNCells: a cell is a layer with state_size, got {cell!r}")
 
     @property
     def built(self) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import as_tensor, ops
+from ...core.extend import Module, as_tensor, ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from ..base.masks import takes_mask
+from ..basic import Activation
 from .rnn import RNN
 from .stacked import StackedRNNCells
 
@@ -22,7 +23,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     Parameters
     ----------
     layer
-        The layer.
+        The layer, or a function of one tensor.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         if layer is not None:  # a file brings it
             if not callable(layer):
                 raise TypeError(f"TimeDistributed: expected a layer, got {layer!r}")
-            self.layer = layer
+            self.layer = layer if isinstance(layer, Module) else Activation(layer)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, the layer left out."""
@@ -63,7 +64,15 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
 
     def build(self, input_shape: Any) -> None:
         """Build the layer for one step."""
+        self._check(input_shape)
         self.build_part(self.layer, (input_shape[0], *input_shape[2:]))
+
+    def _check(self, shape: Any) -> None:
+        if shape is None or len(shape) < 3:
+            raise ValueError(
+                f"layer {self.name!r} (TimeDistributed): expected inputs of shape "
+                f"(batch, steps, ...), got {shape}"
+            )
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return where a step is no padding: where one of its parts is none."""
@@ -74,11 +83,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Apply the layer to all steps at once, each with its mask of ``(batch, steps, ...)``."""
         shape = x.array.shape
-        if shape is None or len(shape) < 3:
-            raise ValueError(
-                f"layer {self.name!r} (TimeDistributed): expected inputs of shape "
-                f"(batch, steps, ...), got {shape}"
-            )
+        self._check(shape)
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
         told = {"training": training} if takes_training(self.layer) else {}
         if mask is not None and (mask := as_tensor(mask)).ndim > 2 and takes_mask(self.layer):

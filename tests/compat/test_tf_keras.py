@@ -178,11 +178,12 @@ def test_other_layers() -> None:
     bn(x)
     assert [v.name for v in bn.weights] == ["gamma", "beta", "moving_mean", "moving_variance"]
     assert keras.layers.Dropout(0.25).rate == 0.25
-    with pytest.raises(TypeError, match="noise_shape"):
-        keras.layers.Dropout(0.5, noise_shape=(1,))
-    with pytest.raises(TypeError, match="BatchNormalization: gamma_initializer not supported"):
-        keras.layers.BatchNormalization(gamma_initializer="zeros")
-    assert keras.layers.BatchNormalization(gamma_initializer="ones").scale
+    dropped = keras.layers.Dropout(0.5, (None, 1, None))(np.ones((2, 3, 4)), training=True).numpy()
+    assert (dropped == dropped[:, :1]).all()
+    bn = keras.layers.BatchNormalization(gamma_initializer="zeros", synchronized=False)
+    assert not bn(x).numpy().any()
+    with pytest.raises(TypeError, match="BatchNormalization: renorm not supported"):
+        keras.layers.BatchNormalization(renorm=True)
 
 
 # -- models ----------------------------------------------------------------------------------------

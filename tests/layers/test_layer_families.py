@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +150,74 @@ def test_inputs_of_another_rank_are_refused_in_words(name: str) -> None:
     if spatial:
         with pytest.raises(ValueError, match=f"layer '{layer.name}' .*expected inputs of shape"):
             call(*[x[..., None] for x in inputs])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_may_be_empty_also_the_first(name: str) -> None:
+    case = FAMILIES[name]
+    layer = case.make()
+    with gt.GradientTape() as tape:
+        loss = gt.sum(layer(case.inputs(0)))
+    for gradient in tape.gradient(loss, list(layer.trainable_variables)):
+        assert np.isfinite(gradient.numpy()).all()
+    assert layer(case.inputs(2)).shape[0] == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_frozen_layer_has_nothing_to_train(name: str) -> None:
+    case = FAMILIES[name]
+    layer = case.make()
+    layer.trainable = False
+    layer(case.inputs(2))
+    assert not list(layer.trainable_variables)
+    layer.trainable = True
+    whole = case.make()
+    whole(case.inputs(2))
+    assert len(list(layer.trainable_variables)) == len(list(whole.trainable_variables))
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_have_weights_of_their_own(name: str, again: Any) -> None:
+    layer, inputs, call = built(name)
+    twin = again(layer)
+    given = inputs if FAMILIES[name].several else inputs[0]
+    np.testing.assert_array_equal(twin(given).numpy(), call(*inputs).numpy())
+    assert not {id(v) for v in twin.variables} & {id(v) for v in layer.variables}
+    assert again(FAMILIES[name].make())(given).shape == call(*inputs).shape
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_placeholder_tells_the_shape_of_the_result(name: str) -> None:
+    case = FAMILIES[name]
+    inputs = of(case.inputs(2))
+    ends = [gt.Input(x.shape[1:], dtype=x.dtype.name) for x in inputs]
+    y = case.make()(ends if case.several else ends[0])
+    model = gt.Model(ends if case.several else ends[0], y)
+    found = model(inputs if case.several else inputs[0])
+    assert model.output_shape == y.shape == (None, *found.shape[1:])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("name", NAMES)
+def test_results_have_the_dtype_of_inputs(name: str, dtype: str) -> None:
+    case = FAMILIES[name]
+    if name in ("Embedding", "Normalization"):  # whose weights come before
+        return
+    inputs = [x.astype(dtype) for x in of(case.inputs(2))]
+    y = case.make()(inputs if case.several else inputs[0])
+    assert y.dtype == dtype
+    assert np.isfinite(y.numpy()).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_is_taken_or_refused_in_words(name: str) -> None:
+    case = FAMILIES[name]
+    layer = case.make()
+    one = np.float32(3.0)
+    said = "taken"
+    try:
+        layer([one] * len(case.shapes) if case.several else one)
+    except (IndexError, TypeError, ValueError) as error:
+        said = str(error)
+    assert said == "taken" or said.startswith("layer '") or "dimension" in said

@@ -21,10 +21,12 @@ HUGE = 2**50
 
 #: Whose settings are no integers.
 WITHOUT = {
-    "Activation", "ActivityRegularization", "Add", "AdditiveAttention", "Attention", "Average", "ELU", "Flatten",
+    "Activation", "ActivityRegularization", "Add", "AdditiveAttention", "Attention", "Average",
+    "ELU", "Flatten",
     "GlobalAveragePooling1D", "GlobalAveragePooling2D",
     "GlobalAveragePooling3D", "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D",
-    "Identity", "LeakyReLU", "Masking", "Maximum", "Minimum", "Multiply", "Precision", "ReLU", "Rescaling", "Subtract",
+    "Identity", "LeakyReLU", "Masking", "Maximum", "Minimum", "Multiply", "Precision", "ReLU",
+    "Rescaling", "Subtract",
     "TimeDistributed",
 }  # fmt: skip
 
