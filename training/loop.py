@@ -27,7 +27,7 @@ from ..core.extend import (
     to_numpy,
 )
 from ..data import Dataset
-from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
+from ..layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
 from . import optimizers
 from .checks import FirstLook, check_restored, whats_not_finite
 from .data import Examples, as_dataset
@@ -81,8 +81,10 @@ class Trainer(Session):
         self._penalties: list[tuple[Variable, Any]] = []
         self._limits: list[tuple[Variable, Any]] = []
         self.method = method
-        self.training = Step(self._train, compile, "training", self._held, self._attributes)
-        self.testing = Step(self._test, compile, "validation", self._held, self._attributes)
+        loops = any(isinstance(x, RNN) and not x.unroll for x in (model, *model.submodules))
+        around = self._held, self._attributes, loops
+        self.training = Step(self._train, compile, "training", *around)
+        self.testing = Step(self._test, compile, "validation", *around)
         #: Whether somebody who is told of each batch may change the model within an epoch.
         self.watched = False
         self._weigh = class_weights(class_weight)
