@@ -203,7 +203,7 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
         if set(where.strides) == {1}:  # what each element is in: windows of turned filters
             around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
             back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
-            total += _alone(one, np.flip(weights, range(len(where.kernel))), back)
+            total += _alone(one, np.flip(weights, tuple(range(len(where.kernel)))), back)
             continue
         for place, part in where.parts():
             total[(slice(None), *part)] += one * _row(weights[place], where)
