@@ -20,7 +20,7 @@ from ..core.extend import (
     flatten,
     frozen_variables,
 )
-from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
+from ..layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
 from . import optimizers
 from .checks import FirstLook, check_restored, warn_of_padding, whats_not_finite
 from .loss_scaling import scaling, scaling_for
@@ -74,11 +74,11 @@ class Trainer(Session):
         self._penalties: list[tuple[Variable, Any]] = []
         self._limits: list[tuple[Variable, Any]] = []
         self.method = method
-        self.training = Step(self._train, compile, "training", self._held, self._attributes)
-        self.testing = Step(self._test, compile, "validation", self._held, self._attributes)
-        self.applying = Step(
-            self._apply, compile, "prediction", self._held, self._attributes, everything=True
-        )
+        loops = any(isinstance(x, RNN) and not x.unroll for x in (model, *model.submodules))
+        around = self._held, self._attributes, loops
+        self.training = Step(self._train, compile, "training", *around)
+        self.testing = Step(self._test, compile, "validation", *around)
+        self.applying = Step(self._apply, compile, "prediction", *around, everything=True)
         #: Whether somebody who is told of each batch may change the model within an epoch.
         self.watched = False
         self._weigh = class_weights(class_weight)

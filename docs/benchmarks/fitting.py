@@ -16,7 +16,16 @@ import numpy as np
 from timing import as_markdown
 
 import gradtape as gt
-from gradtape.layers import BatchNorm, Conv2D, Dense, Dropout, Flatten, MaxPooling2D, Sequential
+from gradtape.layers import (
+    LSTM,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    MaxPooling2D,
+    Sequential,
+)
 
 Model = Callable[[], Any]
 
@@ -45,6 +54,11 @@ def image_model() -> Any:
     )
 
 
+def recurrent_model() -> Any:
+    """Return an LSTM that reads an image row by row."""
+    return Sequential([lambda x: gt.reshape(x, (-1, 8, 8)), LSTM(32), Dense(10)])
+
+
 def run(make: Model, data: Any, compile: Any, epochs: int) -> tuple[float, float]:
     """Return the seconds of a run, and its last loss."""
     gt.random.set_seed(0)
@@ -63,7 +77,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
     data, _ = gt.datasets.load_digits()
-    models = {"digits": digits_model, "6 layers, Dropout": deep_model, "convolution": image_model}
+    models = {
+        "digits": digits_model,
+        "6 layers, Dropout": deep_model,
+        "convolution": image_model,
+        "LSTM of 32 units": recurrent_model,
+    }
     lines = [["fit, eager ÷ default", "1 epoch", "2 epochs", "5 epochs", "20 epochs"]]
     for name, make in models.items():
         cells = [name]

@@ -1,4 +1,4 @@
-"""Layers beside PyTorch's: a convolution and an LSTM, forward and backward, in processor time.
+"""Layers beside PyTorch's: convolutions, recurrent layers, forward and backward, processor time.
 
 Both contenders of a row take turns in one process, with one thread each. Their gradients are
 compared before they are timed.
@@ -20,33 +20,47 @@ import gradtape as gt
 Contenders = dict[str, Callable[[], Any]]
 
 
-def convolution() -> Contenders:
-    """3 x 3, 32 to 64 channels, 28 x 28, batch of 32."""
+#: The shapes of images and of filters, channels last, and how many groups there are.
+CONVOLUTIONS = {
+    "3 x 3, 32 to 64 channels, 28 x 28, batch of 32": ((32, 28, 28, 32), (3, 3, 32, 64), 1),
+    "1-D: 3, 32 to 64 channels, 200, batch of 32": ((32, 200, 32), (3, 32, 64), 1),
+    "3-D: 3 x 3 x 3, 8 to 16 channels, 16 x 16 x 16, batch of 4": (
+        (4, 16, 16, 16, 8),
+        (3, 3, 3, 8, 16),
+        1,
+    ),
+    "depthwise: 3 x 3, 32 channels, 28 x 28, batch of 32": ((32, 28, 28, 32), (3, 3, 1, 32), 32),
+    "depthwise: 2 filters of 16 channels each": ((32, 28, 28, 16), (3, 3, 1, 32), 16),
+}
+
+
+def convolution(name: str) -> Contenders:
+    """Return who computes a convolution and its gradients."""
+    shape, filters, groups = CONVOLUTIONS[name]
     random = np.random.default_rng(0)
-    x = random.standard_normal((32, 28, 28, 32)).astype("float32")
-    w = random.standard_normal((3, 3, 32, 64)).astype("float32") * 0.05
-    g = random.standard_normal((32, 28, 28, 64)).astype("float32")
+    x = random.standard_normal(shape).astype("float32")
+    w = random.standard_normal(filters).astype("float32") * 0.05
+    g = random.standard_normal((*shape[:-1], filters[-1])).astype("float32")
 
     def step(x: Any, w: Any, g: Any) -> Any:
         with gt.GradientTape() as tape:
             tape.watch((x, w))
-            y = gt.nn.conv2d(x, w, padding="same")
+            y = gt.nn.conv(x, w, padding="same", groups=groups)
         return y, *tape.gradient(y, (x, w), output_gradients=g)
 
     mine = [gt.constant(a) for a in (x, w, g)]
-    a, b, c = (
-        torch.tensor(n.transpose(order).copy())
-        for n, order in ((x, (0, 3, 1, 2)), (w, (3, 2, 0, 1)), (g, (0, 3, 1, 2)))
-    )
+    a, c = (torch.tensor(np.moveaxis(n, -1, 1).copy()) for n in (x, g))
+    b = torch.tensor(np.moveaxis(w, (-1, -2), (0, 1)).copy())
     a.requires_grad_(), b.requires_grad_()
+    run = getattr(torch.nn.functional, f"conv{len(shape) - 2}d")
 
     def theirs() -> Any:
-        y = torch.nn.functional.conv2d(a, b, padding=1)
+        y = run(a, b, padding=1, groups=groups)
         return y, *torch.autograd.grad(y, (a, b), c)
 
     traced = gt.function(step)
-    right = theirs()[2].numpy().transpose(2, 3, 1, 0)
-    np.testing.assert_allclose(traced(*mine)[2].numpy(), right, rtol=1e-3, atol=1e-2)
+    right = np.moveaxis(theirs()[2].numpy(), (0, 1), (-1, -2))
+    np.testing.assert_allclose(traced(*mine)[2].numpy(), right, rtol=1e-3, atol=2e-2)
     return {
         "gradtape, eager": lambda: step(*mine),
         "gradtape, function": lambda: traced(*mine),
@@ -54,10 +68,14 @@ def convolution() -> Contenders:
     }
 
 
-def lstm() -> Contenders:
-    """64 units, 50 steps of 32 features, batch of 32."""
+#: Layers, and what they are in PyTorch.
+RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN"}
+
+
+def recurrent(name: str) -> Contenders:
+    """Return who computes a recurrent layer and its gradients."""
     x = np.random.default_rng(0).standard_normal((32, 50, 32)).astype("float32")
-    layer: Any = gt.layers.LSTM(64, return_sequences=True)
+    layer: Any = getattr(gt.layers, name)(64, return_sequences=True)
     layer(x)
     weights, given = layer.trainable_variables, gt.constant(x)
 
@@ -68,13 +86,21 @@ def lstm() -> Contenders:
             loss = gt.sum(y * y)
         return loss, tape.gradient(loss, weights)
 
-    other, inputs = torch.nn.LSTM(32, 64, batch_first=True), torch.tensor(x)
+    other = getattr(torch.nn, RECURRENT[name])(32, 64, batch_first=True)
+    inputs = torch.tensor(x)
+
+    def in_their_order(values: Any) -> Any:
+        """Return rows for outputs; of a GRU, they have the reset gate first."""
+        rows = np.moveaxis(values, -1, 0)
+        order = [*range(64, 128), *range(64), *range(128, 192)] if name == "GRU" else ...
+        return torch.tensor(rows[order].copy())
+
     with torch.no_grad():
-        kernel, recurrent, bias = (torch.tensor(v.numpy()) for v in weights)
-        other.weight_ih_l0.copy_(kernel.T)
-        other.weight_hh_l0.copy_(recurrent.T)
-        other.bias_ih_l0.copy_(bias)
-        other.bias_hh_l0.zero_()
+        kernel, own, bias = (in_their_order(v.numpy()) for v in weights)
+        other.weight_ih_l0.copy_(kernel)
+        other.weight_hh_l0.copy_(own)
+        other.bias_ih_l0.copy_(bias[:, 0] if name == "GRU" else bias)
+        other.bias_hh_l0.copy_(bias[:, 1] if name == "GRU" else bias * 0)
 
     def theirs() -> Any:
         y, _ = other(inputs)
@@ -82,8 +108,8 @@ def lstm() -> Contenders:
         (y * y).sum().backward()
         return other.weight_hh_l0.grad
 
-    found = mine(given)[1][1].numpy()
-    np.testing.assert_allclose(found, theirs().numpy().T, rtol=1e-3, atol=1e-2)
+    found = in_their_order(mine(given)[1][1].numpy())
+    np.testing.assert_allclose(found, theirs(), rtol=1e-3, atol=1e-2)
     return {"gradtape, function": lambda: mine(given), "PyTorch, eager": theirs}
 
 
@@ -101,10 +127,16 @@ def measured(contenders: Contenders, rounds: int = 30) -> dict[str, float]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for make in (convolution, lstm):
-        times = measured(make())
-        base = times["PyTorch, eager"]
-        print(f"| {make.__doc__} | ms | \u00f7 PyTorch, eager |\n| --- | ---: | ---: |")
-        for name, value in times.items():
-            print(f"| {name} | {value:.1f} | {value / base:.2f} |")
-        print()
+    makers = dict.fromkeys(CONVOLUTIONS, convolution) | dict.fromkeys(RECURRENT, recurrent)
+    print("| | PyTorch, ms | eager ÷ PyTorch | function ÷ PyTorch |\n| --- | ---: | ---: | ---: |")
+    for name, make in makers.items():
+        times = measured(make(name))
+        base = times.pop("PyTorch, eager")
+        eager, traced = (
+            f"{times[who] / base:.2f}" if who in times else "-"
+            for who in ("gradtape, eager", "gradtape, function")
+        )
+        if name in RECURRENT:
+            name += ", 64 units, 50 steps of 32 features, batch of 32"
+        label = name.replace(" x ", " \u00d7 ")
+        print(f"| {label} | {base:.1f} | {eager} | {traced} |", flush=True)

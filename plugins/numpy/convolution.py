@@ -26,8 +26,8 @@ Array = NDArray[Any]
 #: Some images, and some places along their first axis.
 Block = tuple[slice, slice]
 
-#: How many bytes are laid out at a time, and how many of images are gone through again and again.
-_BLOCK, _CACHED = 1 << 21, 1 << 18
+#: How many bytes are laid out at a time.
+_BLOCK = 1 << 21
 
 
 def _windows(x: Array, where: Windows, groups: int) -> Array:
@@ -98,11 +98,33 @@ def _single(filters: int, channels: int) -> Iterator[Any]:
         yield (..., slice(k, None, times) if times > 1 else slice(None))
 
 
-def _few(images: Array) -> Iterator[slice]:
-    """Yield parts of images that stay in the processor's cache while all places are gone through."""
-    count = max(1, _CACHED * len(images) // max(1, images.nbytes))
-    for i in range(0, len(images), count):
-        yield slice(i, i + count)
+def _in_rows(x: Array, where: Windows) -> Array:
+    """Return what windows see, of shape (images, *windows, *places, channels).
+
+    Where windows lie beside each other, the last axis of windows and that of channels are one, the
+    last: NumPy has longer loops.
+    """
+    view = _windows(x, where, 1)
+    if where.strides[-1] != 1:
+        return view
+    n = len(where.out)
+    shape, strides = view.shape, view.strides
+    shape = (*shape[:n], *shape[n + 1 : -1], where.out[-1] * shape[-1])
+    return as_strided(view, shape, (*strides[:n], *strides[n + 1 :]), writeable=False)
+
+
+def _alone(x: Array, w: Array, where: Windows) -> Array:
+    """Return what filters (*places, channels) give of the windows of their own channel."""
+    view, joint = _in_rows(x, where), where.strides[-1] == 1
+    result = np.empty((len(x), *where.out, w.shape[-1]), np.result_type(x, w))
+    if joint:
+        w = np.broadcast_to(w[..., None, :], (*where.kernel, *result.shape[-2:]))
+        w = w.reshape(*where.kernel, view.shape[-1])
+    *axes, last = range(view.ndim)
+    windows = axes[: len(axes) - len(where.kernel)]
+    found = result.reshape(*view.shape[: len(windows)], view.shape[-1])
+    np.einsum(view, [*axes, last], w, [*axes[len(windows) :], last], [*windows, last], out=found)
+    return result
 
 
 def _row(w: Array, where: Windows) -> Array:
@@ -130,16 +152,11 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
             np.matmul(rows, filters, out=result[block].reshape(-1, w.shape[-1]))
         return result
     if w.shape[-2] == 1:
-        x, result = where.padded(np, x), np.empty(shape, np.result_type(x, w))
+        if w.shape[-1] == groups:
+            return _alone(x, w[..., 0, :], where)
+        result = np.empty(shape, np.result_type(x, w))
         for which in _single(w.shape[-1], groups):
-            places = [(part, _row(w[(*place, 0)][which], where)) for place, part in where.parts()]
-            total = np.zeros((*shape[:-1], groups), result.dtype)
-            product = np.empty_like(total)
-            for some in _few(total):
-                here, there = total[some], product[some]
-                for part, weights in places:
-                    here += np.multiply(x[(some, *part)], weights, there)
-            result[which] = total
+            result[which] = _alone(x, w[..., 0, :][which], where)
         return result
     result = _seen(x, where, groups) @ _by_group(w, groups)
     return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
@@ -158,17 +175,14 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
             total += share
         return total.reshape(like.shape)
     if like.shape[-2] == 1:
-        x, total = where.padded(np, x), np.zeros(like.shape, np.result_type(g, x))
+        view, total = _in_rows(x, where), np.empty(like.shape, np.result_type(g, x))
+        axes = list(range(view.ndim - len(where.kernel)))
+        before = (slice(None),) * (len(axes) - 1)
         for which in _single(filters, groups):
-            one = np.ascontiguousarray(g[which])
-            product = np.empty(one.shape, total.dtype)
-            for some in _few(product):
-                rows = product[some].reshape(-1, where.out[-1] * groups)
-                for place, part in where.parts():
-                    np.multiply(x[(some, *part)], one[some], product[some])
-                    total[(*place, 0)][which] += np.add.reduce(
-                        np.add.reduce(rows, 0).reshape(-1, groups), 0
-                    )
+            one = np.ascontiguousarray(g[which]).reshape(*view.shape[: len(before)], -1)
+            for place in np.ndindex(*where.kernel):
+                found = np.einsum(view[(*before, *place)], axes, one, axes, axes[-1:])
+                total[(*place, 0)][which] = np.add.reduce(found.reshape(-1, groups), 0)
         return total
     upstream = g.reshape(-1, groups, filters // groups)
     result = _seen(x, where, groups).transpose(0, 2, 1) @ upstream.transpose(1, 0, 2)
@@ -185,12 +199,14 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
         _add_up(total, g, w, where)
         return total[where.inside]
     for which in _single(g.shape[-1], groups):
-        places = [(part, _row(w[(*place, 0)][which], where)) for place, part in where.parts()]
-        one = np.ascontiguousarray(g[which])
-        product = np.empty(one.shape, total.dtype)
-        for some in _few(product):
-            for part, weights in places:
-                total[(some, *part)] += np.multiply(one[some], weights, product[some])
+        one, weights = np.ascontiguousarray(g[which]), w[..., 0, :][which]
+        if set(where.strides) == {1}:  # what each element is in: windows of turned filters
+            around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
+            back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
+            total += _alone(one, np.flip(weights, tuple(range(len(where.kernel)))), back)
+            continue
+        for place, part in where.parts():
+            total[(slice(None), *part)] += one * _row(weights[place], where)
     return total[where.inside]
 
 

@@ -4,8 +4,9 @@ What happens to a program, in order: ``tracing`` fixes what its inputs leave ope
 makes steps of ops (by ``rules`` and ``algebra``, or what portable kernels do); ``packing`` finds
 updates of one form; ``grouping`` puts elementwise steps together; ``stacking`` calls that can be
 one; ``emission`` finds out how long values live, gives them ``memory``, and writes a Python
-function. ``steps`` says what all of these work on; ``compiled`` runs groups in another way than by
-ufuncs: as loops that LLVM compiles.
+function, with the bodies of scans as loops (``looping``) and what is put side by side computed
+there (``joining``). ``steps`` says what all of these work on; ``compiled`` runs groups in another
+way than by ufuncs: as loops that LLVM compiles.
 
 Variables are read when the function begins, and change after its last line. No array that anybody
 else may hold is written: buffers belong to one call, results and unpacked updates are always new,

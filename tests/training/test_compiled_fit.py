@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.layers import BatchNorm, Dense, Dropout, Layer, Sequential
+from gradtape.layers import LSTM, BatchNorm, Dense, Dropout, Layer, Sequential
 from gradtape.training import SGD, Adam, fit, losses, metrics
 
 RNG = np.random.default_rng(3)
@@ -229,3 +229,11 @@ def test_a_loss_object_of_ones_own_is_compiled() -> None:
         for compile in (True, False)
     ]
     np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("unroll", "in_python"), [(False, False), (True, True)])
+def test_a_recurrent_model_is_compiled_for_fewer_steps(unroll: bool, in_python: bool) -> None:
+    x = np.repeat(X[:, None], 5, axis=1)
+    model = Sequential([LSTM(4, unroll=unroll), Counting(), Dense(3)])
+    run(model, (x, LABELS), batch_size=6, epochs=1)
+    assert (len(COUNT) >= 20) is in_python
