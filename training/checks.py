@@ -21,11 +21,18 @@ from ..core.extend import (
     recording_to,
     to_numpy,
 )
-from ..layers import Sequential, takes_training
+from ..layers import Sequential, mask_of, takes_training
 from . import losses
 from .losses.kinds import Kind
 
-__all__ = ["FirstLook", "check_labels", "check_restored", "warn_of_sorted", "whats_not_finite"]
+__all__ = [
+    "FirstLook",
+    "check_labels",
+    "check_restored",
+    "warn_of_padding",
+    "warn_of_sorted",
+    "whats_not_finite",
+]
 
 #: The activations that end in probabilities.
 _SQUASHING = ("sigmoid", "softmax")
@@ -117,6 +124,31 @@ def check_restored(model: Module) -> None:
                     "thing while training; save it from a class with def __call__(self, x, "
                     "training=False), or freeze it: module.trainable = False"
                 )
+
+
+def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
+    """Warn if a layer masks padding, and outputs with the same steps have no mask.
+
+    A mask goes through models of layers; a call of one's own hands none on, and a file has none.
+    """
+    masking = (
+        layer
+        for layer in model.submodules
+        if getattr(layer, "makes_mask", False) and getattr(layer, "mask_zero", True)
+    )
+    layer = next(masking, None)
+    if layer is None:
+        return
+    steps = {leaf.shape[:2] for leaf in flatten(x) if leaf.ndim > 1}
+    for output in flatten(predicted):
+        if isinstance(output, Tensor) and mask_of(output) is None and output.shape[:2] in steps:
+            warnings.warn(
+                f"{method}: layer {layer.name!r} masks padding, and no mask reaches the model's "
+                "output: a file has none, nor has a call of your own that hands none on. Padding "
+                "counts in the loss, unless sample_weight or the loss leaves it out",
+                stacklevel=2,
+            )
+            return
 
 
 def whats_not_finite(batch: Sequence[Any]) -> str:

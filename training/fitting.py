@@ -247,11 +247,6 @@ def fit(
         validation_steps = as_count("fit: validation_steps", validation_steps, 1)
     if held_out is not None:
         first_batches(held_out, validation_steps)  # raises if there are fewer, or no end
-    if dataset.endless and steps_per_epoch is None:
-        raise ValueError(
-            "fit: data never end (repeat()), so give steps_per_epoch=; without repeat() each epoch "
-            "goes through them anew"
-        )
     trainer.training.expected = expected(dataset, epochs, steps_per_epoch)
     trainer.testing.expected = (
         None if held_out is None else expected(held_out, epochs, validation_steps)

@@ -22,7 +22,7 @@ from ..core.extend import (
 )
 from ..layers import added_losses, constrained, forward_pass, penalties, takes_training
 from . import optimizers
-from .checks import FirstLook, check_restored, whats_not_finite
+from .checks import FirstLook, check_restored, warn_of_padding, whats_not_finite
 from .loss_scaling import scaling, scaling_for
 from .objective import Objective, class_weights
 from .sending import Ahead
@@ -278,6 +278,8 @@ class Trainer(Session):
         """Return the predictions, the loss, and the losses of several outputs."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
+            if look is not None and weight is None:
+                warn_of_padding(self.model, x, predicted, self.method)
             added = [regularizer(v.value) for v, regularizer in self._penalties]
             added += added_losses(self.model)
             total, means = self.objective.minimised(y, predicted, weight, added, look)

@@ -16,7 +16,7 @@ from .losses.kinds import kind_of
 from .metrics.objects import MeanOf
 from .shapes import in_columns, mask_weights, ratio, weights_like
 
-__all__ = ["Head", "Objective", "class_weights"]
+__all__ = ["Head", "Objective", "class_weights", "update"]
 
 
 class Head:

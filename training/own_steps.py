@@ -15,7 +15,7 @@ from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .epochs import run_epochs
 from .metrics import Mean, MeanMetricWrapper, Metric
-from .objective import Objective
+from .objective import Objective, update
 from .resuming import Run, as_epochs
 from .session import History, Session
 
@@ -67,8 +67,7 @@ class Compiled:
             parts = [y, y_pred, sample_weight]
             labels, output, share = [head.of(x) if several else x for x in parts]
             for name in head.metrics:
-                weights = (share,) if name in head.weighted and share is not None else ()
-                metrics[name].update_state(labels, output, *weights)
+                update(metrics[name], labels, output, share if name in head.weighted else None)
 
 
 class Stepping:
@@ -308,6 +307,7 @@ def fit(
         data, held_out = data.split(validation_split)
     settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
     run = Run(OwnSteps(model), data, callbacks, **settings)
+    run.measured = None if held_out is None else ["val_*"]  # what they are called is not known
     return run_epochs(run, held_out, int(verbose), validation_freq, validation_steps)
 
 

@@ -109,6 +109,11 @@ class Run:
         self._source: Any = None
         known = steps_per_epoch
         self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
+        if data.endless and known is None:
+            raise ValueError(
+                f"fit: {data.what} never ends (repeat()), so give steps_per_epoch=; without "
+                "repeat() each epoch goes through the data anew"
+            )
         self._stream: Iterator[Any] | None = None
         self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
         if checkpoint is None and (resume or save_every is not None):

@@ -240,7 +240,7 @@ def test_classes_have_weights() -> None:
 @pytest.mark.parametrize(
     ("method", "option"),
     [
-        ("fit", {"validation_batch_size": 3}),
+        ("fit", {"max_queue_size": 3}),
         ("evaluate", {"pss_evaluation_shards": 2}),
     ],
 )

@@ -154,7 +154,7 @@ def test_what_never_ends_says_so() -> None:
     x = np.ones((6, 2), "float32")
     pairs = Dataset.from_tensor_slices((x, x)).repeat().batch(2)
     model = layers.Sequential([layers.Dense(2)])
-    with pytest.raises(ValueError, match=r"never end .*give steps_per_epoch="):
+    with pytest.raises(ValueError, match=r"never ends .*give steps_per_epoch="):
         training.fit(model, pairs, loss="mse", verbose=0)
     with pytest.raises(ValueError, match="never ends"):
         training.evaluate(model, pairs, loss="mse")

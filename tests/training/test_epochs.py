@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.layers import Dense, Dropout, Layer, Sequential
+from gradtape.layers import Dense, Dropout, GaussianNoise, Layer, Sequential
 from gradtape.training import SGD, BackupAndRestore, CSVLogger, TensorBoard, fit
 
 RNG = np.random.default_rng(3)
@@ -39,11 +39,16 @@ def spied() -> Sequential:
     return Sequential([Spy(), Dense(1)])
 
 
-def test_the_seed_seeds_all_that_is_random() -> None:
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("form", ["arrays", "dataset"])
+def test_the_seed_seeds_all_that_is_random(form: str, compile: bool) -> None:
     def weights(seed: int) -> Any:
-        model = Sequential([Dense(8), Dropout(0.5), Dense(1)])
-        run(model, epochs=2, seed=seed, batch_size=4, optimizer=SGD(0.01))
-        return model.layers[0].kernel.numpy()
+        model = Sequential([GaussianNoise(0.1), Dense(8), Dropout(0.5), Dense(1)])
+        slices = gt.data.Dataset.from_tensor_slices((X, Y)).shuffle(20).batch(4)
+        data = (X, Y) if form == "arrays" else slices
+        options = {"epochs": 2, "seed": seed, "batch_size": 4, "compile": compile}
+        run(model, data, optimizer=SGD(0.01), **options, validation_data=data)
+        return model.layers[1].kernel.numpy()
 
     gt.random.set_seed(1)
     first = weights(5)

@@ -17,7 +17,7 @@ import pytest
 import gradtape as gt
 from gradtape import layers, training
 
-COUNT = int(os.environ.get("FIT_FUZZ", "16"))
+COUNT = int(os.environ.get("FIT_FUZZ", "12"))
 
 
 class Case:
@@ -84,7 +84,10 @@ class Case:
             else outs["a"],
         )
 
-    def fit(self, data: Any, **options: Any) -> tuple[dict[str, list[float]], list[Any]]:
+    def fit(
+        self, data: Any, measure: bool = False, **options: Any
+    ) -> tuple[dict[str, list[float]], list[Any]]:
+        """Return what a training, or a measuring, gave: values, and weights."""
         losses: dict[str, Any] = {
             "object": training.losses.MeanSquaredError(),
             "own": lambda y, p: gt.mean(gt.abs(y - p) ** 1.5, axis=-1),
@@ -92,9 +95,14 @@ class Case:
         metrics: Any = ["mae", training.metrics.MeanSquaredError()] if self.metrics else None
         if metrics and self.outputs != "one":
             metrics = {"a": metrics} if self.outputs == "dict" else [metrics, None]
+        goals: dict[str, Any] = {"loss": losses.get(self.loss, self.loss), "metrics": metrics}
+        net = self.model()
+        if measure:
+            goals |= {"batch_size": self.batch_size, "compile": False}
+            found = training.evaluate(net, data, **{**goals, **options})
+            return {name: [value] for name, value in found.items()}, []
         settings: dict[str, Any] = {
-            "loss": losses.get(self.loss, self.loss),
-            "metrics": metrics,
+            **goals,
             "optimizer": self.optimizer,
             "batch_size": self.batch_size,
             "epochs": self.epochs,
@@ -106,7 +114,6 @@ class Case:
         }
         if self.validation == "data":
             settings["validation_data"] = self.parts(slice(0, 3))
-        net = self.model()
         run = training.fit(net, data, **{**settings, **options})
         return run.history, [v.numpy() for v in net.variables]
 
@@ -159,6 +166,12 @@ class Again:
         return self.case.batches()
 
 
+def leaves(outputs: Any) -> list[Any]:
+    if isinstance(outputs, dict):
+        return [outputs[key] for key in sorted(outputs)]
+    return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
 def check(seed: int) -> None:
     case = Case(seed)
     rest = {"validation_split": 0.34} if case.validation == "split" else {}
@@ -168,6 +181,15 @@ def check(seed: int) -> None:
     orders = [case.fit(case.parts(), shuffle=True, **rest) for _ in range(2)]
     same(*orders, exact=True)
     same(orders[0], case.fit(case.parts(), shuffle=True, compile=True, **rest))
+    measured = case.fit(case.parts(), measure=True)
+    same(measured, case.fit(case.parts(), measure=True, compile=True))
+    for name, make in forms(case).items():
+        same(measured, case.fit(make(), measure=True), exact=True, what=name)
+    net, x = case.model(), case.parts()[0]
+    out = {k: training.predict(net, x, batch_size=3, compile=k) for k in (False, True)}
+    for a, b, c in zip(*map(leaves, (out[False], out[True], net(x))), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(a.numpy(), c.numpy(), rtol=1e-5, atol=1e-6)
     if rest:
         return
     for name, make in forms(case).items():

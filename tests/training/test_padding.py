@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,33 @@ def test_a_loss_of_one_number_says_that_padding_counts() -> None:
     y = np.ones((5, 4, 2), "float32")
     with pytest.warns(UserWarning, match="padding counts unless the function leaves it out"):
         training.evaluate(model, (IDS, y), loss=lambda y, p: gt.mean((y - p) ** 2))
+
+
+class Own(gt.layers.Layer):
+    """A model with a call of its own, which hands no mask on."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.inner = layers.Embedding(5, 3, mask_zero=True)
+
+    def call(self, x: Any) -> Any:
+        return gt.exp(self.inner(x))
+
+
+def test_a_mask_that_does_not_reach_the_output_is_told(tmp_path: Any) -> None:
+    gt.save(tagger(), tmp_path / "a.h5")
+    loaded = gt.load(tmp_path / "a.h5")
+    y = np.ones((5, 4, 3), "float32")
+    for model, data, loss in ((loaded, (IDS, Y), options()["loss"]), (Own(), (IDS, y), "mse")):
+        with pytest.warns(UserWarning, match="no mask reaches the model's output"):
+            training.evaluate(model, data, loss=loss)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            training.evaluate(model, (*data, (IDS != 0).astype("float32")), loss=loss)
+    pooled = layers.Sequential([layers.Embedding(5, 3, mask_zero=True), layers.LSTM(2)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training.evaluate(pooled, (IDS, y[:, 0, :2]), loss="mse")
 
 
 def test_a_resumed_epoch_goes_on_with_what_did_not_count(tmp_path: Any) -> None:

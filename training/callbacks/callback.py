@@ -31,7 +31,8 @@ class Callback:
 
     model: Any = None
     optimizer: Any = None
-    #: The names of the values of an epoch with validation, where they are known before.
+    #: The names of the values of an epoch with validation, where they are known before; ``val_*``
+    #: for names of validation that are not.
     measured: tuple[str, ...] | None = None
 
     def on_train_begin(self) -> None:
@@ -128,10 +129,13 @@ class Watching(Callback):
             If no epoch has it.
         """
         found = logs.get(self.monitor)
-        if found is None and self.monitor not in (self.measured or ()):
+        known = self.measured or ()
+        if found is None and self.monitor not in known:
+            if "val_*" in known and self.monitor.startswith("val_"):
+                return None
+            there = {**dict.fromkeys(x for x in known if x != "val_*"), **logs}
             raise ValueError(
-                f"{type(self).__name__}: there is no {self.monitor!r}; there are "
-                f"{', '.join(self.measured or logs)}"
+                f"{type(self).__name__}: there is no {self.monitor!r}; there are {', '.join(there)}"
             )
         return found
 

@@ -127,6 +127,11 @@ class TerminateOnNaN(Callback):
     raise_error
         Whether to raise nevertheless; not by default.
 
+    Raises
+    ------
+    FloatingPointError
+        By ``fit``, with ``raise_error``.
+
     Examples
     --------
     >>> gt.training.TerminateOnNaN().on_epoch_end(0, {"loss": float("nan")})

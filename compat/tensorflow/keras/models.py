@@ -188,7 +188,9 @@ class Model(own_steps.Stepping, Layer, gradtape.Model):
 
 
 #: What steps of one's own are told of how a run is kept.
-_KEEPING = "checkpoint save_every resume seed steps_per_epoch validation_freq".split()
+_KEEPING = (
+    "checkpoint save_every resume seed steps_per_epoch validation_freq validation_steps".split()
+)
 
 
 def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
