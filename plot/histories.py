@@ -40,7 +40,8 @@ def history(
     Returns
     -------
     list of matplotlib.axes.Axes
-        The axes. The best value of validation is marked, or else of training.
+        The axes. The best value of validation is marked, or else of training, if the name says
+        whether it is to grow.
 
     Raises
     ------
@@ -119,8 +120,11 @@ def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, 
 
 
 def _mark_best(ax: Axes, name: str, epochs: Any, column: Any, colour: str) -> None:
-    """Put a ring around the best value."""
-    larger = EarlyStopping(monitor=name).larger_is_better
+    """Put a ring around the best value, if the name says which is."""
+    try:
+        larger = EarlyStopping(monitor=name).larger_is_better
+    except ValueError:
+        return
     place = int(np.nanargmax(column) if larger else np.nanargmin(column))
     ax.plot(
         epochs[place],

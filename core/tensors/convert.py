@@ -24,6 +24,7 @@ from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
 from ..ops.dispatch import check_alive, is_transformed, transforms
+from .frames import numbers_of, why_no_numbers
 from .tensor import Operators, Tensor
 
 if TYPE_CHECKING:
@@ -308,8 +309,6 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the numbers of a data frame, which NumPy takes for objects if its dtypes differ."""
-    from .frames import numbers_of, why_no_numbers  # for what users rarely give
-
     try:
         numbers = numbers_of(value)
     except TypeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.saving.reports.drawing import layout
 
 L = gt.layers
 
@@ -210,3 +212,16 @@ def test_a_confusion_matrix_has_a_figure_of_its_own_that_shows_all_names() -> No
         box = label.get_window_extent()
         assert everything.x0 <= box.x0 < box.x1 <= everything.x1, label
         assert everything.y0 <= box.y0 < box.y1 <= everything.y1, label
+
+
+def test_lines_go_around_boxes() -> None:
+    heights = (40.0, 74.0, 58.0, 26.0, 90.0, 42.0)
+    boxes = [layout.Box(100.0 + 7 * i, height) for i, height in enumerate(heights)]
+    edges = [(0, 1), (1, 2), (0, 3), (2, 3), (3, 4), (1, 5), (4, 5), (0, 5)]
+    placed = layout.place(boxes, edges)
+    for points in placed.edges:
+        for (x0, y0), (x1, y1) in pairwise(points):
+            for box, (x, y) in zip(boxes, placed.centres, strict=True):
+                beside = max(y0, y - box.height / 2) >= min(y1, y + box.height / 2)
+                around = x0 == x1 and abs(x0 - x) > box.width / 2
+                assert beside or around

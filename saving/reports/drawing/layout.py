@@ -67,21 +67,23 @@ def place(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Placed:
     for row in rows:
         tops.append(y)
         y += max((heights[i] for i in row), default=0.0) + _DOWN
-    ys = [0.0] * len(layer)
+    ys, halves = [0.0] * len(layer), [0.0] * len(layer)
     for top, row in zip(tops, rows, strict=True):
         tall = max((heights[i] for i in row), default=0.0)
         for i in row:
             ys[i] = top + tall / 2
+            halves[i] = tall / 2
     left = min((xs[i] - widths[i] / 2 for i in range(len(layer))), default=0.0)
     right = max((xs[i] + widths[i] / 2 for i in range(len(layer))), default=0.0)
     at = [(x - left, y) for x, y in zip(xs, ys, strict=True)]
     lines = []
     for chain in chains:
-        points = [at[i] for i in chain]
-        (x0, y0), (x1, y1) = points[0], points[-1]
-        points[0] = (x0, y0 + heights[chain[0]] / 2)
-        points[-1] = (x1, y1 - heights[chain[-1]] / 2)
-        lines.append(points)
+        (x, y0), (x1, y1) = at[chain[0]], at[chain[-1]]
+        points = [(x, y0 + heights[chain[0]] / 2)]
+        for i in chain[1:-1]:  # straight down beside the boxes of a row, or it would cross them
+            x, middle = at[i]
+            points += [(x, middle - halves[i]), (x, middle + halves[i])]
+        lines.append([*points, (x1, y1 - heights[chain[-1]] / 2)])
     return Placed(at[: len(boxes)], lines, right - left, max(0.0, y - _DOWN))
 
 
