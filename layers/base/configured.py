@@ -55,10 +55,11 @@ class Configured(Layer):
         super().__init_subclass__(**kwargs)
         if "build" in vars(cls) and "weighs" not in vars(cls):
             cls.weighs = True
-        rules = [f"``{rule}``" for rule in cls._rules()]
+        rules = [f"``{rule}``" for rule in cls._rules() or ("activity_regularizer",)]
         of_loss = ", ".join(rule for rule in rules if "regularizer" in rule)
+        first = next((rule for rule in rules if "constraint" in rule), "``kernel_constraint``")
         dtype = _OF_WEIGHTS if cls.weighs else "A precision policy."
-        complete_docstring(cls, dtype=dtype, rules=of_loss, constraint="".join(rules[1:2]))
+        complete_docstring(cls, dtype=dtype, rules=of_loss, constraint=first)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
