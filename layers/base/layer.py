@@ -36,6 +36,7 @@ from ...core.extend import (
     parameters,
 )
 from .. import constraints, initializers, regularizers
+from ..arguments import unknown_argument
 from ..named import serialized
 from .losses import (
     ADDED,
@@ -143,8 +144,7 @@ class Layer(Module):
             self.dtype = None if dtype is None else as_dtype(dtype).name
         for rule, given in rules.items():
             if rule not in self._rules():
-                known = ", ".join(self._rules()) or "none"
-                raise TypeError(f"{type(self).__name__} takes no {rule!r}; rules it takes: {known}")
+                raise unknown_argument(type(self), rule, self._rules())
             if given is not None:
                 get = constraints.get if rule.endswith("constraint") else regularizers.get
                 setattr(self, rule, get(given))

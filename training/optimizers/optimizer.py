@@ -30,6 +30,7 @@ from ...core.extend import (
     to_numpy,
     unsure,
 )
+from ...layers.arguments import unknown_argument
 from .clipping import clipped
 from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
 from .packing import Group, do_step
@@ -121,7 +122,10 @@ class Optimizer(Slots):
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
         gradient_accumulation_steps: int | None = None,
+        **unknown: Any,
     ) -> None:
+        for argument in unknown:
+            raise unknown_argument(type(self), argument)
         given = {option: value for option, value in locals().items() if option in OPTIONS}
         options = check_options(type(self).__name__, given, Optimizer)
         super().__init__(name)
