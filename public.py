@@ -196,7 +196,7 @@ _INSTEAD = {
         "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
         "manual_seed": "gt.random.set_seed(seed)",
         "ndarray": "gt.Tensor",
-        "no_grad": "no tape: outside of gt.GradientTape nothing is recorded; within, tape.stop_recording()",
+        "no_grad": "code outside of gt.GradientTape, or tape.stop_recording()",
         "optim": "gt.training",
         "tensor": "gt.as_tensor",
         "ndenumerate": "np.ndenumerate(x.numpy())",

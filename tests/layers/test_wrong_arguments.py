@@ -41,7 +41,7 @@ def test_a_model_needs_inputs_and_outputs() -> None:
 @pytest.mark.parametrize(
     ("home", "name", "said"),
     [
-        (gt, "no_grad", "outside of gt.GradientTape nothing is recorded"),
+        (gt, "no_grad", "code outside of gt.GradientTape"),
         (gt, "manual_seed", "gt.random.set_seed"),
         (gt, "tensor", "gt.as_tensor"),
         (gt, "optim", "use gt.training"),
