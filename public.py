@@ -194,7 +194,11 @@ _INSTEAD = {
         "mask_indices": "gt.nonzero(mask)",
         "matrix": "gt.asarray(x), a tensor of two axes",
         "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
+        "manual_seed": "gt.random.set_seed(seed)",
         "ndarray": "gt.Tensor",
+        "no_grad": "code outside of gt.GradientTape, or tape.stop_recording()",
+        "optim": "gt.training",
+        "tensor": "gt.as_tensor",
         "ndenumerate": "np.ndenumerate(x.numpy())",
         "ndindex": "np.ndindex",
         "nditer": "np.nditer(x.numpy())",
@@ -215,6 +219,31 @@ _INSTEAD = {
         "sort_complex": "gt.sort",
         "unravel_index": "np.unravel_index(x.numpy(), shape)",
         "vectorize": "gt.vmap",
+    },
+    ".layers": {
+        "BatchNorm1d": "gt.layers.BatchNorm",
+        "BatchNorm2d": "gt.layers.BatchNorm",
+        "Linear": "gt.layers.Dense",
+        "MultiheadAttention": "gt.layers.MultiHeadAttention",
+        "Sigmoid": "gt.layers.Activation('sigmoid')",
+        "Softplus": "gt.layers.Activation('softplus')",
+        "Tanh": "gt.layers.Activation('tanh')",
+        **{
+            f"{kind}{n}{letter}": f"gt.layers.{whole}{n}D"
+            for n in (1, 2, 3)
+            for kind, whole in {"MaxPool": "MaxPooling", "AvgPool": "AveragePooling"}.items()
+            for letter in "dD"
+        },
+    },
+    ".nn": {
+        "Linear": "gt.layers.Dense: layers are in gt.layers",
+        "functional": "gt.nn itself",
+    },
+    ".training": {
+        "BCEWithLogitsLoss": "gt.training.losses.BinaryCrossentropy()",
+        "CrossEntropyLoss": "gt.training.losses.SparseCategoricalCrossentropy()",
+        "DataLoader": "gt.data.Dataset, or fit(..., batch_size=)",
+        "MSELoss": "gt.training.losses.MeanSquaredError()",
     },
     ".random": {
         "default_rng": "gt.random.Generator(seed)",

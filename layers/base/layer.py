@@ -36,6 +36,7 @@ from ...core.extend import (
     parameters,
 )
 from .. import constraints, initializers, regularizers
+from ..arguments import unknown_argument
 from ..named import serialized
 from .losses import (
     ADDED,
@@ -149,8 +150,7 @@ class Layer(Module):
         allowed = self._rules() or ("activity_regularizer",)  # of a layer of one's own
         for rule, given in rules.items():
             if rule not in allowed:
-                known = ", ".join(allowed)
-                raise TypeError(f"{type(self).__name__} takes no {rule!r}; rules it takes: {known}")
+                raise unknown_argument(type(self), rule, allowed)
             if given is not None:
                 get = constraints.get if rule.endswith("constraint") else regularizers.get
                 setattr(self, rule, get(given))

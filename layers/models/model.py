@@ -69,6 +69,9 @@ def Input(
     """
     if (shape is None) == (batch_shape is None):
         raise ValueError("Input: give the shape of an example, shape=(...), or batch_shape=(...)")
+    for given in (shape, batch_shape):
+        if given is not None and not hasattr(given, "__iter__"):
+            raise TypeError(f"Input: a shape is a tuple of sizes, as ({given!r},), got {given!r}")
     sizes = (batch_size, *shape) if shape is not None else tuple(batch_shape or ())
     if any(n is not None and (not hasattr(n, "__index__") or n < 0) for n in sizes):
         raise ValueError(f"Input: sizes are integers from 0 on, or None, got {sizes}")
@@ -133,6 +136,8 @@ class Model(Layer):
                     raise TypeError(
                         f"Model: {what} come from Input and from layers called on it, got {x!r}"
                     )
+            if not flatten(given):
+                raise ValueError(f"Model: there are no {what}, got {given!r}")
         self._gradtape_plan = Plan(inputs, outputs)
         self.layers = list(
             dict.fromkeys(n.layer for n in self._gradtape_plan.nodes if n.layer is not None)

@@ -62,6 +62,8 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     _gradtape_spec: Any = None
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
+        if callable(layers) or callable(name):
+            raise TypeError("Sequential takes its layers in a list: Sequential([first, second])")
         super().__init__(name)
         self.layers = []
         for layer in layers:

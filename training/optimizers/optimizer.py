@@ -27,6 +27,7 @@ from ...core.extend import (
     stage,
     to_numpy,
 )
+from ...layers.arguments import unknown_argument
 from .clipping import clipped
 from .gradients import checked
 from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
@@ -137,7 +138,10 @@ class Optimizer(Slots):
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
         gradient_accumulation_steps: int | None = None,
+        **unknown: Any,
     ) -> None:
+        for argument in unknown:
+            raise unknown_argument(type(self), argument)
         given = {option: value for option, value in locals().items() if option in OPTIONS}
         options = check_options(type(self).__name__, given, Optimizer)
         super().__init__(name)
