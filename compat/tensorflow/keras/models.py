@@ -300,8 +300,10 @@ class _Loaded(Model):
         super().__init__(name=module.name)
         self.module = module
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run it."""
+        if mask is not None:
+            raise TypeError(f"{self.name}: a model of a file finds its masks itself; leave out mask")
         return self.module(x, **({"training": training} if takes_training(self.module) else {}))
 
 
