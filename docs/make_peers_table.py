@@ -22,7 +22,7 @@ TESTS = ROOT / "tests"
 sys.path += [str(TESTS), str(TESTS / "layers"), str(TESTS / "training")]
 
 import test_against_pytorch as pytorch  # noqa: E402
-import test_families as families  # noqa: E402
+import test_layer_families as families  # noqa: E402
 import test_losses_of_keras as losses  # noqa: E402
 import test_metrics_of_keras as metrics  # noqa: E402
 import test_optimizers_of_keras as optimizers  # noqa: E402

@@ -303,7 +303,7 @@ class _Loaded(Model):
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run it."""
         if mask is not None:
-            raise TypeError(f"{self.name}: a model of a file finds its masks itself; leave out mask")
+            raise TypeError(f"{self.name}: a model of a file takes no mask")
         return self.module(x, **({"training": training} if takes_training(self.module) else {}))
 
 
