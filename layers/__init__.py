@@ -17,10 +17,11 @@ from . import (
     regularizers,
     shaping,
 )
-from .attention import *
-from .base import Layer
 
 # for training, which imports the room whole
+from .arguments import unknown_argument as unknown_argument
+from .attention import *
+from .base import Layer
 from .base import added_losses as added_losses
 from .base import constrained as constrained
 from .base import forward_pass as forward_pass

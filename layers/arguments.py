@@ -51,7 +51,7 @@ def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeErr
         plain = [p.name for p in given.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
         known |= dict.fromkeys(plain)
     known = {**dict.fromkeys(x for x in known if x != "self"), **dict.fromkeys(more)}
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name, known, 1, 0.8)
     said = _MEANT.get(name) or "".join(near)
     hint = f"; use {said}" if said else f"; it takes {', '.join(known)}"
     return TypeError(f"{kind.__name__} takes no argument {name!r}{hint}")

@@ -55,6 +55,7 @@ IMPORTS_IN_FUNCTIONS = {
         testing.fuzz.files.command: testing.fuzz.files.workers
     """,
     "it is for help alone": """
+        core.module.families: core.ops.docstrings
         core.ops.primitive: core.ops.docstrings
     """,
     "it is found by its name: it stands above, or is not needed at once": """

@@ -62,7 +62,7 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
         return
     values = to_numpy(y.array)
     if kind.classes == "sparse":
-        wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values[:0]
+        wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values.ravel()[:0]
         if wrong.size:
             raise ValueError(
                 f"{what}: the labels of {kind.name} are whole numbers (0, 1, ...), got "

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.table import late
-
 __all__ = ["complete_docstring", "summary_of"]
 
 
@@ -59,7 +57,8 @@ def summary_of(cls: type[Any]) -> str:
 
 
 def _complete(thing: Any, own: str, texts: Sequence[str], values: Mapping[str, str]) -> str:
-    docstrings = late("core.ops.docstrings")
+    from ..ops import docstrings
+
     text, sections = docstrings.parsed(own)
     taken = list(inspect.signature(thing).parameters)
     for told in texts:

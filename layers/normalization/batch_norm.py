@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar, Unpack
@@ -18,6 +17,7 @@ from ...core.extend import (
     scope_of,
     sizes_differ,
     unsure,
+    warn_user,
 )
 from .. import initializers
 from ..base.layer import Elsewhere, Layer
@@ -207,11 +207,11 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         if not training or not self.trainable:
             return self._normalised(x, self.moving_mean.value, self.moving_variance.value)
         if shape is not None and not unsure(shape) and prod(shape) == shape[self.axis]:
-            warnings.warn(
+            warn_user(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
                 "channel, which is 0 off its mean whatever it is: nothing is learnt from it. A "
                 "batch needs several examples; Dataset.batch(n, drop_remainder=True) drops a rest",
-                stacklevel=3,
+                UserWarning,
             )
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value

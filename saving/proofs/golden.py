@@ -8,6 +8,7 @@ computed then, gradients of gradients included.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -103,6 +104,7 @@ def evaluate(
             _beside(variables),
             frozen_state(variables) as before,
             np.errstate(all="ignore"),
+            warnings.catch_warnings(action="ignore", category=UserWarning),  # samples are no data
         ):
             values, plain, problem = _evaluated(
                 run, concrete, inputs, _sources(concrete, variables, names), order, among, thinned

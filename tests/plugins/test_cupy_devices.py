@@ -80,7 +80,10 @@ def test_fit_reads_loss_and_metrics_of_a_batch_and_copies_its_order_and_seed(cup
         fit(net, data, optimizer=optimizer, batch_size=16, seed=0, verbose=False)
         with cupy.counting() as copies:
             fit(net, data, optimizer=optimizer, batch_size=16, seed=0, verbose=False)
-    looked, seeded = 1, 1  # at the labels of the first batch; the generator, on the device
+    looked, seeded = (
+        2,
+        1,
+    )  # at all labels, and the first batch's; the generator
     assert copies == {"asnumpy": 2 * 4 + looked + seeded, "array": 1 + seeded}
 
 

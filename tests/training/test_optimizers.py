@@ -479,7 +479,7 @@ def test_an_optimizer_is_found_by_its_name() -> None:
         assert type(gt.training.optimizers.get(name)) is kind
     optimizer = Adam()
     assert gt.training.optimizers.get(optimizer) is optimizer
-    with pytest.raises(ValueError, match="known: adadelta, adagrad, adam"):
+    with pytest.raises(ValueError, match="Known: adadelta, adagrad, adam"):
         gt.training.optimizers.get("adamax2")
     with pytest.raises(TypeError, match="expected an optimizer or the name of one, got 3"):
         gt.training.optimizers.get(3)

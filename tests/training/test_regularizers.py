@@ -143,7 +143,7 @@ def test_recurrent_layers_have_rules(kind: Any, compile: bool) -> None:
     y = model(SERIES).numpy()
     expected = [0.01 * (recurrent**2).sum(), 0.01 * abs(y).sum() / 2]
     assert [x.item() for x in model.losses] == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(TypeError, match="LSTMCell takes no 'activity_regularizer'"):
+    with pytest.raises(TypeError, match="LSTMCell takes no argument 'activity_regularizer'"):
         gt.layers.LSTMCell(3, activity_regularizer="l2")
 
 
@@ -244,7 +244,11 @@ def test_rules_are_saved_with_the_layer(layer: Any, x: Any, tmp_path: Any) -> No
     [
         (lambda: Dense(1, kernel_regularizer="l3"), ValueError, "unknown regularizer 'l3'; known"),
         (lambda: Dense(1, kernel_constraint=3), TypeError, "a constraint is a name, an object"),
-        (lambda: Dense(1, kernel_regulariser="l2"), TypeError, "Dense takes no 'kernel_regularis"),
+        (
+            lambda: Dense(1, kernel_regulariser="l2"),
+            TypeError,
+            "Dense takes no argument 'kernel_",
+        ),
         (lambda: regularizers.L2(-1.0), ValueError, "L2: l2 must be finite and not negative"),
         (lambda: regularizers.OrthogonalRegularizer(mode="all"), ValueError, "mode is 'rows' or"),
         (lambda: constraints.MaxNorm(-1.0), ValueError, "MaxNorm: max_value must not be negative"),

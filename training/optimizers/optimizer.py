@@ -27,7 +27,7 @@ from ...core.extend import (
     stage,
     to_numpy,
 )
-from ...layers.arguments import unknown_argument
+from ...layers import unknown_argument
 from .clipping import clipped
 from .gradients import checked
 from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
@@ -67,6 +67,8 @@ class Optimizer(Slots):
     gradient_accumulation_steps
         How many steps gather gradients for one update by their mean, which is clipped then; None
         for each. Schedules are asked with the number of steps, formulas count updates.
+    unknown
+        Any other argument is refused, with what it is called here.
 
     Attributes
     ----------
@@ -85,6 +87,8 @@ class Optimizer(Slots):
     ValueError
         If the learning rate is negative or not finite, gradients are to be clipped in two ways or
         to nothing, or another argument is out of its range.
+    TypeError
+        If there is another argument.
 
     Examples
     --------
