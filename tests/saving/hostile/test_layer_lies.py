@@ -144,7 +144,7 @@ STRUCTURES: dict[str, Any] = {
     "huge units": ("dense", says("Dense", "units", {"value": HUGE}), "Dense"),
     "a bias for a kernel": ("dense", sets("Dense", "kernel", {"variable": 1}), "no input has"),
     "a kernel for a bias": ("dense", sets("Dense", "bias", {"variable": 0}), "'bias' has shape"),
-    "a bias that is a list": ("dense", sets("Dense", "bias", {"list": [{"variable": 0}]}), "weight"),
+    "a list for a bias": ("dense", sets("Dense", "bias", {"list": [{"variable": 0}]}), "a wei"),
     "a kernel that is a layer": ("dense", sets("Dense", "kernel", {"module": 0}), "is a weight"),
     "no bias": ("dense", drops("Dense", "bias"), "not bias"),
     "a kernel that is a number": ("dense", sets("Dense", "kernel", {"value": 3}), "no variable"),
@@ -155,7 +155,9 @@ STRUCTURES: dict[str, Any] = {
     "layers that are weights": (
         "dense", sets("Sequential", "layers", {"list": [{"variable": 0}]}), "no layer",
     ),
-    "a model in itself": ("dense", sets("Sequential", "layers", {"list": [{"module": 0}]}), "calls"),
+    "a model in itself": (
+        "dense", sets("Sequential", "layers", {"list": [{"module": 0}]}), "itself",
+    ),
     "a wrapper of itself": ("steps", sets("TimeDistributed", "layer", {"module": 1}), "itself"),
     "a wrapper of the whole": ("steps", sets("TimeDistributed", "layer", {"module": 0}), "itself"),
     "a wrapper of nothing": ("steps", drops("TimeDistributed", "layer"), "'layer' is no layer"),
