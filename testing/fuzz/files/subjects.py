@@ -125,7 +125,7 @@ class _Marking(gt.layers.Layer):
 
 def _network() -> gt.Module:
     """Return a functional model: recurrent, convolutional, with masks and functions."""
-    layers = gt.layers
+    layers: Any = gt.layers
     words, image = gt.Input((4,), dtype="int32"), gt.Input((5, 5, 2))
     x = layers.Embedding(7, 2, mask_zero=True)(words)
     x = layers.LSTM(2, return_sequences=True, kernel_regularizer="l2")(_Marking()(x))
