@@ -53,6 +53,7 @@ from .losses import (
     regulated,
 )
 from .precision import by_policy, in_policy
+from .restored import UNMADE, check_weights
 from .symbolic import Placeholder, called, node_of, placeholders_in
 from .told import told
 
@@ -277,6 +278,22 @@ class Layer(Module):
         keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # as Keras calls it
         return mask if keeps else None
 
+    def check_restored(self) -> list[Any]:
+        """Look at what a file set, whose constructor arguments and attributes may not fit.
+
+        Returns
+        -------
+        list
+            The layers inside that calls go through.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a call could not run, or would be that of another layer.
+        """
+        check_weights(self)
+        return []
+
     def build_part(self, layer: Any, input_shape: Any) -> None:
         """Build a layer inside this one, in :meth:`build`, unless that is done.
 
@@ -378,6 +395,8 @@ class Layer(Module):
             :mod:`gradtape.layers.constraints`, or a function of a tensor.
         """
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
+        if UNMADE in vars(self):
+            return Variable.holding(np.broadcast_to(np.zeros((), kind), shape))
         value = initializers.get(initializer)(tuple(shape), kind)
         variable = Variable(value, trainable=trainable, name=name, dtype=kind)
         variable.unasked = not (dtype or self.dtype) and kind != default_dtype()

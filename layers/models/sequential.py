@@ -10,6 +10,7 @@ from ...core.errors import TraceError
 from ...core.extend import Module, Tensor
 from ..base.layer import Elsewhere, Layer, takes_training
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
+from ..base.restored import check_part
 from ..base.symbolic import Placeholder, is_placeholder, stands_in
 from ..base.told import told
 from ..basic.simple import Activation
@@ -117,6 +118,12 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def hands_masks(self) -> bool:
         """Whether masks go through it, and come out with what it gives."""
         return True
+
+    def check_restored(self) -> list[Any]:
+        """Raise if what a file set are no layers; return them."""
+        if not isinstance(self.layers, list):
+            raise TypeError(f"'layers' is no list: {self.layers!r}"[:200])
+        return [check_part("layers", layer) for layer in self.layers]
 
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""

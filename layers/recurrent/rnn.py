@@ -11,6 +11,7 @@ import numpy as np
 from ...core.extend import Module, Policy, Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
 from ..base.precision import in_policy
+from ..base.restored import check_part
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
 from .stacked import StackedRNNCells, called
 
@@ -108,6 +109,23 @@ class RNN(Configured, saved_as="layers.RNN"):
     def weight_names(self) -> tuple[str, ...]:
         """None of its own."""
         return ()
+
+    def check_restored(self) -> list[Any]:
+        """Raise if what a file set is no cell, or not its states; return the cell."""
+        super().check_restored()
+        cell = check_part("cell", vars(self).get("cell"), "state_size")
+        if isinstance(cell, StackedRNNCells):
+            cell.check_restored()
+        states = self.states
+        if states is not None:
+            sizes = self._state_sizes()
+            fit = isinstance(states, list) and len(states) == len(sizes)
+            if not fit or any(
+                not isinstance(x, Variable) or len(x.shape) != 2 or x.shape[1] != n
+                for x, n in zip(states, sizes)
+            ):
+                raise ValueError(f"'states' are not those of its cell, of sizes {sizes}")
+        return [cell]
 
     def build(self, input_shape: Any) -> None:
         """Build the cell, and make the states of a stateful layer."""

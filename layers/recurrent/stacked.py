@@ -9,6 +9,7 @@ from ...core.extend import Module
 from ..base.configured import Configured
 from ..base.layer import takes_training
 from ..base.precision import in_policy
+from ..base.restored import check_part
 from .cells import Cell, zeros_beside
 
 __all__ = ["StackedRNNCells"]
@@ -43,6 +44,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         for cell in self.cells:
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
                 raise TypeError(f"StackedRNNCells: a cell is a layer with state_size, got {cell!r}")
+
+    def check_restored(self) -> list[Any]:
+        """Raise if what a file set are no cells; return them."""
+        if not isinstance(self.cells, list) or not self.cells:
+            raise TypeError(f"'cells' is no list of cells: {self.cells!r}"[:200])
+        return [check_part("cells", cell, "state_size") for cell in self.cells]
 
     @property
     def built(self) -> bool:

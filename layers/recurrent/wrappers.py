@@ -8,6 +8,7 @@ from ...core.extend import Module, as_tensor, ops
 from ..base.configured import Configured
 from ..base.layer import Layer, takes_training
 from ..base.masks import takes_mask
+from ..base.restored import check_part
 from ..basic import Activation
 from .rnn import RNN
 from .stacked import StackedRNNCells
@@ -61,6 +62,10 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     def weight_names(self) -> tuple[str, ...]:
         """None of its own."""
         return ()
+
+    def check_restored(self) -> list[Any]:
+        """Raise if what a file set is no layer; return it."""
+        return [check_part("layer", vars(self).get("layer"))]
 
     def build(self, input_shape: Any) -> None:
         """Build the layer for one step."""
@@ -185,6 +190,16 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def weight_names(self) -> tuple[str, ...]:
         """None of its own."""
         return ()
+
+    def check_restored(self) -> list[Any]:
+        """Raise if what a file set are no recurrent layers, one from the end; return them."""
+        names = ("forward_layer", "backward_layer")
+        forward, backward = (
+            check_part(name, vars(self).get(name), "go_backwards", "built") for name in names
+        )
+        if forward.go_backwards == backward.go_backwards:
+            raise ValueError("one of the layers needs go_backwards=True")
+        return [forward, backward]
 
     def build(self, input_shape: Any) -> None:
         """Build both layers."""

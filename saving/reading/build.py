@@ -33,7 +33,7 @@ from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, tak
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
-from .modules import MissingFunction, StateReader, fixed, restore_config
+from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
 from .requirements import check_requirements
 
 __all__ = ["Built", "build", "load", "streams_as_saved"]
@@ -142,7 +142,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
         if isinstance(module, Optimizer):
             _check_optimizer(module, record, variables, where)
-    if not allow_missing:  # what is missing has not used its constants
+    if not allow_missing:  # what is missing fits nowhere, and has not used its constants
+        check_restored(modules)
         contents.check_uses()
     root = modules[0]
     if contents.signatures:

@@ -23,7 +23,7 @@ from ..errors import DamagedFile, MissingOp, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
 
-__all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
+__all__ = ["MissingFunction", "StateReader", "check_restored", "fixed", "restore_config"]
 
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
@@ -74,10 +74,13 @@ class StateReader:
             if generic:
                 vars(module)[name] = value
                 continue
-            if encoded is not None:
-                _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
-            if tracks(value):
-                self._set(module, name, value, where)
+            if not tracks(value):
+                raise DamagedFile(f"{where}: {name!r} is no variable, no module and holds none")
+            settled = type(vars(module).get(name)) in _PLAIN[1:]
+            if settled and name in record.get("config", ()):
+                raise DamagedFile(f"{where}: {name!r} is in its configuration too")
+            _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
+            self._set(module, name, value, where)
         extra = take(record, "extra", dict, where) if "extra" in record else {}
         for name, encoded in extra.items():
             check_name(name, type(module), where)
@@ -205,6 +208,8 @@ def _check_kind(known: Any, value: Any, where: str) -> None:
         and value.dtype.kind == known.dtype.kind
     ):
         raise DamagedFile(f"{where} is not like {known!r}")
+    if isinstance(known, Module) and not isinstance(value, Module):
+        raise DamagedFile(f"{where} is no module, as {known!r} is"[:300])
 
 
 def _hashable(keys: list[Any], where: str) -> list[Any]:
@@ -238,7 +243,10 @@ def restore_config(
     for key, encoded in record.items():
         tag, content = tagged(encoded, f"{where}: configuration {key[:80]!r}")
         if tag == "value":
-            config[key] = decode(content)
+            try:
+                config[key] = decode(content)
+            except DamagedFile as error:
+                raise DamagedFile(f"{where}: configuration {key[:80]!r}: {error}") from None
         elif tag == "op":
             name = take(encoded, "op", str, where)
             if name not in registry().ops:
@@ -259,3 +267,36 @@ def restore_config(
     if not isinstance(module, Module):
         raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
     return module
+
+
+def check_restored(modules: Sequence[Module]) -> None:
+    """Ask layers whether what a file set fits them; refuse layers that call themselves."""
+    inside: dict[int, list[Any]] = {}
+    for i, module in enumerate(modules):
+        check = getattr(type(module), "check_restored", None)
+        if check is not None:
+            try:
+                inside[id(module)] = check(module)
+            except RecursionError:
+                raise DamagedFile(
+                    f"module {i}: {type(module).__name__} {module.name!r} holds itself"
+                ) from None
+            except Exception as error:  # the class is a plugin's, what it is given a stranger's
+                raise DamagedFile(
+                    f"module {i}: {type(module).__name__} {module.name!r}: {error}"
+                ) from None
+    done: set[int] = set()
+    for i, module in enumerate(modules):
+        waiting, above = [module], set[int]()
+        while waiting:
+            item = waiting[-1]
+            if id(item) in done or id(item) in above:
+                above.discard(id(item))
+                done.add(id(item))
+                waiting.pop()
+                continue
+            above.add(id(item))
+            parts = inside.get(id(item), [])
+            if any(id(part) in above for part in parts):
+                raise DamagedFile(f"module {i}: {type(item).__name__} {item.name!r} calls itself")
+            waiting += [part for part in parts if id(part) not in done]

@@ -113,10 +113,70 @@ def _layers() -> gt.Module:
     return cast(gt.Module, model)
 
 
+class _Marking(gt.layers.Layer):
+    """A layer of one's own, whose mask is a graph in the file."""
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        return gt.concatenate([x, x[:, ::-1]], axis=1)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        return None if mask is None else gt.concatenate([mask, mask], axis=1)
+
+
+def _network() -> gt.Module:
+    """Return a functional model: recurrent, convolutional, with masks and functions."""
+    layers: Any = gt.layers
+    words, image = gt.Input((4,), dtype="int32"), gt.Input((5, 5, 2))
+    x = layers.Embedding(7, 2, mask_zero=True)(words)
+    x = layers.LSTM(2, return_sequences=True, kernel_regularizer="l2")(_Marking()(x))
+    x = layers.Bidirectional(layers.GRU(2))(layers.TimeDistributed(layers.Dense(2))(x))
+    y = layers.Conv2D(2, 3, bias_constraint="max_norm", dilation_rate=1)(image)
+    y = layers.Flatten()(layers.MaxPooling2D(2, 1)(layers.BatchNormalization()(y)))
+    y = layers.Lambda(lambda y: gt.tanh(y) * 2.0)(y)
+    both = layers.Dense(2, activation="softmax")(layers.Concatenate()([x, y]))
+    return cast(gt.Module, gt.Model([words, image], {"both": both, "image": y}))
+
+
+def _training() -> gt.Module:
+    """Return what training keeps: optimizers, schedules, metrics, layers with state."""
+    layers, training = gt.layers, gt.training
+    module: Any = gt.Module("training")
+    schedule = training.schedules.PiecewiseConstantDecay([2, 4], [0.1, 0.01, 0.001])
+    module.model = layers.Sequential(
+        [
+            layers.Normalization(),
+            layers.Reshape((3, 1)),
+            layers.RNN([layers.LSTMCell(2), layers.GRUCell(1)], stateful=True),
+            layers.Dropout(0.5, seed=1),
+        ]
+    )
+    module.model.layers[0].adapt(_ROWS)
+    module.model(_ROWS, training=True)
+    module.optimizers = [
+        training.Adam(schedule, ema_momentum=0.9, use_ema=True),
+        training.SGD(0.1, momentum=0.9, gradient_accumulation_steps=2),
+        training.LBFGS(),
+    ]
+    w = gt.Variable([1.0, 2.0])
+    for optimizer in module.optimizers[:2]:
+        optimizer.apply_gradients([(gt.ones(2), w)])
+    module.w = w
+    module.metrics = [
+        training.metrics.AUC(5),
+        training.metrics.ConfusionMatrix(2),
+        training.metrics.Precision([0.2, 0.5]),
+    ]
+    for metric in module.metrics:
+        metric.update_state(np.array([0, 1]), np.array([0, 1]))
+    return cast(gt.Module, module)
+
+
 _MAKERS: dict[str, tuple[Callable[[], gt.Module], str | None]] = {
     "plain": (_plain, None),
     "traced": (_Traced, None),
     "layers": (_layers, None),
+    "network": (_network, None),
+    "training": (_training, None),
     "compressed": (_plain, "gzip"),
 }
 
