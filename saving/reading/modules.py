@@ -75,7 +75,9 @@ class StateReader:
                 vars(module)[name] = value
                 continue
             if not tracks(value):
-                raise DamagedFile(f"{where}: {name!r} is no variable, no module and holds none")
+                if name in _parts(module):
+                    raise DamagedFile(f"{where}: {name!r} is no variable, no module and holds none")
+                continue  # files of format 1 have settings here too
             settled = type(vars(module).get(name)) in _PLAIN[1:]
             if settled and name in record.get("config", ()):
                 raise DamagedFile(f"{where}: {name!r} is in its configuration too")
@@ -198,6 +200,12 @@ def fixed(value: Any) -> None:
             inner = list(item.values() if isinstance(item, dict) else item)
             queue += [x for x in inner if id(x) not in seen]
             seen.update(map(id, inner))
+
+
+def _parts(module: Module) -> set[str]:
+    """Return the names under which a module has weights, states, or what holds some."""
+    named = (*getattr(module, "weight_names", ()), *getattr(module, "state_names", ()))
+    return {*named, *(name for name, value in vars(module).items() if tracks(value))}
 
 
 def _check_kind(known: Any, value: Any, where: str) -> None:

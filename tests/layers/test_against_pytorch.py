@@ -10,7 +10,7 @@ import pytest
 
 from gradtape import layers as L
 
-torch = pytest.importorskip("torch", reason='pip install "gradtape[test]"')
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install torch")
 F = torch.nn.functional
 RANDOM = np.random.default_rng(0)
 
