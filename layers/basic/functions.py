@@ -114,10 +114,6 @@ class Masking(Configured, saved_as="layers.Masking"):
     ----------
     mask_value
         The number, 0 by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -163,10 +159,6 @@ class Identity(Configured, saved_as="layers.Identity"):
 
     Parameters
     ----------
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
@@ -197,10 +189,6 @@ class ActivityRegularization(Configured, saved_as="layers.ActivityRegularization
     ----------
     l1, l2
         The factors of the sums of sizes and of squares, in the mean over examples; 0 by default.
-    name
-        A Python identifier.
-    dtype
-        A precision policy.
 
     Raises
     ------
