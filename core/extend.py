@@ -13,6 +13,7 @@ from .base.context import (
     init_scope,
     loop_limit,
     recording_to,
+    reducing,
     tracing_into,
 )
 from .base.dtypes import (
@@ -113,6 +114,17 @@ from .ops.backend import (
     scope_of,
     to_numpy,
 )
+from .ops.collectives import (
+    Communicator,
+    Engine,
+    as_group_of_one,
+    communicator,
+    connect_to,
+    exchanging,
+    ranks_in_words,
+)
+from .ops.collectives import agreed as collectives_agreed
+from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
@@ -149,10 +161,12 @@ __all__ = [
     "Batched",
     "BinaryOp",
     "Branch",
+    "Communicator",
     "Composed",
     "ConcreteFunction",
     "CustomGradient",
     "Dim",
+    "Engine",
     "Everything",
     "F",
     "Formula",
@@ -201,6 +215,7 @@ __all__ = [
     "argument_of",
     "as_batched",
     "as_dtype",
+    "as_group_of_one",
     "as_inputs",
     "as_policy",
     "as_shape",
@@ -218,10 +233,13 @@ __all__ = [
     "check_held",
     "check_randomness",
     "check_same_backend",
+    "collectives_agreed",
+    "communicator",
     "compiled",
     "complete_docstring",
     "computing",
     "computing_in",
+    "connect_to",
     "constant",
     "current_backend",
     "current_device",
@@ -233,6 +251,7 @@ __all__ = [
     "end_step",
     "evaluated",
     "exact_quotient",
+    "exchanging",
     "exclusive",
     "flatten",
     "folded",
@@ -280,7 +299,9 @@ __all__ = [
     "put_away",
     "put_back",
     "rank_of",
+    "ranks_in_words",
     "recording_to",
+    "reducing",
     "refuse_bfloat16",
     "register_array_type",
     "registry",
@@ -301,6 +322,7 @@ __all__ = [
     "summary_of",
     "telling",
     "to_numpy",
+    "told_by_ranks",
     "trace_branch",
     "trace_rule",
     "tracing_into",

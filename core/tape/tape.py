@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from ..base.context import active_graph, active_tapes, after_batches, strictness
+from ..base.context import active_graph, active_tapes, after_batches, reducing, strictness
 from ..base.dtypes import DTYPES, is_differentiable
 from ..base.table import F
 from ..base.tree import flatten, pack_like
@@ -217,7 +217,12 @@ class GradientTape(RecordingTape):
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
+        reducer = reducing.get()
+        if reducer is not None:
+            seeds = reducer.weighed(targets, seeds, leaves)
         grads = self._backward(targets, seeds, [x.id for x in known])
+        if reducer is not None:
+            grads = reducer.reduced(targets, leaves, grads)
         if unconnected is UnconnectedGradients.ZERO:
             grads = [
                 Tensor(F.zeros_like(handle_of(x, "sources").array)) if g is None else g

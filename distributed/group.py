@@ -1,0 +1,177 @@
+"""``init`` and ``Group``: joining a job, and what its ranks do together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+from ..core.errors import DistributedError
+from ..core.extend import Communicator, communicator, connect_to, registry
+from ..plugins.ops.collectives import exchange
+
+__all__ = ["Group", "abort", "group", "init", "shutdown"]
+
+#: The environment variable that names the engine for ``init("auto")``.
+ENGINE = "GRADTAPE_ENGINE"
+
+
+class Group:
+    """The ranks of a job, as :func:`init` returns them.
+
+    Attributes
+    ----------
+    rank, size : int
+        The number of this rank, from 0, and how many there are.
+    engine : str
+        The engine that connects them; ``"alone"`` for a group of one.
+
+    Examples
+    --------
+    >>> group = gt.distributed.init()  # started without a launcher
+    >>> group.rank, group.size
+    (0, 1)
+    """
+
+    def __init__(self, found: Communicator) -> None:
+        self.communicator = found
+        self.rank, self.size, self.engine = found.rank, found.size, found.engine
+
+    def __repr__(self) -> str:
+        return f"<group of {self.size}, rank {self.rank}, engine {self.engine!r}>"
+
+    def all_reduce(self, x: Any, reduction: str = "sum") -> Any:
+        """Return the reduction over all ranks: :func:`gradtape.distributed.all_reduce`."""
+        return exchange.all_reduce(x, reduction)
+
+    def all_gather(self, x: Any, axis: int | None = None) -> Any:
+        """Return the tensors of all ranks: :func:`gradtape.distributed.all_gather`."""
+        return exchange.all_gather(x, axis)
+
+    def broadcast(self, x: Any, root: int = 0) -> Any:
+        """Return one rank's tensor: :func:`gradtape.distributed.broadcast`."""
+        return exchange.broadcast(x, root)
+
+    def reduce_scatter(self, x: Any, axis: int = 0) -> Any:
+        """Return a part of the sum: :func:`gradtape.distributed.reduce_scatter`."""
+        return exchange.reduce_scatter(x, axis)
+
+    def barrier(self) -> None:
+        """Wait until every rank is here: :func:`gradtape.distributed.barrier`."""
+        exchange.barrier()
+
+    def abort(self, reason: str, code: int = 1) -> NoReturn:
+        """End all ranks: :func:`gradtape.distributed.abort`."""
+        abort(reason, code)
+
+
+_group: list[Group] = []
+
+
+def init(engine: str = "auto", **options: Any) -> Group:
+    """Join the job that this process was started for.
+
+    Parameters
+    ----------
+    engine
+        ``"auto"``, the default: the engine that the environment variable ``GRADTAPE_ENGINE`` names,
+        or else the one whose launcher started the process (``mpiexec`` and ``srun`` for
+        ``"mpi"``), or else a group of one. Or an engine by name: ``"mpi"``, ``"jax"``, ``"alone"``,
+        or that of a plugin.
+    options
+        What the engine takes.
+
+    Returns
+    -------
+    Group
+        The ranks of the job. A second call returns the same group.
+
+    Raises
+    ------
+    BackendUnavailable
+        If the engine's library is missing, with what to install.
+    DistributedError
+        If the process has joined by another engine already.
+    UnknownOp
+        If no plugin provides the engine.
+
+    Examples
+    --------
+    >>> gt.distributed.init()  # started without a launcher
+    <group of 1, rank 0, engine 'alone'>
+    """
+    chosen = os.environ.get(ENGINE, "auto") if engine == "auto" else engine
+    if _group:
+        held = _group[0]
+        if chosen not in ("auto", held.engine) or options:
+            raise DistributedError(
+                f"distributed.init: this process joined by the engine {held.engine!r} already; "
+                "call gt.distributed.shutdown() first"
+            )
+        return held
+    if chosen == "auto":
+        engines = registry().collectives.values()
+        chosen = next((found.name for found in engines if found.launched()), "alone")
+    if chosen == "alone":
+        if options:
+            raise TypeError(f"distributed.init: a group of one takes no {', '.join(options)}")
+        connect_to(None)
+    else:
+        connect_to(registry().engine(chosen).connect(**options))
+    _group.append(Group(communicator()))
+    return _group[0]
+
+
+def group() -> Group:
+    """Return the group that :func:`init` returned; a group of one if it was not called.
+
+    Returns
+    -------
+    Group
+        The ranks of the job.
+
+    Examples
+    --------
+    >>> gt.distributed.group().size
+    1
+    """
+    return _group[0] if _group else Group(communicator())
+
+
+def shutdown() -> None:
+    """Leave the job: what follows is a group of one, and :func:`init` may be called again.
+
+    It is collective; at a process's end it is not needed.
+
+    Examples
+    --------
+    >>> gt.distributed.shutdown()
+    """
+    if _group:
+        _group.pop().communicator.close()
+    connect_to(None)
+
+
+def abort(reason: str, code: int = 1) -> NoReturn:
+    """End the processes of all ranks at once, without the wait in which one of them would hang.
+
+    Parameters
+    ----------
+    reason
+        What is printed, with this rank's number, on standard error.
+    code
+        The exit code, 1 by default.
+
+    Raises
+    ------
+    ValueError
+        If the code is 0, which says that all went well.
+    """
+    if not code:
+        raise ValueError("distributed.abort: code 0 says that all went well; give another")
+    found = communicator()
+    print(
+        f"gradtape: rank {found.rank} of {found.size} aborts: {reason}", file=sys.stderr, flush=True
+    )
+    found.abort(reason, code)
+    raise SystemExit(code)
