@@ -86,7 +86,7 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
         )
     else:
         return
-    error.named_op = "average_over_ranks"  # type: ignore[attr-defined]  # the message says it all
+    vars(error)["named_op"] = "average_over_ranks"  # the message says it all
     raise error
 
 
