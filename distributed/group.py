@@ -11,6 +11,7 @@ from ..core.errors import DistributedError
 from ..core.extend import Communicator, communicator, connect_to, registry
 from ..plugins.ops.collectives import exchange
 from .parallel import DataParallel
+from .reduction import BUCKET_BYTES
 
 __all__ = ["Group", "abort", "group", "init", "shutdown"]
 
@@ -70,6 +71,7 @@ class Group:
         outputs: str = "mean",
         compile: bool = True,
         timeout: float | None = None,
+        bucket_bytes: int = BUCKET_BYTES,
     ) -> Any:
         """Return a training step that each rank does on its part of a batch, on all ranks alike.
 
@@ -94,6 +96,10 @@ class Group:
             Whether the step is traced (see :func:`gradtape.function`); true by default.
         timeout
             After how many seconds a rank that does not come is named; ``None``, the default, waits.
+        bucket_bytes
+            How many bytes of gradients a traced step sends at once, 25 MiB by default. More go in
+            several messages, those of the last layers first, each on its way while the backward
+            pass goes on.
 
         Returns
         -------
@@ -136,7 +142,7 @@ class Group:
         3.0
         """
         options: dict[str, Any] = {"reduction": reduction, "outputs": outputs}
-        options |= {"compile": compile, "timeout": timeout}
+        options |= {"compile": compile, "timeout": timeout, "bucket_bytes": bucket_bytes}
         if step is None:
             return lambda function: DataParallel(self, function, **options)
         return DataParallel(self, step, **options)

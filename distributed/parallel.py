@@ -26,7 +26,7 @@ from ..core.extend import (
     reducing,
 )
 from .agreement import agree
-from .reduction import MEANS, Reduction
+from .reduction import BUCKET_BYTES, MEANS, Reduction
 
 if TYPE_CHECKING:
     from .group import Group
@@ -56,11 +56,13 @@ class DataParallel:
         outputs: str = "mean",
         compile: bool = True,
         timeout: float | None = None,
+        bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
-        _check(step, reduction, outputs, compile, timeout)
+        _check(step, reduction, outputs, compile, timeout, bucket_bytes)
         self.step, self.group, self.timeout = step, group, timeout
         self.name = getattr(step, "__name__", type(step).__name__)
         self._reduction, self._outputs, self._compile = reduction, outputs, compile
+        self._bucket_bytes = bucket_bytes
         options = {"reduction": reduction, "outputs": outputs, "compile": compile}
         self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
         self._traced = Function(self._run, None, self.name)
@@ -126,7 +128,7 @@ class DataParallel:
 
     def _run(self, weight: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the step, or trace it, with gradients of the whole batch."""
-        reduction = Reduction(weight, self._reduction)
+        reduction = Reduction(weight, self._reduction, self._bucket_bytes)
         token = reducing.set(reduction)
         try:
             returned = self.step(*args, **kwargs)
@@ -148,7 +150,9 @@ class DataParallel:
         return f"<{self.name}, data-parallel on {self.group!r}>"
 
 
-def _check(step: Any, reduction: str, outputs: str, compile: Any, timeout: Any) -> None:
+def _check(
+    step: Any, reduction: str, outputs: str, compile: Any, timeout: Any, bucket_bytes: Any
+) -> None:
     """Raise if an argument of ``data_parallel`` is none that it takes."""
     if not callable(step):
         raise TypeError(f"data_parallel: the step is a function, got {step!r}")
@@ -162,6 +166,10 @@ def _check(step: Any, reduction: str, outputs: str, compile: Any, timeout: Any) 
         raise TypeError(f"data_parallel: compile is True or False, got {compile!r}")
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
         raise ValueError(f"data_parallel: timeout is a number of seconds, got {timeout!r}")
+    if isinstance(bucket_bytes, bool) or not isinstance(bucket_bytes, int) or bucket_bytes < 1:
+        raise ValueError(
+            f"data_parallel: bucket_bytes is a number of bytes, at least 1, got {bucket_bytes!r}"
+        )
 
 
 def _examples(arguments: Any) -> int:

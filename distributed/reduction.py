@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from ..core.extend import F, Tensor, Variable, as_tensor, flatten, ops, pack_like
+from ..core.extend import (
+    F,
+    Graph,
+    Symbol,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    flatten,
+    ops,
+    pack_like,
+    unsure,
+)
 
-__all__ = ["MEANS", "Reduction"]
+__all__ = ["BUCKET_BYTES", "MEANS", "Reduction"]
 
 MEANS = ("mean", "sum")
+#: As much as PyTorch's DistributedDataParallel sends at once.
+BUCKET_BYTES = 25 * 2**20
 
 
 class Reduction:
@@ -23,9 +38,14 @@ class Reduction:
         usual number.
     reduction
         ``"mean"`` if losses are means over examples, ``"sum"`` if they are sums.
+    bucket_bytes
+        How much goes into one message, where messages go while the rank computes.
     """
 
-    def __init__(self, weight: Any = 1.0, reduction: str = "mean") -> None:
+    def __init__(
+        self, weight: Any = 1.0, reduction: str = "mean", bucket_bytes: int = BUCKET_BYTES
+    ) -> None:
+        self.bucket_bytes = bucket_bytes
         self.weight = weight if reduction == "mean" else 1.0
         self.mean = reduction == "mean"
         self._means: dict[int, Tensor] = {}
@@ -83,10 +103,44 @@ class Reduction:
         """Return the means over all ranks of tensors that were multiplied by the weight."""
         if not tensors:
             return []
-        found: Any = ops["average_over_ranks"](
-            self.weight, *tensors, checked=checked, mean=self.mean
-        )
-        return list(found)
+        graph = active_graph.get()
+        buckets = [] if graph is None else self._buckets(tensors, checked)
+        if graph is None or len(buckets) < 2:
+            return list(self._average("average_over_ranks", tensors, checked, mean=self.mean))
+        found: list[Any] = [None] * len(tensors)
+        counts = [checked, *[0] * (len(buckets) - 1)]
+        chosen = [[tensors[i] for i in bucket] for bucket in buckets]
+        tickets = [
+            self._average("begin_average_over_ranks", given, count)
+            for given, count in zip(chosen, counts, strict=True)
+        ]
+        begun_early(graph)
+        for bucket, given, count, ticket in zip(buckets, chosen, counts, tickets, strict=True):
+            means = self._average("end_average_over_ranks", given, count, ticket, mean=self.mean)
+            for i, mean in zip(bucket, means, strict=True):
+                found[i] = mean
+        return found
+
+    def _average(
+        self, name: str, tensors: list[Tensor], checked: int, *before: Any, **params: Any
+    ) -> Any:
+        return ops[name](*before, self.weight, *tensors, checked=checked, **params)
+
+    def _buckets(self, tensors: list[Tensor], checked: int) -> list[list[int]]:
+        """Return which tensors go into which message: losses first, then from the last one on.
+
+        Gradients of the last layers are there first. One whose size is not known ends a bucket.
+        """
+        buckets, size = [list(range(checked))], 0
+        for i in reversed(range(checked, len(tensors))):
+            shape = tensors[i].array.shape
+            known = shape is not None and not unsure(shape)
+            buckets[-1].append(i)
+            size += prod(shape) * tensors[i].dtype.itemsize if known else self.bucket_bytes
+            if size >= self.bucket_bytes:
+                buckets.append([])
+                size = 0
+        return [bucket for bucket in buckets if bucket]
 
     def results(self, returned: Any) -> Any:
         """Return what a step returns with its numbers averaged over the global batch.
@@ -136,3 +190,16 @@ class Reduction:
 
 def _is_one(weight: Any) -> bool:
     return isinstance(weight, float) and weight == 1.0
+
+
+def begun_early(graph: Graph) -> None:
+    """Move what begins a message to where its last array is made: it is on its way meanwhile."""
+    places: dict[Symbol, int] = {}
+    order: list[tuple[int, int, Any]] = []
+    for place, node in enumerate(graph.nodes):
+        key = place
+        if getattr(node.op, "name", None) == "begin_average_over_ranks":
+            key = max((places.get(x, -1) for x in node.inputs if type(x) is Symbol), default=-1)
+        places.update(dict.fromkeys(node.outputs, key))
+        order.append((key, place, node))
+    graph.nodes[:] = [node for _, _, node in sorted(order, key=lambda item: item[:2])]

@@ -70,14 +70,6 @@ class Communicator:
         """
         return array
 
-    def start_all_reduce(self, array: Array, reduction: str = "sum") -> Callable[[], Array]:
-        """Begin an :meth:`all_reduce`, and return what waits for its result.
-
-        ``array`` must not be changed until then. By default it is done at once.
-        """
-        found = self.all_reduce(array, reduction)
-        return lambda: found
-
     def reduce_in_place(self, array: Array) -> None:
         """Put the sum of all ranks' arrays in the memory of this one.
 
@@ -87,6 +79,14 @@ class Communicator:
             A contiguous array of ``float32`` or ``float64`` in host memory.
         """
         array[...] = self.all_reduce(array)
+
+    def start_in_place(self, array: Array) -> Callable[[], object]:
+        """Begin :meth:`reduce_in_place`, and return what waits for its end.
+
+        ``array`` must not be touched until then. By default it is done at once.
+        """
+        self.reduce_in_place(array)
+        return _nothing
 
     def all_gather(self, array: Array) -> Array:
         """Return the arrays of all ranks, in a new first axis."""
@@ -216,6 +216,10 @@ class BatchRows:
 
 #: The rows of the batch that a data-parallel step runs on.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
+
+
+def _nothing() -> None: ...
+
 
 _ALONE = Communicator()
 _connected: list[Communicator] = []

@@ -92,23 +92,16 @@ class MPICommunicator(Communicator):
         self.comm.Allreduce(array, out, self._ops[reduction])
         return out
 
-    def start_all_reduce(self, array: Array, reduction: str = "sum") -> Callable[[], Array]:
-        """Begin ``MPI_Iallreduce``."""
-        if array.dtype == np.float16:
-            return super().start_all_reduce(array, reduction)
-        out = np.empty_like(array)
-        request = self.comm.Iallreduce(array, out, self._ops[reduction])
-
-        def wait() -> Array:
-            request.Wait()
-            array.shape  # noqa: B018  # it had to be there till now
-            return out
-
-        return wait
-
     def reduce_in_place(self, array: Array) -> None:
         """Call ``MPI_Allreduce`` with the array as both buffers."""
         self.comm.Allreduce(self._in_place, array, self._ops["sum"])
+
+    def start_in_place(self, array: Array) -> Callable[[], object]:
+        """Begin ``MPI_Iallreduce``; whether it goes on meanwhile is up to the MPI library."""
+        wait: Callable[[], object] = self.comm.Iallreduce(
+            self._in_place, array, self._ops["sum"]
+        ).Wait
+        return wait
 
     def all_gather(self, array: Array) -> Array:
         """Return ``MPI_Allgather`` of the arrays."""

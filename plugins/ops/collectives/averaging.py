@@ -7,13 +7,15 @@ finite, so that all ranks learn of a loss that is not, together and before anyth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....core.extend import (
+    NONDIFF,
     F,
     Shared,
     backend_of,
@@ -34,30 +36,67 @@ _free: dict[tuple[Any, int], Array] = {}
 
 
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
-    share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
     group = communicator()
     hosts = [to_numpy(x) for x in arrays]
-    said = _said(hosts[:checked], share)
+    share, said = _head(weight, hosts[:checked])
     if group.size == 1:
         _refuse([said], hosts[:checked])
         return list(arrays) if share == 1.0 or not mean else [x / share for x in arrays]
+    results = list(arrays)
+    for part in _packed(hosts, share, said):
+        exchanging(f"average_over_ranks of {len(arrays)} arrays", part.buffer).reduce_in_place(
+            part.buffer
+        )
+        _unpack(part, arrays, hosts, results, checked, mean)
+    return results
+
+
+class _Part(NamedTuple):
+    """What is sent in one message: a buffer, which arrays are in it, and where each ends."""
+
+    buffer: Array
+    members: list[int]
+    ends: list[int]
+
+
+def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
+    """Return this rank's weight, and what it says of its losses."""
+    share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
+    return share, _said(losses, share)
+
+
+def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
+    """Copy arrays into buffers, one for each precision."""
+    group = communicator()
     head = np.zeros(1 + group.size)
     head[0], head[1 + group.rank] = share, said
-    results = list(arrays)
-    for dtype, mine in _by_precision(hosts):
-        parts = [head, *[_numbers(hosts[i]) for i in mine]]
+    found = []
+    for dtype, members in _by_precision(hosts):
+        parts = [head, *[_numbers(hosts[i]) for i in members]]
         ends = np.cumsum([x.size for x in parts]).tolist()
         buffer = _free.pop((dtype, ends[-1]), None)
         if buffer is None:
             buffer = np.empty(ends[-1], dtype)
         np.concatenate(parts, out=buffer, casting="same_kind")
-        exchanging(f"average_over_ranks of {len(arrays)} arrays", buffer).reduce_in_place(buffer)
-        whole = float(buffer[0])
-        _refuse(buffer[1 : ends[0]].astype(int).tolist(), hosts[:checked])
-        for i, start, stop in zip(mine, ends, ends[1:]):
-            results[i] = _scaled(buffer[start:stop], whole if mean else 1.0, arrays[i], hosts[i])
-        _free[dtype, ends[-1]] = buffer
-    return results
+        found.append(_Part(buffer, members, ends))
+    return found
+
+
+def _unpack(
+    part: _Part,
+    arrays: Sequence[Any],
+    hosts: Sequence[Array],
+    results: list[Any],
+    checked: int,
+    mean: bool,
+) -> None:
+    """Give each array its part of a buffer that was reduced, and the buffer back."""
+    buffer, members, ends = part
+    whole = float(buffer[0])
+    _refuse(buffer[1 : ends[0]].astype(int).tolist(), hosts[:checked])
+    for i, start, stop in zip(members, ends, ends[1:]):
+        results[i] = _scaled(buffer[start:stop], whole if mean else 1.0, arrays[i], hosts[i])
+    _free[buffer.dtype.type, ends[-1]] = buffer
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
@@ -114,6 +153,54 @@ def _scaled(total: Array, whole: float, like: Any, host: Array) -> Any:
         return found
     owner = backend_of(like)
     return owner.asarray(found, device=owner.device(like))
+
+
+# -- in two halves, between which the rank computes ----------------------------------------------
+
+
+#: Messages on their way, by ticket: their parts, and what waits for each.
+_sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
+_tickets = count(1).__next__
+
+
+def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0) -> Any:
+    hosts = [to_numpy(x) for x in arrays]
+    share, said = _head(weight, hosts[:checked])
+    group, ticket = communicator(), _tickets()
+    if group.size > 1:
+        _sent[ticket] = [
+            (part, group.start_in_place(part.buffer)) for part in _packed(hosts, share, said)
+        ]
+    return xp.asarray(np.array(ticket, np.int64))
+
+
+def _end_kernel(
+    xp: Any, ticket: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True
+) -> list[Any]:
+    parts = _sent.pop(int(to_numpy(ticket)), None)
+    if parts is None:
+        return _kernel(xp, weight, *arrays, checked=checked, mean=mean)
+    hosts, results = [to_numpy(x) for x in arrays], list(arrays)
+    for _, wait in parts:  # all of them, before one may raise
+        wait()
+    for part, _ in parts:
+        _unpack(part, arrays, hosts, results, checked, mean)
+    return results
+
+
+def _end_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, **params: Any) -> list[Any]:
+    return [None, *_vjp(gs, inputs[1:], outputs, needed[1:], **params)]
+
+
+def _end_jvp(tangents: Any, inputs: Any, outputs: Any, **params: Any) -> Any:
+    return _jvp(tangents[1:], inputs[1:], outputs, **params)
+
+
+def _end_batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
+    return _batch(op, xs, batched[1:], params)
+
+
+# -- the ops -----------------------------------------------------------------------------------
 
 
 def _infer(weight: Any, *arrays: Any, checked: int, mean: bool) -> list[tuple[Any, Any]]:
@@ -196,5 +283,28 @@ op(
         On every rank, if a loss is not finite on one of them.
     ValueError
         On every rank, if the weight of one of them is 0.
+    """,
+)
+
+op(
+    "begin_average_over_ranks",
+    _begin_kernel,
+    gradients={"weight": NONDIFF, "*arrays": NONDIFF},
+    infer=lambda weight, *arrays, checked: ((), np.dtype(np.int64)),
+    batch=lambda op, xs, batched, params: Shared(op.raw(*xs, **params)),
+    doc="""Begin :data:`average_over_ranks`, and return a number that stands for the message.""",
+)
+op(
+    "end_average_over_ranks",
+    _end_kernel,
+    vjp=_end_vjp,
+    shapes_only=("*arrays", "out"),
+    infer=lambda ticket, *rest, **params: _infer(*rest, **params),
+    batch=_end_batch,
+    jvp=_end_jvp,
+    doc="""Wait for what :data:`begin_average_over_ranks` began with these arrays, and return it.
+
+    What was not begun, or was in a group of one, is averaged now. Derivatives are those of
+    :data:`average_over_ranks`.
     """,
 )
