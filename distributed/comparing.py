@@ -85,7 +85,9 @@ def broadcast_variables(variables: Any, root: int = 0) -> None:
     hint = "build it by a call with one batch on each, in the same way"
     compare("distributed.broadcast_variables", "variables", hint, likes)
     for variable in held:
-        _give(variable, found.broadcast(variable.numpy(), root))
+        mine = variable.numpy()
+        in_order = np.ascontiguousarray(mine).reshape(mine.shape)  # as engines send it
+        _give(variable, found.broadcast(in_order, root))
 
 
 def _give(variable: Variable, value: Any) -> None:
