@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from ..core.extend import (
     F,
+    ForwardAccumulator,
+    GradientTape,
     Graph,
     Symbol,
     Tensor,
     Variable,
     active_graph,
+    active_tapes,
     as_tensor,
     flatten,
     ops,
@@ -48,6 +52,10 @@ class Reduction:
         self.bucket_bytes = bucket_bytes
         self.weight = weight if reduction == "mean" else 1.0
         self.mean = reduction == "mean"
+        #: Who is told of the variables when gradients are first asked by them.
+        self.meet: Callable[[list[Variable]], None] | None = None
+        #: What goes along with the next gradients, to be averaged in the same message.
+        self.beside: list[Tensor] = []
         self._means: dict[int, Tensor] = {}
 
     def weighed(
@@ -63,6 +71,9 @@ class Reduction:
         """
         if not self._concerns(sources):
             return seeds
+        if self.meet is not None:
+            meet, self.meet = self.meet, None
+            meet(sources)
         for target in targets:
             if self.mean and target.shape != ():
                 raise TypeError(
@@ -73,7 +84,7 @@ class Reduction:
         if _is_one(self.weight):
             return seeds
         return [
-            self._weighed(Tensor(F.ones_like(target.array)) if seed is None else seed)
+            self.weigh(Tensor(F.ones_like(target.array)) if seed is None else seed)
             for target, seed in zip(targets, seeds, strict=True)
         ]
 
@@ -83,12 +94,24 @@ class Reduction:
         """Return the gradients of all ranks, and remember the mean of the targets."""
         if not self._concerns(sources):
             return grads
+        if not self.mean and any(map(_differentiates, active_tapes.get())):
+            raise TypeError(
+                "gradient: in a step with reduction='sum' a gradient of the whole batch cannot be "
+                "differentiated again: what depends on it would be summed once for each rank. Take "
+                "means over examples, and reduction='mean'"
+            )
         held = [x for x in targets if x.dtype.kind == "f"]
+        told = [*held, *self.beside]
         known = [g for g in grads if g is not None]
-        found = self.averages([*map(self._weighed, held), *known], checked=len(held))
-        means, rest = found[: len(held)], iter(found[len(held) :])
-        self._means.update({x.id: mean for x, mean in zip(held, means, strict=True)})
+        found = self.averages([*map(self.weigh, told), *known], checked=len(held))
+        means, rest = found[: len(told)], iter(found[len(told) :])
+        self._means.update({x.id: mean for x, mean in zip(told, means, strict=True)})
+        self.beside = []
         return [None if g is None else next(rest) for g in grads]
+
+    def mean_of(self, x: Tensor) -> Tensor:
+        """Return the mean over the ranks of a target, or of what went along with gradients."""
+        return self._means[x.id]
 
     def refuse(self, method: str, sources: list[Any]) -> None:
         """Raise if Jacobians are asked by variables, which would be those of this rank alone."""
@@ -165,7 +188,7 @@ class Reduction:
                 )
             if x.id not in self._means:
                 waiting[x.id] = x
-        found = self.averages([self._weighed(x) for x in waiting.values()])
+        found = self.averages([self.weigh(x) for x in waiting.values()])
         self._means.update(zip(waiting, found, strict=True))
         return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])
 
@@ -180,12 +203,18 @@ class Reduction:
             )
         return any(shared)
 
-    def _weighed(self, x: Tensor) -> Tensor:
+    def weigh(self, x: Tensor) -> Tensor:
+        """Return a tensor times this rank's weight."""
         if _is_one(self.weight):
             return x
         weight = self.weight
         weight = ops["cast_like"](weight, x) if isinstance(weight, Tensor) else weight
         return x * weight
+
+
+def _differentiates(recorder: Any) -> bool:
+    """Return whether a recorder is for derivatives, and not for a trace's closure."""
+    return isinstance(getattr(recorder, "root", recorder), (GradientTape, ForwardAccumulator))
 
 
 def _is_one(weight: Any) -> bool:

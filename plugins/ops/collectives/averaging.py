@@ -23,6 +23,7 @@ from ....core.extend import (
     exchanging,
     ranks_in_words,
     to_numpy,
+    wish,
 )
 from ..common.op_builders import op
 
@@ -68,8 +69,10 @@ def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
 def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
     """Copy arrays into buffers, one for each precision."""
     group = communicator()
-    head = np.zeros(1 + group.size)
-    head[0], head[1 + group.rank] = share, said
+    head = np.zeros(2 + group.size)
+    asking = wish.get()
+    head[0], head[1] = share, asking is not None and asking.asked
+    head[2 + group.rank] = said
     found = []
     for dtype, members in _by_precision(hosts):
         parts = [head, *[_numbers(hosts[i]) for i in members]]
@@ -93,7 +96,10 @@ def _unpack(
     """Give each array its part of a buffer that was reduced, and the buffer back."""
     buffer, members, ends = part
     whole = float(buffer[0])
-    _refuse(buffer[1 : ends[0]].astype(int).tolist(), hosts[:checked])
+    asking = wish.get()
+    if asking is not None and buffer[1]:
+        asking.granted = True
+    _refuse(buffer[2 : ends[0]].astype(int).tolist(), hosts[:checked])
     for i, start, stop in zip(members, ends, ends[1:]):
         results[i] = _scaled(buffer[start:stop], whole if mean else 1.0, arrays[i], hosts[i])
     _free[buffer.dtype.type, ends[-1]] = buffer
