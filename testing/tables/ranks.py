@@ -5,6 +5,8 @@ What they give in a job of several ranks is tested by starting one (``tests/dist
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..samples import Sample
 from .drawing import complexes, real
 
@@ -32,5 +34,11 @@ SAMPLES = {
         Sample(1.0, real(2, 3), complexes(3)),
         Sample(0.5, real(), real(3), real(2, 2), checked=1),
         Sample(0.5, real(3), mean=False),
+    ],
+    "begin_average_over_ranks": [Sample(1.0, real(2, 3), real(), checked=1)],
+    "end_average_over_ranks": [
+        Sample(np.array(0), 1.0, real(2, 3), complexes(3)),
+        Sample(np.array(0), 0.5, real(), real(3), checked=1),
+        Sample(np.array(0), 0.5, real(3), mean=False),
     ],
 }

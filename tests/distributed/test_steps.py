@@ -37,6 +37,11 @@ def test_steps_are_those_of_one_process(found: Any) -> None:
         assert what["weights"] < 2 * CLOSE, case
 
 
+def test_large_gradients_go_in_buckets_while_the_backward_pass_goes_on(found: Any) -> None:
+    assert len(found["buckets"]) == 5
+    assert all(found["buckets"].values()), found["buckets"]
+
+
 def test_functions_that_were_traced_before_reduce_in_a_step(found: Any) -> None:
     assert found["inner_functions"]
 

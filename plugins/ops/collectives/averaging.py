@@ -22,6 +22,7 @@ from ....core.extend import (
     communicator,
     exchanging,
     ranks_in_words,
+    row_of,
     to_numpy,
     wish,
 )
@@ -164,18 +165,19 @@ def _scaled(total: Array, whole: float, like: Any, host: Array) -> Any:
 # -- in two halves, between which the rank computes ----------------------------------------------
 
 
-#: Messages on their way, by ticket: their parts, and what waits for each.
+#: Messages on their way, by ticket: their parts, and what waits for each. Ticket 0 is none.
 _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 
 
 def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0) -> Any:
-    hosts = [to_numpy(x) for x in arrays]
-    share, said = _head(weight, hosts[:checked])
-    group, ticket = communicator(), _tickets()
+    group, ticket = communicator(), 0
     if group.size > 1:
+        hosts = [to_numpy(x) for x in arrays]
+        ticket = _tickets()
         _sent[ticket] = [
-            (part, group.start_in_place(part.buffer)) for part in _packed(hosts, share, said)
+            (part, group.start_in_place(part.buffer))
+            for part in _packed(hosts, *_head(weight, hosts[:checked]))
         ]
     return xp.asarray(np.array(ticket, np.int64))
 
@@ -203,7 +205,9 @@ def _end_jvp(tangents: Any, inputs: Any, outputs: Any, **params: Any) -> Any:
 
 
 def _end_batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    return _batch(op, xs, batched[1:], params)
+    ticket = row_of(xs[0]) if batched[0] else xs[0]  # one message, whatever the example
+    found = op.raw(ticket, *xs[1:], **params)
+    return [y if many else Shared(y) for y, many in zip(found, batched[2:], strict=True)]
 
 
 # -- the ops -----------------------------------------------------------------------------------

@@ -188,6 +188,28 @@ def data_parallel() -> dict[str, Any]:
     return found
 
 
+def buckets() -> dict[str, Any]:
+    """Messages of any size, on their way during the backward pass: bit for bit as in one."""
+    shares = [even(N), uneven(N), even(N)]
+    found: dict[str, Any] = {}
+    for name, step in (("plain", plain), ("penalized", penalized)):
+        reference, kept = trained(step, shares, parallel=True)
+        for size in (1, 80):
+            losses, weights = trained(step, shares, parallel=True, bucket_bytes=size)
+            same = all(np.array_equal(a, b) for a, b in zip(weights, kept, strict=True))
+            found[f"{name}, {size} bytes"] = same and losses == reference
+    # where they begin and end, in the graph of a step
+    model, optimizer = network(), gt.training.SGD(0.1)
+    step = group.data_parallel(lambda x, y: plain(model, optimizer, x, y), bucket_bytes=1)
+    x, y = gt.constant(X[rows(even(N))]), gt.constant(Y[rows(even(N))])
+    step(x, y)
+    (traced,) = step._traced.concrete_functions
+    names = [getattr(node.op, "name", "") for node in traced.graph.nodes]
+    first, last = (names.index(f"{half}_average_over_ranks") for half in ("begin", "end"))
+    found["computes meanwhile"] = "matmul_adjoint_y" in names[first:last]
+    return found
+
+
 def inner_functions() -> bool:
     """A function that was traced before, alone, reduces where a step calls it eagerly."""
     w = gt.Variable(1.0)
@@ -385,6 +407,7 @@ if __name__ == "__main__":
             collectives,
             derivatives,
             data_parallel,
+            buckets,
             inner_functions,
             random_numbers,
             batch_norm,
