@@ -6,6 +6,7 @@ __all__ = [
     "BackendMismatch",
     "BackendUnavailable",
     "BrokenPathWarning",
+    "DistributedError",
     "EndlessLoop",
     "GradientError",
     "GradtapeError",
@@ -55,6 +56,10 @@ class TraceError(GradtapeError, TypeError):
 
 class EndlessLoop(GradtapeError, RuntimeError):
     """A loop took more steps than it may where nobody waits for it."""
+
+
+class DistributedError(GradtapeError, RuntimeError):
+    """Ranks of a job do different things, or one of them failed; the message names which."""
 
 
 class NonFiniteError(GradtapeError, FloatingPointError):

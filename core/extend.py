@@ -13,6 +13,7 @@ from .base.context import (
     init_scope,
     loop_limit,
     recording_to,
+    reducing,
     tracing_into,
 )
 from .base.dtypes import (
@@ -113,6 +114,21 @@ from .ops.backend import (
     scope_of,
     to_numpy,
 )
+from .ops.collectives import (
+    BatchRows,
+    Communicator,
+    Engine,
+    Wish,
+    as_group_of_one,
+    batch_rows,
+    communicator,
+    connect_to,
+    exchanging,
+    ranks_in_words,
+    wish,
+)
+from .ops.collectives import agreed as collectives_agreed
+from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
@@ -146,13 +162,16 @@ __all__ = [
     "ArrayOperators",
     "Backend",
     "BackendUnavailable",
+    "BatchRows",
     "Batched",
     "BinaryOp",
     "Branch",
+    "Communicator",
     "Composed",
     "ConcreteFunction",
     "CustomGradient",
     "Dim",
+    "Engine",
     "Everything",
     "F",
     "Formula",
@@ -190,6 +209,7 @@ __all__ = [
     "UnaryOp",
     "Variable",
     "Watcher",
+    "Wish",
     "Written",
     "active_graph",
     "active_tapes",
@@ -201,6 +221,7 @@ __all__ = [
     "argument_of",
     "as_batched",
     "as_dtype",
+    "as_group_of_one",
     "as_inputs",
     "as_policy",
     "as_shape",
@@ -208,6 +229,7 @@ __all__ = [
     "as_tensor",
     "backend",
     "backend_of",
+    "batch_rows",
     "batched_graph",
     "begin_step",
     "beside",
@@ -218,10 +240,13 @@ __all__ = [
     "check_held",
     "check_randomness",
     "check_same_backend",
+    "collectives_agreed",
+    "communicator",
     "compiled",
     "complete_docstring",
     "computing",
     "computing_in",
+    "connect_to",
     "constant",
     "current_backend",
     "current_device",
@@ -233,6 +258,7 @@ __all__ = [
     "end_step",
     "evaluated",
     "exact_quotient",
+    "exchanging",
     "exclusive",
     "flatten",
     "folded",
@@ -280,7 +306,9 @@ __all__ = [
     "put_away",
     "put_back",
     "rank_of",
+    "ranks_in_words",
     "recording_to",
+    "reducing",
     "refuse_bfloat16",
     "register_array_type",
     "registry",
@@ -301,6 +329,7 @@ __all__ = [
     "summary_of",
     "telling",
     "to_numpy",
+    "told_by_ranks",
     "trace_branch",
     "trace_rule",
     "tracing_into",
@@ -309,6 +338,7 @@ __all__ = [
     "vmap",
     "warn_user",
     "watching",
+    "wish",
 ]
 
 publish(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ..graphs.graph import Graph
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", default=())
 active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+
+
+class Reducer(Protocol):
+    """What makes gradients of a part of a batch those of the whole."""
+
+    def weighed(
+        self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[Any]
+    ) -> list[Tensor | None]:
+        """Return the upstream gradients with which this rank's targets count."""
+
+    def reduced(
+        self, targets: list[Tensor], sources: list[Any], grads: list[Tensor | None]
+    ) -> list[Tensor | None]:
+        """Return the gradients of all ranks."""
+
+    def refuse(self, method: str, sources: list[Any]) -> None:
+        """Raise if a derivative of another kind would be by variables, and of this rank alone."""
 
 
 class Batching(NamedTuple):
@@ -39,6 +56,10 @@ after_batches: ContextVar[bool] = ContextVar("gradtape_after_batches", default=F
 
 #: Whether whoever asks for derivatives wants an error where a path is broken.
 strictness: ContextVar[bool] = ContextVar("gradtape_strictness", default=False)
+
+
+#: What a tape's gradients by variables go through, each rank's becoming those of all ranks.
+reducing: ContextVar[Reducer | None] = ContextVar("gradtape_reducing", default=None)
 
 
 class BackwardPass:

@@ -15,6 +15,7 @@ import pluggy
 if TYPE_CHECKING:
     from ..tensors.op import Op
     from .backend import Backend
+    from .collectives import Engine
 
 PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -32,8 +33,8 @@ def hookimpl(function: Fn) -> Fn:
     ----------
     function
         A function whose name (or whose name in the plugin) is that of a hook: ``gradtape_ops``,
-        ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``, ``gradtape_modules`` or
-        ``gradtape_executors``.
+        ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``, ``gradtape_modules``,
+        ``gradtape_executors`` or ``gradtape_collectives``.
 
     Returns
     -------
@@ -94,4 +95,12 @@ def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[em
     """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``.
 
     ``run.explain``, if there is one, is a function that returns how it runs, in words.
+    """
+
+
+@hookspec
+def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
+    """Return the engines that the plugin provides: what connects the ranks of a job.
+
+    ``gradtape.distributed.init(engine="name")`` selects one.
     """

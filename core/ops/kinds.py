@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import PluginError
 from .backend import Backend
 from .checks import check_rules
+from .collectives import Engine
 from .hooks import near_names
 from .primitive import Primitive
 
@@ -37,7 +38,7 @@ class PluginInfo:
         Whether that is because another plugin provides the same.
     late
         Whether it ships with gradtape and is imported when classes are asked for.
-    ops, rules, kernels, backends, modules, executors
+    ops, rules, kernels, backends, modules, executors, collectives
         The names of what it provides.
     """
 
@@ -53,6 +54,7 @@ class PluginInfo:
     backends: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     executors: list[str] = field(default_factory=list)
+    collectives: list[str] = field(default_factory=list)
 
     @property
     def ours(self) -> bool:
@@ -199,6 +201,12 @@ class _Backends(_Listed):
         item.provider = info
 
 
+class _Collectives(_Listed):
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        item.provider = info
+
+
 def _modules(backend: Backend) -> set[str]:
     """Return the modules all of whose arrays are a backend's."""
     if type(backend).owns is not Backend.owns:
@@ -264,6 +272,9 @@ KINDS: tuple[Kind, ...] = (
     _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
     _Modules("module", "a class", lambda item: isinstance(item, type)),
     Kind("executor", "a function of a graph", callable),
+    _Collectives(
+        "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
+    ),
     _Kernels("kernel"),
     _Rules(),
 )

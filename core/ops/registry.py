@@ -9,6 +9,7 @@ from ...public import IMPORTING
 from ..errors import PluginError, UnknownOp
 from .backend import Backend
 from .checks import check_rules
+from .collectives import Engine
 from .hooks import near_names
 from .kinds import KINDS, PluginInfo
 from .primitive import Primitive
@@ -27,7 +28,7 @@ class Registry:
 
     Attributes
     ----------
-    ops, backends, executors
+    ops, backends, executors, collectives
         By name.
     kernels
         ``(op name, backend name)`` -> a kernel that replaces the op's portable one.
@@ -43,6 +44,7 @@ class Registry:
         self.backends: dict[str, Backend] = {}
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
+        self.collectives: dict[str, Engine] = {}
         #: What ``modules`` and ``plugins`` give, before the late ones have come.
         self.classes: dict[str, type] = {}
         self.infos: list[PluginInfo] = []
@@ -191,13 +193,41 @@ class Registry:
                 f"{', '.join(self.executors) or 'none'}{self._failed()}"
             ) from None
 
+    def engine(self, name: str) -> Engine:
+        """Return the engine of collectives called ``name``.
+
+        Parameters
+        ----------
+        name
+            The engine's name.
+
+        Returns
+        -------
+        Engine
+            The engine, whether its library is installed or not.
+
+        Raises
+        ------
+        UnknownOp
+            If no plugin provides it.
+        """
+        try:
+            return self.collectives[name]
+        except KeyError:
+            raise UnknownOp(
+                f"no plugin provides the engine {name!r}"
+                f"{near_names(str(name), self.collectives)}; there are: "
+                f"{', '.join(self.collectives) or 'none'}{self._failed()}"
+            ) from None
+
     def owner(self, kind: str, name: Any) -> PluginInfo | None:
         """Return the plugin that provides the op, rule, kernel, backend, … called ``name``.
 
         Parameters
         ----------
         kind
-            ``"op"``, ``"rule"``, ``"kernel"``, ``"backend"``, ``"module"`` or ``"executor"``.
+            ``"op"``, ``"rule"``, ``"kernel"``, ``"backend"``, ``"module"``, ``"executor"`` or
+            ``"collective"``.
         name
             Its name; ``(op name, backend name)`` for a kernel.
 

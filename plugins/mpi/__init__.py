@@ -1,0 +1,1 @@
+"""MPI as an engine of collectives, by mpi4py, which is imported when a job is joined."""

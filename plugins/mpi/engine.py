@@ -1,0 +1,182 @@
+"""The MPI engine: ranks that ``mpiexec`` or ``srun`` started, with arrays in host memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import BackendUnavailable, DistributedError
+from ...core.extend import Communicator, Engine, hookimpl
+
+__all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
+
+INSTALL = 'pip install "gradtape[mpi]"'
+LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
+Array = NDArray[Any]
+#: Where launchers say how many processes they started: MPICH and Intel MPI, Open MPI, SLURM.
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
+
+
+class MPIEngine(Engine):
+    """Processes that a launcher of MPI started."""
+
+    name = "mpi"
+
+    def unavailable(self) -> str | None:
+        """Return what to install if mpi4py, or its MPI library, is missing."""
+        try:
+            _mpi()
+        except BackendUnavailable as error:
+            return str(error)
+        return None
+
+    def launched(self) -> bool:
+        """Return whether a launcher's variables are in the environment."""
+        return started() > 1
+
+    def connect(self, **options: Any) -> Communicator:
+        """Join ``MPI.COMM_WORLD``.
+
+        Raises
+        ------
+        BackendUnavailable
+            If mpi4py cannot be imported, with what to install.
+        DistributedError
+            If a launcher started several processes which MPI takes for jobs of one.
+        """
+        if options:
+            raise TypeError(f"distributed.init: the engine 'mpi' takes no {', '.join(options)}")
+        world = _mpi().COMM_WORLD
+        if world.Get_size() < started():
+            raise DistributedError(
+                f"a launcher started {started()} processes, and MPI "
+                f"({_library()}) sees {world.Get_size()}: the launcher belongs to another MPI. "
+                "Use the mpiexec that came with this one, or srun --mpi=pmi2 or --mpi=pmix"
+            )
+        return MPICommunicator(world.Dup())
+
+    def diagnosis(self) -> Sequence[str]:
+        """Return the versions of mpi4py and of its library."""
+        import mpi4py
+
+        return (f"mpi4py {mpi4py.__version__} with {_library()}",)
+
+
+class MPICommunicator(Communicator):
+    """All ranks of an MPI job.
+
+    Parameters
+    ----------
+    comm
+        An ``MPI.Comm`` that nobody else uses.
+    """
+
+    engine = "mpi"
+
+    def __init__(self, comm: Any) -> None:
+        mpi = _mpi()
+        self.comm = comm
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self._ops = {"sum": mpi.SUM, "min": mpi.MIN, "max": mpi.MAX}
+        self._in_place = mpi.IN_PLACE
+
+    def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
+        """Return ``MPI_Allreduce`` of the arrays; half precision is summed in ``float32``."""
+        if array.dtype == np.float16:
+            return self.all_reduce(array.astype(np.float32), reduction).astype(np.float16)
+        out = np.empty_like(array)
+        self.comm.Allreduce(array, out, self._ops[reduction])
+        return out
+
+    def reduce_in_place(self, array: Array) -> None:
+        """Call ``MPI_Allreduce`` with the array as both buffers."""
+        self.comm.Allreduce(self._in_place, array, self._ops["sum"])
+
+    def start_in_place(self, array: Array) -> Callable[[], object]:
+        """Begin ``MPI_Iallreduce``; whether it goes on meanwhile is up to the MPI library."""
+        wait: Callable[[], object] = self.comm.Iallreduce(
+            self._in_place, array, self._ops["sum"]
+        ).Wait
+        return wait
+
+    def all_gather(self, array: Array) -> Array:
+        """Return ``MPI_Allgather`` of the arrays."""
+        out = np.empty((self.size, *array.shape), array.dtype)
+        self.comm.Allgather(_bytes(array), _bytes(out))
+        return out
+
+    def broadcast(self, array: Array, root: int = 0) -> Array:
+        """Return the root's array by ``MPI_Bcast``."""
+        out = array.copy() if self.rank == root else np.empty_like(array)
+        self.comm.Bcast(_bytes(out), root)
+        return out
+
+    def reduce_scatter(self, array: Array) -> Array:
+        """Return this rank's rows by ``MPI_Reduce_scatter_block``."""
+        if array.dtype == np.float16:
+            return self.reduce_scatter(array.astype(np.float32)).astype(np.float16)
+        out = np.empty((array.shape[0] // self.size, *array.shape[1:]), array.dtype)
+        self.comm.Reduce_scatter_block(array, out, self._ops["sum"])
+        return out
+
+    def exchange(self, message: bytes) -> list[bytes]:
+        """Return all ranks' messages: first their lengths are gathered, then they are."""
+        found: list[bytes] = self.comm.allgather(message)
+        return found
+
+    def barrier(self) -> None:
+        """Wait in ``MPI_Barrier``."""
+        self.comm.Barrier()
+
+    def abort(self, reason: str, code: int = 1) -> None:
+        """Call ``MPI_Abort``."""
+        self.comm.Abort(code)
+
+    def close(self) -> None:
+        """Free the communicator; MPI itself ends with the process."""
+        self.comm.Free()
+
+
+def _bytes(array: Array) -> Array:
+    """Return an array's memory as bytes: what is only moved needs no type that MPI knows."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _mpi() -> Any:
+    """Return ``mpi4py.MPI``, which starts MPI when it is first imported."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "mpi4py":
+            reason = f"mpi4py is not installed; {INSTALL}"
+        else:
+            reason = f"mpi4py cannot be imported ({error}); {INSTALL}"
+        raise BackendUnavailable(f"engine 'mpi': {reason}") from error
+    except RuntimeError as error:  # its own word for a library that it does not find
+        why = str(error).splitlines()[0]
+        raise BackendUnavailable(
+            f"engine 'mpi': mpi4py finds no MPI library ({why}); {LIBRARY}"
+        ) from error
+    return MPI
+
+
+def _library() -> str:
+    return " ".join(str(_mpi().Get_library_version()).split())[:60].strip()
+
+
+def started() -> int:
+    """Return how many processes a launcher says that it started; 1 if there is none."""
+    for name in SIZES:
+        if os.environ.get(name, "").isdecimal():
+            return int(os.environ[name])
+    return 1
+
+
+@hookimpl
+def gradtape_collectives() -> list[Engine]:
+    """Provide the engine ``"mpi"``."""
+    return [MPIEngine()]
