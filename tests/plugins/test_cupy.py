@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pretend_gpu
 import pytest
+from real_gpu import REASON, gpu
 
 import gradtape as gt
 from gradtape.errors import BackendMismatch, BackendUnavailable
@@ -24,10 +25,6 @@ from gradtape.errors import BackendMismatch, BackendUnavailable
 def backend() -> Any:
     """Return the CuPy backend, as the registry holds it."""
     return gt.registry().backends["cupy"]
-
-
-REASON = backend().unavailable()
-gpu = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 
 
 @pytest.fixture
