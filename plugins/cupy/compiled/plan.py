@@ -16,6 +16,7 @@ from ...planned.report import called, counted, written
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
 from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
 from .lowering import DeviceLowering
+from .products import Products, products
 from .state import State
 
 __all__ = ["PER_THREAD", "Plan"]
@@ -57,6 +58,8 @@ class Plan:
         The steps that are calls of kernels of ops.
     numbers
         Where values are among a call's values.
+    products
+        What multiplies matrices; None if nothing does.
     """
 
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
@@ -64,6 +67,7 @@ class Plan:
         self.xp = lowered.owner.xp
         self.kernels: list[Launch] = []
         self.host: list[Step] = []
+        self.products: Products | None = None
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
@@ -280,12 +284,14 @@ class Plan:
         self._steps[action] = name, size
 
     def _product(self, step: Step) -> None:
-        (a, b), out, matmul = map(self.number, step.inputs), self.number(step.out), self.xp.matmul
+        self.products = products(self.xp)
+        (a, b), out = map(self.number, step.inputs), self.number(step.out)
+        multiply = self.products.multiply
         left, right = step.params.get("left"), step.params.get("right")
 
         def run(values: Values) -> None:
             x, y = values[a], values[b]
-            matmul(x.T if left else x, y.T if right else y, out=values[out])
+            multiply(x.T if left else x, y.T if right else y, values[out])
 
         self._step(step.op, bytes_of(step.out), run)
 
@@ -384,6 +390,8 @@ class Plan:
         stream = self.xp.cuda.get_current_stream()
         values = self.take(stream)
         self.enter(values, arrays)
+        if self.products is not None:
+            self.products.begin(stream)
         (self.work_watched if telling else self.work)(values)
         results = self.commit(lambda x: values[self.numbers[x]])
         self.give(stream, values)

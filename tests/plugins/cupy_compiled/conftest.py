@@ -30,6 +30,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)
     monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr("gradtape.plugins.cupy.compiled.products.Handle", module.seen.Handle)
     yield module
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)
@@ -42,4 +43,5 @@ def either(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield request.getfixturevalue("cupy")
         return
     with placed("real"):
-        yield types.SimpleNamespace(seen=types.SimpleNamespace(captures=None, graphs=None))
+        seen = types.SimpleNamespace(captures=None, graphs=None, products=None)
+        yield types.SimpleNamespace(seen=seen)

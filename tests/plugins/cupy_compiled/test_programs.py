@@ -18,6 +18,7 @@ from table import SAMPLES
 
 import gradtape as gt
 from gradtape.core.extend import SCALARS
+from gradtape.plugins.cupy.compiled.products import NoLibrary
 
 BOTH = pytest.mark.parametrize("how", ["default", "cuda_graphs"])
 HARD = [np.nan, np.inf, -np.inf, -0.0, 0.0]
@@ -53,6 +54,7 @@ def test_training_is_that_on_numpy(either: Any, how: str) -> None:
     assert "one update of 7 variables" in text
     assert ("a CUDA graph for each of 1 streams" in text) == (how == "cuda_graphs")
     assert either.seen.captures in (how == "cuda_graphs", None)
+    assert either.seen.products != 0
     assert text.count("kernel over") + 2 < 30  # of 176 nodes
 
 
@@ -442,3 +444,64 @@ def test_random_programs_give_what_they_give_eagerly(either: Any) -> None:
     wrong = _compared(either, cases, ulps=4096)
     assert not wrong, "\n".join(wrong)
     assert all("kernels made for these shapes" in told(f) for _, f, _ in cases)
+
+
+# -- products ------------------------------------------------------------------------------------
+
+FACTORS = [
+    ((3, 4), (4, 5)), ((1, 4), (4, 1)), ((3, 1), (1, 5)), ((1, 1), (1, 1)),
+    ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (1, 4, 5)), ((3, 4), (2, 4, 5)),
+    ((2, 1, 3, 4), (1, 3, 4, 5)), ((2, 3, 4), (4, 5)), ((1, 3, 4), (1, 4, 5)),
+]  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_of_matrices_and_of_their_transposes(either: Any, dtype: str, how: str) -> None:
+    def product(x: Any, y: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch([x, y])
+            z = (x * 1.0) @ (y * 1.0)
+        return z, *tape.gradient(z, [x, y])
+
+    draw = np.random.default_rng(0)
+    for shapes in FACTORS:
+        x, y = (draw.integers(-4, 5, shape).astype(dtype) for shape in shapes)
+        f = gt.function(product)
+        with gt.backend("cupy"), gt.executor(how):
+            for _ in range(3):
+                found = [z.numpy() for z in f(gt.constant(x), gt.constant(y))]
+        wanted = [z.numpy() for z in product(gt.constant(x), gt.constant(y))]
+        for mine, right in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(mine, right, err_msg=str(shapes))
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "rows": gt.constant,
+    "columns": lambda x: gt.transpose(gt.constant(np.ascontiguousarray(x.T))),
+    "some rows": lambda x: gt.constant(np.repeat(x, 2, axis=0))[::2],
+    "some columns": lambda x: gt.constant(np.repeat(x, 2, axis=1))[:, ::2],
+    "backwards": lambda x: gt.constant(x[::-1].copy())[::-1],
+    "one row over and over": lambda x: gt.broadcast_to(gt.constant(x[:1]), x.shape),
+}
+
+
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("left", LAYOUTS)
+def test_products_of_inputs_with_any_strides(either: Any, left: str, right: str) -> None:
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(6, 4)), draw.normal(size=(4, 3))
+    with gt.backend("cupy"):
+        a, b = LAYOUTS[left](x), LAYOUTS[right](y)
+        found = gt.function(lambda x, y: x @ y)(a, b)
+        np.testing.assert_allclose(found.numpy(), a.numpy() @ b.numpy(), rtol=1e-12)
+
+
+def test_without_cublas_cupy_multiplies_and_nothing_is_captured(cupy: Any) -> None:
+    cupy.seen.cublas = NoLibrary("libcublas.so.13 cannot be loaded")
+    f, found = graphed(lambda x: gt.exp(x) @ x, np.ones((2, 2)))
+    np.testing.assert_allclose(found.numpy(), np.full((2, 2), 2 * np.e))
+    assert cupy.seen.products == 0
+    assert cupy.seen.captures == 0
+    why = "no CUDA graph: CuPy's products cannot be captured, and libcublas.so.13 cannot be loaded"
+    assert why in told(f, "cuda_graphs")
