@@ -18,6 +18,13 @@ from gradtape.testing.backends import slopes
 
 #: Ops whose kernels CuPy does not have for some dtype, and that say so.
 REFUSED = dict.fromkeys(("erf", "erfc"), "of complex numbers")
+#: What a real GPU may give another of, where results are not compared through a sample's view.
+FREE = {
+    **dict.fromkeys(("eigh", "svd"), "signs of vectors"),
+    **dict.fromkeys(("rfft", "gt.fft.ihfft"), "NumPy scales transforms of half precision in it"),
+    "gt.partition": "the order within parts",
+    "gt.polydiv": "what a complex number divided by 0 is",
+}
 NAMES = [*SAMPLES, *(f"gt.{name}" for name in FUNCTIONS)]
 
 
@@ -40,6 +47,11 @@ def test_values_and_gradients_are_those_of_numpy(place: Place, name: str, traced
     report = check_backend(place.device, only=[name], traced=traced, show=False)
     assert not report.wrong, str(report)
     assert bool(report.refused) == (name in REFUSED), str(report)
+
+
+def _skip_free(place: Place, name: str) -> None:
+    if place.real and name in FREE:
+        pytest.skip(FREE[name])
 
 
 # -- forward mode and batches ----------------------------------------------------------------------
@@ -109,7 +121,8 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - {*KEPT} - {*REFUSED}))
-def test_what_numpy_takes_of_other_dtypes_cupy_takes(name: str) -> None:
+def test_what_numpy_takes_of_other_dtypes_cupy_takes(place: Place, name: str) -> None:
+    _skip_free(place, name)
     op, samples = called(name)
     for sample in samples:
         for dtype in ("float16", "complex64", "int8"):
