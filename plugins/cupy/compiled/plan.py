@@ -14,7 +14,7 @@ from ...planned.lifetimes import lifetimes
 from ...planned.packing import Pack, packed
 from ...planned.report import called, counted, written
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
-from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
+from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, joining, launches
 from .lowering import DeviceLowering
 from .products import Products, products
 from .state import State
@@ -96,7 +96,9 @@ class Plan:
         groups = [item for item in self.items if isinstance(item, Group)]
         groups += [pack.group for pack in packs]
         #: The arrays of which kernels read the memory.
-        self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
+        reading = [group.inputs for group in groups]
+        reading += [item.inputs for item in self.items if _joins(item)]
+        self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
             if x in self._homes:
@@ -171,7 +173,9 @@ class Plan:
         """Return the views that must be arrays: kernels read through all others."""
         wanted = set(needed)
         for item in reversed(self.items):
-            if isinstance(item, Step) and (item.kind is not Kind.VIEW or item.out in wanted):
+            if not isinstance(item, Step) or _joins(item):
+                continue
+            if item.kind is not Kind.VIEW or item.out in wanted:
                 wanted.update(x for x in item.inputs if type(x) is Symbol)
         return wanted
 
@@ -217,6 +221,9 @@ class Plan:
                 for x in item.outputs:
                     self._target(x, placed)
                 self._launch(item)
+            elif _joins(item):
+                self._target(item.out, placed)
+                self._add(joining(item, self._place), bytes_of(item.out))
             elif item.kind is Kind.PRODUCT:
                 self._target(item.out, placed)
                 self._product(item)
@@ -273,11 +280,14 @@ class Plan:
         for slot in slots:
             self._free.setdefault(self._slots[slot], []).append(slot)
         for launch in found:
-            kernel = _compiled(self.xp, launch.name, launch.source)
-            numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
-            size = sum(map(bytes_of, group.outputs))
-            self._step(launch.label, size, _launching(kernel, grid, block, numbers))
-        self.kernels += found
+            self._add(launch, sum(map(bytes_of, group.outputs)))
+
+    def _add(self, launch: Launch, size: int) -> None:
+        """Add a kernel, whose results take so many bytes."""
+        kernel = _compiled(self.xp, launch.name, launch.source)
+        numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
+        self._step(launch.label, size, _launching(kernel, grid, block, numbers))
+        self.kernels.append(launch)
 
     def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
         self._actions.append(action)
@@ -410,6 +420,10 @@ class Plan:
         lines += called(self.lowered)
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
+
+
+def _joins(item: Item) -> bool:
+    return isinstance(item, Step) and item.kind is Kind.JOIN
 
 
 def _split(item: Item) -> list[Item]:
