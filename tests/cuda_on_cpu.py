@@ -223,12 +223,19 @@ def add_to(module: Any) -> types.SimpleNamespace:
         do(work)
 
     class Handle:
-        """As that of cuBLAS; what it is bound to is not looked at."""
+        """As that of cuBLAS, for one thread; it works on the stream that it is bound to."""
 
         def __init__(self, xp: Any) -> None:
             if seen.cublas is not None:
                 raise seen.cublas
-            self.multiply, self.bind = multiply, lambda stream, scratch: None
+            self.stream: Any = None
+
+        def bind(self, stream: Any, scratch: Any) -> None:
+            self.stream = stream
+
+        def multiply(self, *given: Any) -> None:
+            assert self.stream is current(), "cuBLAS is bound to another stream than the current"
+            multiply(*given)
 
         def scratch(self, stream: Any) -> None:
             return None

@@ -73,10 +73,10 @@ def _fits(given: Any, wanted: str) -> bool:
 def check_values(name: str, given: dict[str, Any]) -> None:
     """Raise what CuPy raises where it takes less than its signature says."""
     first = next(iter(given), None)
-    if first in _ARRAYS and len(NAMES[name]) == 1 and name not in _TAKE_NUMBERS:
-        if not isinstance(given[first], np.ndarray):
-            kind = type(given[first]).__name__
-            raise AttributeError(f"cupy.{name}: {kind!r} object has no attribute 'astype'")
+    of_arrays = first in _ARRAYS and len(NAMES[name]) == 1 and name not in _TAKE_NUMBERS
+    if of_arrays and not isinstance(given[first], np.ndarray):
+        kind = type(given[first]).__name__
+        raise AttributeError(f"cupy.{name}: {kind!r} object has no attribute 'astype'")
     rule = _RULES.get(name)
     if rule is not None:
         rule(given)

@@ -1,4 +1,4 @@
-"""Ops that only arrange elements, in steps: parts are views, and what joins arrays is one kernel."""
+"""Ops that only arrange elements, in steps: parts are views, and a join is one kernel."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ allocated while a graph is captured comes from a pool of its own, which lives as
 
 Nothing may go to the host or come from it meanwhile, and a copy of an array of the host would be
 captured by its address. A plan is captured only if it does nothing but launch its own kernels and
-multiply matrices, by cuBLAS itself, as CuPy refuses to; then the graph is launched once and must give what the plan gave, bit for bit.
+multiply matrices, by cuBLAS itself, as CuPy refuses to; then the graph is launched once and must
+give what the plan gave, bit for bit.
 """
 
 from __future__ import annotations
@@ -99,6 +100,17 @@ class Captured:
         stream = cuda.Stream(non_blocking=True)
         if products is not None:
             products.begin_capture(stream, self._scratch)
+        try:
+            graph = self._captured(stream, arrays)
+        finally:
+            for flats in self._flats:
+                flats.last = None
+            if products is not None:  # whoever called may have products left to do
+                products.begin(cuda.get_current_stream())
+        return graph
+
+    def _captured(self, stream: Any, arrays: Sequence[Any]) -> Any:
+        cuda = self.xp.cuda
         with stream, cuda.using_allocator(self._pool.malloc):
             self._work()
             wanted = [x.copy() for x in self._results()]
@@ -117,8 +129,6 @@ class Captured:
             graph.launch(stream)
             same = all(map(self._same_bits, self._results(), wanted))
             stream.synchronize()
-        for flats in self._flats:
-            flats.last = None
         if not same:
             raise NotCaptured("launched as a graph, it gave other numbers than its kernels")
         return graph

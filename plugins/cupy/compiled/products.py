@@ -1,8 +1,8 @@
 """Products of matrices by cuBLAS itself.
 
-CuPy refuses to call cuBLAS while a CUDA graph is captured, and asks for a product of two small
-matrices in ten times the time that cuBLAS takes to begin it. So compiled programs call the library
-that CuPy has loaded, with a handle of their own for each thread and device.
+CuPy refuses to call cuBLAS while a CUDA graph is captured. So compiled programs call the library
+that CuPy has loaded, with a handle of their own for each thread and device; outside of graphs too,
+so that results are the same, bit for bit.
 
 What cuBLAS needs as scratch memory it would take from the handle, which a graph could not keep to
 itself. It is given such memory for each stream instead: products on one stream come one after

@@ -505,3 +505,19 @@ def test_without_cublas_cupy_multiplies_and_nothing_is_captured(cupy: Any) -> No
     assert cupy.seen.captures == 0
     why = "no CUDA graph: CuPy's products cannot be captured, and libcublas.so.13 cannot be loaded"
     assert why in told(f, "cuda_graphs")
+
+
+@BOTH
+def test_products_around_a_loop_with_products(either: Any, how: str) -> None:
+    def program(x: Any) -> Any:
+        h = x @ x  # before, within, and after a program of the loop's own
+        h = gt.while_loop(
+            lambda i, h: i < 3, lambda i, h: (i + 1, gt.tanh(h @ x)), [gt.constant(0), h]
+        )[1]
+        return h @ x
+
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    f = gt.function(program)
+    with gt.backend("cupy"), gt.executor(how):
+        for _ in range(4):
+            np.testing.assert_allclose(f(gt.constant(x)).numpy(), program(x).numpy(), rtol=1e-12)
