@@ -5,6 +5,7 @@ All of it over a pretend CuPy; what needs no second GPU and counts nothing, on a
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -347,3 +348,36 @@ def test_a_step_without_memory_assigns_nothing(cupy: Any, traced: bool) -> None:
             else:
                 break
         assert allocations > 50
+
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+CONVOLUTIONS: list[dict[str, Any]] = [
+    {"strides": s, "padding": p, "dilations": d, "groups": groups}
+    for s, p, d, groups in itertools.product(
+        (1, 2, (3, 1)), ("valid", "same", ((4, 3), (0, 1))), (1, 2), (1, 2)
+    )
+]
+
+
+@pytest.mark.parametrize("most", [2**28, 1000], ids=["at once", "in parts"])
+@pytest.mark.parametrize("settings", CONVOLUTIONS, ids=str)
+def test_convolutions_and_their_gradients_are_those_of_numpy(
+    place: Place, settings: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradtape.plugins.cupy.convolution._MOST", most)
+    images = np.random.default_rng(0).normal(size=(3, 9, 7, 4))
+    filters = np.random.default_rng(1).normal(size=(3, 2, 4 // settings["groups"], 6))
+    found = []
+    for where in ("numpy", place.device):
+        x, w = gt.constant(images).to(where), gt.constant(filters).to(where)
+        with gt.GradientTape() as outer:
+            outer.watch([x, w])
+            with gt.GradientTape() as inner:
+                inner.watch([x, w])
+                y = gt.tanh(gt.nn.conv(x, w, **settings))
+            slopes = inner.gradient(y, [x, w])
+            total = gt.sum(gt.sin(slopes[0])) + gt.sum(gt.sin(slopes[1]))
+        found.append([z.numpy() for z in (y, *slopes, *outer.gradient(total, [x, w]))])
+    for right, mine in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-9, atol=1e-11)
