@@ -46,10 +46,10 @@ INSTALL = {
     "torch": "pip install torch",
     "jax": 'pip install "jax[cuda12]" (or 13)',
 }
-HALVES = {"float32": None, "bfloat16": "bfloat16"}
+HALVES = {"float32": None, "float16": "float16"}
 #: How far the losses of the first steps may differ from the first contender's, relatively. Adam
 #: adds epsilon elsewhere in PyTorch, which is seen where gradients are small.
-TOLERANCES = {"float32": 3e-2, "bfloat16": 1e-1}
+TOLERANCES = {"float32": 3e-2, "float16": 1e-1}
 #: How many steps are compared, and how many are asked for at once to see what the asking takes.
 COMPARED, ASKED = 4, 30
 #: For how many seconds a contender may import, or compile a row.

@@ -1,7 +1,7 @@
 """Networks to train on any device: the same in gradtape, PyTorch and JAX, from the same weights.
 
 An MLP is of Dense, BatchNorm (by the batch's statistics) and relu layers, as in ``training_step``;
-then there are a small convolution network and an LSTM. Each is trained by Adam. In ``bfloat16`` the
+then there are a small convolution network and an LSTM. Each is trained by Adam. In ``float16`` the
 weights stay float32 and are cast where they are used, and normalisation and loss are float32. In
 ``float32`` no library may round the operands of a product to fewer bits (TF32).
 """
@@ -268,7 +268,7 @@ def torch(task: Task, half: str | None, device: str, how: str) -> Made:
     )
 
     def loss_of(x: Any, labels: Any, weights: Any) -> Any:
-        with torch.autocast(place, torch.bfloat16, enabled=half is not None):
+        with torch.autocast(place, torch.float16, enabled=half is not None):
             logits = forward(lib, task, weights, x)
         return lib.f.cross_entropy(logits.float(), labels)
 

@@ -239,7 +239,8 @@ class _Source:
             body.append(f"a{i} = {_folded(step, f'a{i}', names[step.inputs[0]])};")
             target = self.partial.get(step, step.out)
             at = "t" if step in self.partial else "j"
-            ends.append(f"{self._array(target, written=True)}[{at}] = a{i};")
+            total = stored(target.dtype, f"a{i}")
+            ends.append(f"{self._array(target, written=True)}[{at}] = {total};")
         return body, ends
 
     def _at(self, x: Symbol | None, offset: int) -> str:

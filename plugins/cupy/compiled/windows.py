@@ -30,7 +30,7 @@ def _of_floats(node: Node) -> bool:
     """Whether all values of a node are of one dtype that products of matrices have."""
     symbols = [*node.inputs, *node.outputs]
     return all(type(x) is Symbol and x.dtype == symbols[0].dtype for x in symbols) and (
-        symbols[0].dtype.char in "fd"
+        symbols[0].dtype.char in "efd"
     )
 
 
