@@ -60,7 +60,7 @@ def test_it_runs_all_files_that_have_tests_for_a_gpu(monkeypatch: pytest.MonkeyP
     import gpu_checks
 
     run = {f for part in gpu_checks.WITH_GPU for f in gpu_checks.TESTS.glob(part)}
-    marked = ("from real_gpu", "mark." + "gpu")
+    marked = ("from " + "real_gpu", "mark." + "gpu")
     for path in gpu_checks.TESTS.rglob("test_*.py"):
         if any(word in path.read_text(encoding="utf-8") for word in marked):
             assert path in run or path.parent in run, path
