@@ -140,17 +140,19 @@ def test_optimizers(place: Place, name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("resident", [False, True], ids=["on the host", "resident"])
-@pytest.mark.parametrize("traced", [False, True])
-def test_fit(place: Place, resident: bool, traced: bool) -> None:
+@pytest.mark.parametrize("how", EXECUTORS)
+def test_fit(place: Place, resident: bool, how: str) -> None:
     found = []
+    executor = {"eager": "plain", "node by node": "plain"}.get(how, how)
     for where in ("numpy", place.device):
-        with gt.backend(where):
+        with gt.backend(where), gt.executor(executor):
             model = net()
             model.add(gt.layers.Dropout(0.2, seed=3))
             data: tuple[Any, Any] = (X, LABELS)
             if resident:
                 data = gt.constant(X), gt.constant(LABELS)
             options: dict[str, Any] = {"epochs": 3, "batch_size": 16, "seed": 1, "verbose": False}
+            options["compile"] = how != "eager"
             history = t.fit(model, data, validation_split=0.25, **options).history
             measured = t.evaluate(model, data)
             predicted = t.predict(model, data[0]).to("numpy").numpy()

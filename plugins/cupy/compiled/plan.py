@@ -96,8 +96,8 @@ class Plan:
         groups = [item for item in self.items if isinstance(item, Group)]
         groups += [pack.group for pack in packs]
         #: The arrays of which kernels read the memory.
-        reading = [group.inputs for group in groups]
-        reading += [item.inputs for item in self.items if _joins(item)]
+        reading: list[Sequence[Any]] = [group.inputs for group in groups]
+        reading += [item.inputs for item in self.items if isinstance(item, Step) and _joins(item)]
         self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
