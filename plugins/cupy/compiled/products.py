@@ -16,6 +16,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from math import prod
 from typing import Any
 
@@ -93,6 +94,9 @@ class Handle:
         self._xp, self._library = xp, _library(version // 10000)
         self._handle = ctypes.c_void_p()
         self._call("cublasCreate_v2", ctypes.byref(self._handle))
+        # with its thread; what is left when Python ends goes with the process
+        end = weakref.finalize(self, self._library.cublasDestroy_v2, self._handle)
+        end.atexit = False
         least, large, small = _SCRATCH
         recent = int(xp.cuda.Device().compute_capability) >= 10 * least
         self._bytes = large if recent else small
@@ -103,10 +107,6 @@ class Handle:
             kind: (ctypes.byref(kind(1)), ctypes.byref(kind(0)))
             for kind in (ctypes.c_float, ctypes.c_double)
         }
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None) and not sys.is_finalizing():
-            self._library.cublasDestroy_v2(self._handle)
 
     def scratch(self, stream: Any) -> Any:
         """Return the memory for products on a stream."""
