@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,10 @@ def doctor_text(measure: bool = True) -> str:
 def _version(name: str) -> str | None:
     if name != "gradtape" and importlib.util.find_spec(name) is None:
         return None
-    try:
-        return version(name)
-    except PackageNotFoundError:  # cupy has a distribution for each CUDA
-        return "?"
+    for called in (name, f"{name}-cuda12x", f"{name}-cuda13x"):  # CuPy has one for each CUDA
+        with suppress(PackageNotFoundError):
+            return version(called)
+    return "?"
 
 
 def _cores() -> dict[str, Any]:

@@ -90,6 +90,14 @@ def _built(name: str, source: str) -> Any:
     return _known[name]
 
 
+def _in_columns(given: tuple[Any, int, int], shape: tuple[int, int], count: int) -> Any:
+    """Return the matrices that begin at an array's first element."""
+    array, column, apart = given
+    size, data = array.data.itemsize, array.data
+    strides = (apart * size, size, column * size)
+    return np.lib.stride_tricks.as_strided(data, (count, *shape), strides)
+
+
 class _Here(threading.local):
     """A thread's current stream."""
 
@@ -100,7 +108,9 @@ class _Here(threading.local):
 def add_to(module: Any) -> types.SimpleNamespace:
     """Add kernels, streams and graphs to a pretend CuPy; return what happened, as it is counted."""
     here = _Here()
-    seen = types.SimpleNamespace(launches=0, graphs=0, captures=0, refuse=None, dry=False)
+    seen = types.SimpleNamespace(
+        launches=0, graphs=0, captures=0, products=0, refuse=None, dry=False, cublas=None
+    )
 
     class Stream:
         """As CuPy's; all work is done at once."""
@@ -194,15 +204,42 @@ def add_to(module: Any) -> types.SimpleNamespace:
     plain, setitem = module.matmul, module.ndarray.__setitem__
 
     def matmul(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> Any:
-        if not current().is_capturing():
-            return plain(x1, x2, **keywords) if out is None else plain(x1, x2, out=out, **keywords)
-        result = module.empty((*x1.shape[:-1], x2.shape[-1]), x1.dtype) if out is None else out
+        if current().is_capturing():
+            raise NotImplementedError("calling cuBLAS API during stream capture is unsupported")
+        return plain(x1, x2, **keywords) if out is None else plain(x1, x2, out=out, **keywords)
+
+    def multiply(char: str, turned: Any, sizes: Any, count: int, x: Any, y: Any, out: Any) -> None:
+        """Multiply matrices that lie column by column, as cuBLAS does."""
+        (m, n, k), seen.products = sizes, seen.products + 1
+        first = _in_columns(x, (k, m) if turned[0] else (m, k), count)
+        second = _in_columns(y, (n, k) if turned[1] else (k, n), count)
+        result = _in_columns(out, (m, n), count)
 
         def work() -> None:
-            plain(x1, x2, out=result)
+            one, two = (a.mT if t else a for a, t in zip((first, second), turned, strict=True))
+            wide = np.matmul(one, two, dtype="float32" if char == "e" else char)
+            result[...] = wide
 
-        do(work)
-        return result
+        if not seen.dry:  # of kernels that have not run
+            do(work)
+
+    class Handle:
+        """As that of cuBLAS, for one thread; it works on the stream that it is bound to."""
+
+        def __init__(self, xp: Any) -> None:
+            if seen.cublas is not None:
+                raise seen.cublas
+            self.stream: Any = None
+
+        def bind(self, stream: Any, scratch: Any) -> None:
+            self.stream = stream
+
+        def multiply(self, *given: Any) -> None:
+            assert self.stream is current(), "cuBLAS is bound to another stream than the current"
+            multiply(*given)
+
+        def scratch(self, stream: Any) -> None:
+            return None
 
     def waiting(name: str) -> None:
         function = getattr(module.ndarray, name)
@@ -227,4 +264,5 @@ def add_to(module: Any) -> types.SimpleNamespace:
         MemoryPool=lambda allocator=None: types.SimpleNamespace(malloc=lambda size: None),
         using_allocator=using_allocator,
     )
+    seen.Handle = Handle
     return seen

@@ -72,6 +72,11 @@ def _fits(given: Any, wanted: str) -> bool:
 
 def check_values(name: str, given: dict[str, Any]) -> None:
     """Raise what CuPy raises where it takes less than its signature says."""
+    first = next(iter(given), None)
+    of_arrays = first in _ARRAYS and len(NAMES[name]) == 1 and name not in _TAKE_NUMBERS
+    if of_arrays and not isinstance(given[first], np.ndarray):
+        kind = type(given[first]).__name__
+        raise AttributeError(f"cupy.{name}: {kind!r} object has no attribute 'astype'")
     rule = _RULES.get(name)
     if rule is not None:
         rule(given)
@@ -86,5 +91,21 @@ def _sorting(given: dict[str, Any]) -> None:
         raise ValueError("kind can only be None or 'stable'")
 
 
+def _systems(given: dict[str, Any]) -> None:
+    a, b = given["a"], given["b"]
+    if a.dtype == np.float16 or b.dtype == np.float16:
+        raise TypeError("float16 is unsupported in linalg")
+    if b.ndim > 1 and a.shape[:-1] != b.shape[:-1]:
+        raise ValueError(
+            "a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b"
+        )
+
+
+#: Names of first arguments that are arrays of CuPy, and functions that take numbers there too.
+_ARRAYS = frozenset(("a", "arr", "condition", "m", "n", "v", "x"))
+_TAKE_NUMBERS = frozenset(
+    "asanyarray asarray ascontiguousarray asfortranarray asnumpy eye identity iscomplexobj "
+    "isrealobj isscalar ndim shape size".split()
+)
 _HALF = {"linalg.norm", "linalg.cross", "linalg.matmul", "linalg.matrix_transpose"}
-_RULES = {"argsort": _sorting, "sort": _sorting}
+_RULES = {"argsort": _sorting, "sort": _sorting, "linalg.solve": _systems}

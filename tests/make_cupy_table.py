@@ -23,6 +23,7 @@ def table() -> dict[str, Any]:
 
     rooms = {
         "": cupy,
+        "lib.stride_tricks.": cupy.lib.stride_tricks,
         "linalg.": cupy.linalg,
         "fft.": cupy.fft,
         "ndarray.": cupy.ndarray,

@@ -122,6 +122,8 @@ class _Library:
                 **self.timeline.names_of_cuda,
             ),
         )
+        tricks = types.SimpleNamespace(as_strided=self.as_strided)
+        module.lib = types.SimpleNamespace(stride_tricks=tricks)  # type: ignore[attr-defined]
         for room in ("linalg", "fft"):
             setattr(module, room, self.room(f"{room}."))
         self.special = self.room("scipy.special.")
@@ -251,6 +253,10 @@ class _Library:
         if isinstance(a, self.ndarray) and not copy and dtype in (None, a.dtype):
             return a
         return self.array(a, dtype=dtype)
+
+    def as_strided(self, x: Any, shape: Any = None, strides: Any = None) -> Any:
+        """Return a view, as ``cupy.lib.stride_tricks`` does."""
+        return self.wrap(np.lib.stride_tricks.as_strided(x.data, shape, strides), x.device.id)
 
     def _device_type(library) -> type:
         class Device:

@@ -38,12 +38,18 @@ class Timer:
         ``"wall"``, or ``"cpu"`` for processor time.
     finish
         Called after each group of calls, within their time: it waits for what a device still does.
+    least
+        How many seconds a group takes at least.
     """
 
     def __init__(
-        self, run: Callable[[], Any], clock: str = "wall", finish: Callable[[], Any] | None = None
+        self,
+        run: Callable[[], Any],
+        clock: str = "wall",
+        finish: Callable[[], Any] | None = None,
+        least: float = 0.002,
     ) -> None:
-        self.run, self.finish = run, finish
+        self.run, self.finish, self.least = run, finish, least
         self.clock = time.process_time if clock == "cpu" else time.perf_counter
 
     def slice(self, seconds: float) -> tuple[float, int]:
@@ -62,7 +68,7 @@ class Timer:
                     finish()
                 took = clock() - start
                 calls += group
-                if took < 0.002 and time.perf_counter() < end:
+                if took < self.least and time.perf_counter() < end:
                     group *= 2
                     continue
                 found.append(took / group)

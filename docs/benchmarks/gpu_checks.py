@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from typing import NamedTuple
 __all__ = ["CHECKS", "Check", "checked"]
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
+#: Where tests marked ``gpu`` are.
+WITH_GPU = ("ops/test_ops_on_cupy.py", "plugins/cupy_compiled", "plugins/test_cupy*.py")
 #: Counts copies between host and device in steps, by what CUDA itself tells PyTorch's profiler.
 TRANSFERS = """
 import sys
@@ -68,7 +71,10 @@ def _code(text: str, *told: str) -> list[str]:
 
 
 def _tests(folder: str, device: str) -> list[str]:
-    return ["-P", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", str(TESTS)]
+    # each process has some hundred MB of the GPU's memory, and compiles kernels on a core
+    processes = ["-n", str(min(16, os.cpu_count() or 1)), "--dist", "worksteal"]
+    paths = [str(path) for pattern in WITH_GPU for path in sorted(TESTS.glob(pattern))]
+    return ["-P", "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", *processes, *paths]
 
 
 def _samples(folder: str, device: str) -> list[str]:
@@ -80,7 +86,7 @@ CHECKS = {
     "doctor": Check(
         "`gradtape doctor`", lambda folder, device: ["-m", "gradtape", "doctor", "--no-measure"], 60
     ),
-    "tests": Check("tests marked `gpu`", _tests, 180, gpu=True),
+    "tests": Check("tests marked `gpu`", _tests, 300, gpu=True),
     "backend": Check("`gt.testing.check_backend`", _samples, 150),
     "demo": Check(
         "the digits demo; its file is verified on the CPU",

@@ -1,8 +1,9 @@
 """Networks to train on any device: the same in gradtape, PyTorch and JAX, from the same weights.
 
 An MLP is of Dense, BatchNorm (by the batch's statistics) and relu layers, as in ``training_step``;
-then there are a small convolution network and an LSTM. Each is trained by Adam. In ``bfloat16`` the
-weights stay float32 and are cast where they are used, and normalisation and loss are float32.
+then there are a small convolution network and an LSTM. Each is trained by Adam. In ``float16`` the
+weights stay float32 and are cast where they are used, and normalisation and loss are float32. In
+``float32`` no library may round the operands of a product to fewer bits (TF32).
 """
 
 from __future__ import annotations
@@ -206,6 +207,7 @@ class Torch:
         import torch
 
         self.torch, self.f = torch, torch.nn.functional
+        self.no_bias: Any = None
 
     def weight(self, w: np.ndarray) -> np.ndarray:
         turned = w.transpose(3, 2, 0, 1) if w.ndim == 4 else w.T
@@ -229,9 +231,18 @@ class Torch:
     def flatten(self, x: Any) -> Any:
         return x.permute(0, 2, 3, 1).flatten(1)  # in the order of the others
 
+    def beside(self, w: Any, b: Any, u: Any) -> None:
+        """Let an LSTM's weights lie beside each other, as cuDNN wants them."""
+        torch = self.torch
+        self.no_bias = torch.zeros_like(b, requires_grad=False)
+        mode = torch.backends.cudnn.rnn.get_cudnn_mode("LSTM")
+        sizes = (4, w.shape[1], mode, u.shape[1], 0, 1, False, False)
+        with torch.no_grad():
+            torch._cudnn_rnn_flatten_weight([w, u, b, self.no_bias], *sizes)
+
     def lstm(self, x: Any, w: Any, b: Any, u: Any) -> Any:
         zeros = x.new_zeros((1, x.shape[1], u.shape[1]), dtype=x.dtype)
-        weights = [w, u, b, self.torch.zeros_like(b)]
+        weights = [w, u, b, self.torch.zeros_like(b) if self.no_bias is None else self.no_bias]
         settings = (True, 1, 0.0, True, False, False)  # biases, layers, dropout, training, ...
         _, h, _ = self.torch._VF.lstm(x, (zeros, zeros), weights, *settings)
         return h[0]
@@ -242,18 +253,22 @@ def torch(task: Task, half: str | None, device: str, how: str) -> Made:
     lib = Torch()
     torch = lib.torch
     place = "cuda" if device == "gpu" else "cpu"
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
     x, labels = (torch.tensor(a, device=place) for a in task.data())
     if x.ndim == 4:
         x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
     weights = [
         torch.tensor(lib.weight(w), device=place).requires_grad_(True) for w in task.weights()
     ]
+    if task.kind == "lstm" and device == "gpu":
+        lib.beside(*weights[:3])
     optimizer = torch.optim.Adam(
         weights, lr=RATE, betas=(BETA_1, BETA_2), eps=EPSILON, fused=device == "gpu"
     )
 
     def loss_of(x: Any, labels: Any, weights: Any) -> Any:
-        with torch.autocast(place, torch.bfloat16, enabled=half is not None):
+        with torch.autocast(place, torch.float16, enabled=half is not None):
             logits = forward(lib, task, weights, x)
         return lib.f.cross_entropy(logits.float(), labels)
 
@@ -327,6 +342,7 @@ def jax(task: Task, half: str | None, device: str, how: str) -> Made:
     """Return the step in JAX, compiled as one function."""
     lib = Jax(half)
     jax, jnp = lib.jax, lib.jnp
+    jax.config.update("jax_default_matmul_precision", "highest" if half is None else None)
     x, labels = map(jnp.asarray, task.data())
 
     def loss_of(weights: Any, x: Any, labels: Any) -> Any:

@@ -200,6 +200,7 @@ def _line(error: Exception) -> str:
 _backend = CupyBackend()
 #: The ops with a kernel here, by its module.
 _ROOMS = {
+    "convolution": ("conv", "conv_to_filters", "conv_to_images"),
     "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
     "random": ("random_integers", "random_split", "random_uniform", "random_uniform_like"),
 }

@@ -88,11 +88,18 @@ def _real(x: Any) -> Any:
 class _Linalg(_Names):
     def __init__(self, names: Any) -> None:
         super().__init__(names.linalg)
-        self._diagonal = names.diagonal
+        self._diagonal, self._broadcast_to = names.diagonal, names.broadcast_to
 
     def diagonal(self, x: Any, offset: int = 0) -> Any:
         """Return the diagonals of matrices."""
         return self._diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+    def solve(self, a: Any, b: Any) -> Any:
+        """Solve systems of equations; CuPy's takes as many right sides as there are matrices."""
+        if b.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
+            stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            a, b = (self._broadcast_to(x, (*stack, *x.shape[-2:])).copy() for x in (a, b))
+        return self._names.solve(a, b)
 
     def svdvals(self, x: Any) -> Any:
         """Return singular values."""

@@ -121,8 +121,6 @@ def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
-        if not lowering.on_host:
-            return False
         g, x = (_reshaped(lowering, y, (-1, shape_of(y)[-1])) for y in (g, x))
     return _product(lowering, x, g, node.outputs[0], left=True)
 
@@ -195,7 +193,7 @@ def _sigmoid(lowering: Lowering, node: Node) -> bool:
 def _split(lowering: Lowering, node: Node) -> bool:
     """Add a view for each part."""
     (x,) = node.inputs
-    if type(x) is not Symbol or not shape_of(x) or not lowering.on_host:
+    if type(x) is not Symbol or not shape_of(x):
         return False
     before = (slice(None),) * (node.params.get("axis", 0) % len(shape_of(x)))
     start = 0
@@ -210,7 +208,7 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
     (out,), axis = node.outputs, node.params.get("axis", 0)
     if any(type(x) is not Symbol or x.dtype != out.dtype for x in node.inputs):
         return False
-    if type(axis) is not int or not lowering.on_host:
+    if type(axis) is not int:
         return False
     axis %= len(shape_of(out))
     lowering.add(Kind.JOIN, "concatenate", np.concatenate, node.inputs, out, axis=axis)

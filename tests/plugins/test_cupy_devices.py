@@ -1,7 +1,11 @@
-"""CuPy's devices over a pretend CuPy: copies, random numbers, indices, memory, two GPUs, files."""
+"""CuPy's devices: copies, random numbers, indices, memory, two GPUs, files.
+
+All of it over a pretend CuPy; what needs no second GPU and counts nothing, on a real one too.
+"""
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 import pretend_gpu
 import pytest
+from real_gpu import PLACES, Place, placed
 
 import gradtape as gt
 from gradtape.errors import BackendMismatch, OutOfMemory
@@ -20,6 +25,12 @@ from gradtape.training import SGD, Adam, fit
 def cupy() -> Iterator[Any]:
     with pretend_gpu.as_cupy() as library:
         yield library
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with placed(request.param) as found:
+        yield found
 
 
 RNG = np.random.default_rng(3)
@@ -114,13 +125,13 @@ ON_DEVICE = sorted({*DRAWS} - {"normal", "permutation", "more"})
 
 @pytest.mark.parametrize("seed", [0, 2**62 + 12345])
 @pytest.mark.parametrize("draw", DRAWS)
-def test_a_seed_gives_the_same_bits_as_on_numpy(cupy: Any, draw: str, seed: int) -> None:
+def test_a_seed_gives_the_same_bits_as_on_numpy(place: Place, draw: str, seed: int) -> None:
     here = gt.random.Generator(seed)
-    with gt.backend("cupy:1"):
+    with gt.backend(place.device):
         there = gt.random.Generator(seed)
         for _ in range(2):
             found = DRAWS[draw](there)
-            assert found.device == "cupy:1"
+            assert found.device == place.device
             np.testing.assert_array_equal(found.numpy(), DRAWS[draw](here).numpy())
 
 
@@ -134,13 +145,13 @@ def test_they_are_made_there(cupy: Any, draw: str) -> None:
     assert not copies
 
 
-def test_examples_of_a_batch_have_the_numbers_that_they_have_on_numpy(cupy: Any) -> None:
+def test_examples_of_a_batch_have_the_numbers_that_they_have_on_numpy(place: Place) -> None:
     def noisy(x: Any) -> Any:
         return x + generator.uniform((3,))
 
     found = []
-    for place in ("numpy", "cupy"):
-        with gt.backend(place):
+    for where in ("numpy", place.device):
+        with gt.backend(where):
             generator = gt.random.Generator(5)
             found.append(gt.vmap(noisy, randomness="different")(gt.zeros((4, 3))).numpy())
     np.testing.assert_array_equal(*found)
@@ -164,35 +175,35 @@ PICKS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
 @pytest.mark.parametrize("pick", PICKS)
 def test_an_index_out_of_range_gives_nan_and_no_other_element(
-    cupy: Any, pick: str, dtype: str
+    place: Place, pick: str, dtype: str
 ) -> None:
-    x, fits = gt.constant(VALUES).to("cupy:1"), np.array([1, 2, 0], dtype)
-    good = PICKS[pick](x, gt.constant(fits).to("cupy:1")).numpy()
+    x, fits = gt.constant(VALUES).to(place.device), np.array([1, 2, 0], dtype)
+    good = PICKS[pick](x, gt.constant(fits).to(place.device)).numpy()
     np.testing.assert_array_equal(good, PICKS[pick](gt.constant(VALUES), gt.constant(fits)).numpy())
     wrong = [3, 100] if dtype == "uint8" else [3, -4]
     for index in wrong:
-        bad = gt.constant(np.array([1, index, 0], dtype)).to("cupy:1")
-        with cupy.counting() as copies:
+        bad = gt.constant(np.array([1, index, 0], dtype)).to(place.device)
+        with place.counting() as copies:
             found = PICKS[pick](x, bad)
         assert not copies
         np.testing.assert_array_equal(found.numpy(), [good[0], np.nan, good[2]])
 
 
-def test_of_integers_it_gives_the_least(cupy: Any) -> None:
-    x = gt.constant(np.array([1, 2], np.int32)).to("cupy")
-    assert gt.take(x, gt.constant([0, 5]).to("cupy")).tolist() == [1, -(2**31)]
-    assert gt.take(x > 1, gt.constant([0, 5]).to("cupy")).tolist() == [False, True]
+def test_of_integers_it_gives_the_least(place: Place) -> None:
+    x = gt.constant(np.array([1, 2], np.int32)).to(place.device)
+    assert gt.take(x, gt.constant([0, 5]).to(place.device)).tolist() == [1, -(2**31)]
+    assert gt.take(x > 1, gt.constant([0, 5]).to(place.device)).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("write", ["set", "add"])
-def test_writing_out_of_range_leaves_nan(cupy: Any, write: str) -> None:
-    x, places = gt.constant(VALUES).to("cupy"), gt.constant([0, 7]).to("cupy")
+def test_writing_out_of_range_leaves_nan(place: Place, write: str) -> None:
+    x, places = gt.constant(VALUES).to(place.device), gt.constant([0, 7]).to(place.device)
     assert np.isnan(getattr(x.at[places], write)(5.0).numpy()).any()
 
 
-def test_of_several_values_for_a_place_the_last_stays(cupy: Any) -> None:
+def test_of_several_values_for_a_place_the_last_stays(place: Place) -> None:
     places, values = np.array([0, 2, 0, 0]), np.array([1.0, 2.0, 3.0, 4.0])
-    for where in ("numpy", "cupy"):
+    for where in ("numpy", place.device):
         x, i, v = (gt.constant(a).to(where) for a in (np.zeros(3), places, values))
         with gt.GradientTape() as tape:
             tape.watch(v)
@@ -202,18 +213,20 @@ def test_of_several_values_for_a_place_the_last_stays(cupy: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "complex64", "int8", "int64", "bool"])
-def test_additions_to_one_place_add_up_in_every_dtype(cupy: Any, dtype: str) -> None:
+def test_additions_to_one_place_add_up_in_every_dtype(place: Place, dtype: str) -> None:
     values = np.array([3, -1, 2]).astype(dtype)
     ids = np.array([1, 0, 1])
     want = gt.nn.segment_sum(gt.constant(values), gt.constant(ids), 3).numpy()
-    found = gt.nn.segment_sum(gt.constant(values).to("cupy"), gt.constant(ids).to("cupy"), 3)
+    found = gt.nn.segment_sum(
+        gt.constant(values).to(place.device), gt.constant(ids).to(place.device), 3
+    )
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.numpy(), want)
 
 
 @pytest.mark.parametrize("label", [3, -1])
-def test_a_label_that_is_no_class_gives_nan(cupy: Any, label: int) -> None:
-    logits, labels = (gt.constant(x).to("cupy") for x in (X[:2, :3], np.array([0, label])))
+def test_a_label_that_is_no_class_gives_nan(place: Place, label: int) -> None:
+    logits, labels = (gt.constant(x).to(place.device) for x in (X[:2, :3], np.array([0, label])))
     with gt.GradientTape() as tape:
         tape.watch(logits)
         losses = crossentropy(labels, logits)
@@ -335,3 +348,36 @@ def test_a_step_without_memory_assigns_nothing(cupy: Any, traced: bool) -> None:
             else:
                 break
         assert allocations > 50
+
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+CONVOLUTIONS: list[dict[str, Any]] = [
+    {"strides": s, "padding": p, "dilations": d, "groups": groups}
+    for s, p, d, groups in itertools.product(
+        (1, 2, (3, 1)), ("valid", "same", ((4, 3), (0, 1))), (1, 2), (1, 2)
+    )
+]
+
+
+@pytest.mark.parametrize("most", [2**28, 1000], ids=["at once", "in parts"])
+@pytest.mark.parametrize("settings", CONVOLUTIONS, ids=str)
+def test_convolutions_and_their_gradients_are_those_of_numpy(
+    place: Place, settings: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradtape.plugins.cupy.convolution._MOST", most)
+    images = np.random.default_rng(0).normal(size=(3, 9, 7, 4))
+    filters = np.random.default_rng(1).normal(size=(3, 2, 4 // settings["groups"], 6))
+    found = []
+    for where in ("numpy", place.device):
+        x, w = gt.constant(images).to(where), gt.constant(filters).to(where)
+        with gt.GradientTape() as outer:
+            outer.watch([x, w])
+            with gt.GradientTape() as inner:
+                inner.watch([x, w])
+                y = gt.tanh(gt.nn.conv(x, w, **settings))
+            slopes = inner.gradient(y, [x, w])
+            total = gt.sum(gt.sin(slopes[0])) + gt.sum(gt.sin(slopes[1]))
+        found.append([z.numpy() for z in (y, *slopes, *outer.gradient(total, [x, w]))])
+    for right, mine in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-9, atol=1e-11)

@@ -55,6 +55,17 @@ def test_without_a_gpu_it_says_so_and_what_is_missing() -> None:
     assert "µs" not in found.stdout
 
 
+def test_it_runs_all_files_that_have_tests_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import gpu_checks
+
+    run = {f for part in gpu_checks.WITH_GPU for f in gpu_checks.TESTS.glob(part)}
+    marked = ("from " + "real_gpu", "mark." + "gpu")
+    for path in gpu_checks.TESTS.rglob("test_*.py"):
+        if any(word in path.read_text(encoding="utf-8") for word in marked):
+            assert path in run or path.parent in run, path
+
+
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The script as a module, and a pretend CuPy."""

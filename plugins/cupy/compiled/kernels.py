@@ -16,7 +16,7 @@ from ....core.extend import Symbol
 from ...planned.steps import Group, Kind, Shape, Step, shape_of
 from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memory_type, stored
 
-__all__ = ["BLOCK", "OPTIONS", "Launch", "Place", "axes_of", "launches"]
+__all__ = ["BLOCK", "OPTIONS", "Launch", "Place", "axes_of", "joining", "launches"]
 
 #: Threads in a block, and the most blocks: what is left is done by the same threads again.
 BLOCK, _MOST_BLOCKS = 256, 2**16
@@ -239,7 +239,8 @@ class _Source:
             body.append(f"a{i} = {_folded(step, f'a{i}', names[step.inputs[0]])};")
             target = self.partial.get(step, step.out)
             at = "t" if step in self.partial else "j"
-            ends.append(f"{self._array(target, written=True)}[{at}] = a{i};")
+            total = stored(target.dtype, f"a{i}")
+            ends.append(f"{self._array(target, written=True)}[{at}] = {total};")
         return body, ends
 
     def _at(self, x: Symbol | None, offset: int) -> str:
@@ -251,6 +252,55 @@ class _Source:
             if step:
                 terms.append(f"k{i}" if step == 1 else f"k{i} * ({step})")
         return " + ".join(terms) or "0"
+
+
+def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
+    """Return the kernel that puts arrays beside each other along an axis.
+
+    Parameters
+    ----------
+    step
+        A step of the kind ``JOIN``.
+    place
+        Where an input is.
+    """
+    out, axis = step.out, step.params["axis"]
+    shape, kind = shape_of(out), memory_type(out.dtype)
+    places = [place(x) for x in step.inputs]
+    spread = [
+        tuple(0 if n == 1 else stride for n, stride in zip(shape_of(x), strides, strict=True))
+        for x, (_, _, strides) in zip(step.inputs, places, strict=True)
+    ]
+    axes = _merged(shape, (axis,), spread)
+    # that of the join, of which all other axes are on one side or the other
+    at = next((f"k{i}" for i, (_, inside, _) in enumerate(axes) if inside), "0")
+    names = {home: f"m{i}" for i, home in enumerate(dict.fromkeys(home for home, _, _ in places))}
+    end, parts = 0, []
+    for number, (x, (home, offset, _)) in enumerate(zip(step.inputs, places, strict=True)):
+        begun, end = end, end + shape_of(x)[axis]
+        terms = [str(offset - begun * spread[number][axis])]
+        terms += [
+            f"k{i} * ({steps[number]})" for i, (*_, steps) in enumerate(axes) if steps[number]
+        ]
+        parts.append(f"{at} < {end} ? {names[home]}[{' + '.join(terms)}]")
+    parts[-1] = parts[-1].partition(" ? ")[2]
+    total = prod(shape)
+    reach = [total, *(1 + abs(o) + sum(abs(s) * n for n, s in zip(shape, st, strict=True))
+                      for st, (_, o, _) in zip(spread, places, strict=True))]  # fmt: skip
+    index = "int" if max(reach) < 2**30 else "long long"
+    lines = _unravelled([(i, n) for i, (n, _, _) in enumerate(axes)], "t")
+    params = [f"const {kind}* {name}" for name in names.values()]
+    text = "\n".join([
+        f"typedef {index} I;",
+        f'extern "C" __global__ void KERNEL({", ".join([*params, f"{kind}* out"])}) {{',
+        f"    for (I t = blockIdx.x * (I)blockDim.x + threadIdx.x; t < {total};",
+        "            t += (I)gridDim.x * blockDim.x) {",
+        *(f"        {line}" for line in lines),
+        f"        out[t] = {' : '.join(parts)};",
+        "    }",
+        "}",
+    ])  # fmt: skip
+    return Launch(step.op, f"{text}\n", [*names, out], total)
 
 
 #: A length, whether it is summed over, and the strides of all arrays.

@@ -16,7 +16,9 @@ from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registr
 from ...planned.lowering import Lowering, viewed
 from ...planned.rules import are_rows, cast_into, exponentials_of
 from ...planned.steps import Kind, Step, shape_of
+from .arranging import RULES as ARRANGING
 from .formulas import expression
+from .windows import RULES as WINDOWS
 
 __all__ = ["DeviceLowering"]
 
@@ -45,12 +47,15 @@ class DeviceLowering(Lowering):
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.maps: dict[Symbol, Callable[[Any], Any]] = {}
         self._counts: dict[int, Symbol] = {}
+        self._numbers: dict[tuple[float, Any], Symbol] = {}
         some = [*arrays, *(v.array for v in program.variables)]
         self._device = owner.device(some[0]) if some else None
         super().__init__(program, owner, arrays)
 
     def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
         """Return what adds the steps of an op, if there is a rule for it."""
+        if name in _PORTABLE:
+            return None
         return _RULES[name] if name in _RULES else super().rule(name)
 
     def ufunc(self, op: Op) -> np.ufunc | None:
@@ -79,6 +84,15 @@ class DeviceLowering(Lowering):
         x = self._counts.setdefault(count, _like(like, (count,), np.dtype(np.int64)))
         if x not in self.known:
             self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
+        return x
+
+    def number(self, value: float, like: Symbol) -> Symbol:
+        """Return a value that is one number, of the dtype of another value."""
+        key = value, like.dtype
+        x = self._numbers.setdefault(key, _like(like, ()))
+        if x not in self.known:
+            host = np.array(value, like.dtype)
+            self.known[x] = self.owner.asarray(host, device=self._device)
         return x
 
     def _in_steps(self, node: Node) -> str | None:
@@ -195,7 +209,11 @@ def _power(lowering: DeviceLowering, node: Node) -> bool:
     return True
 
 
+#: Ops whose portable kernel is a formula; the rule for NumPy is one for its ufuncs.
+_PORTABLE = frozenset({"sigmoid"})
 _RULES: dict[str, Callable[[Any, Node], bool]] = {
+    **ARRANGING,
+    **WINDOWS,
     "sparse_softmax_cross_entropy": _cross_entropy,
     "softmax_less_labels": _less_labels,
     "power": _power,

@@ -14,8 +14,9 @@ from ...planned.lifetimes import lifetimes
 from ...planned.packing import Pack, packed
 from ...planned.report import called, counted, written
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
-from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, launches
+from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, joining, launches
 from .lowering import DeviceLowering
+from .products import Products, products
 from .state import State
 
 __all__ = ["PER_THREAD", "Plan"]
@@ -57,6 +58,8 @@ class Plan:
         The steps that are calls of kernels of ops.
     numbers
         Where values are among a call's values.
+    products
+        What multiplies matrices; None if nothing does.
     """
 
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
@@ -64,6 +67,7 @@ class Plan:
         self.xp = lowered.owner.xp
         self.kernels: list[Launch] = []
         self.host: list[Step] = []
+        self.products: Products | None = None
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
@@ -92,7 +96,9 @@ class Plan:
         groups = [item for item in self.items if isinstance(item, Group)]
         groups += [pack.group for pack in packs]
         #: The arrays of which kernels read the memory.
-        self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
+        reading: list[Sequence[Any]] = [group.inputs for group in groups]
+        reading += [item.inputs for item in self.items if isinstance(item, Step) and _joins(item)]
+        self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
             if x in self._homes:
@@ -167,7 +173,9 @@ class Plan:
         """Return the views that must be arrays: kernels read through all others."""
         wanted = set(needed)
         for item in reversed(self.items):
-            if isinstance(item, Step) and (item.kind is not Kind.VIEW or item.out in wanted):
+            if not isinstance(item, Step) or _joins(item):
+                continue
+            if item.kind is not Kind.VIEW or item.out in wanted:
                 wanted.update(x for x in item.inputs if type(x) is Symbol)
         return wanted
 
@@ -213,6 +221,9 @@ class Plan:
                 for x in item.outputs:
                     self._target(x, placed)
                 self._launch(item)
+            elif _joins(item):
+                self._target(item.out, placed)
+                self._add(joining(item, self._place), bytes_of(item.out))
             elif item.kind is Kind.PRODUCT:
                 self._target(item.out, placed)
                 self._product(item)
@@ -269,23 +280,28 @@ class Plan:
         for slot in slots:
             self._free.setdefault(self._slots[slot], []).append(slot)
         for launch in found:
-            kernel = _compiled(self.xp, launch.name, launch.source)
-            numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
-            size = sum(map(bytes_of, group.outputs))
-            self._step(launch.label, size, _launching(kernel, grid, block, numbers))
-        self.kernels += found
+            self._add(launch, sum(map(bytes_of, group.outputs)))
+
+    def _add(self, launch: Launch, size: int) -> None:
+        """Add a kernel, whose results take so many bytes."""
+        kernel = _compiled(self.xp, launch.name, launch.source)
+        numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
+        self._step(launch.label, size, _launching(kernel, grid, block, numbers))
+        self.kernels.append(launch)
 
     def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
         self._actions.append(action)
         self._steps[action] = name, size
 
     def _product(self, step: Step) -> None:
-        (a, b), out, matmul = map(self.number, step.inputs), self.number(step.out), self.xp.matmul
+        self.products = products(self.xp)
+        (a, b), out = map(self.number, step.inputs), self.number(step.out)
+        multiply = self.products.multiply
         left, right = step.params.get("left"), step.params.get("right")
 
         def run(values: Values) -> None:
             x, y = values[a], values[b]
-            matmul(x.T if left else x, y.T if right else y, out=values[out])
+            multiply(x.T if left else x, y.T if right else y, values[out])
 
         self._step(step.op, bytes_of(step.out), run)
 
@@ -384,6 +400,8 @@ class Plan:
         stream = self.xp.cuda.get_current_stream()
         values = self.take(stream)
         self.enter(values, arrays)
+        if self.products is not None:
+            self.products.begin(stream)
         (self.work_watched if telling else self.work)(values)
         results = self.commit(lambda x: values[self.numbers[x]])
         self.give(stream, values)
@@ -402,6 +420,10 @@ class Plan:
         lines += called(self.lowered)
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
+
+
+def _joins(item: Item) -> bool:
+    return isinstance(item, Step) and item.kind is Kind.JOIN
 
 
 def _split(item: Item) -> list[Item]:

@@ -70,6 +70,7 @@ class Programs:
         self._others: dict[int, Run] = {}
         self._memory: dict[int, dict[Any, State]] = {}
         self._variables = list(program.variables)
+        self._several = owner.xp.cuda.runtime.getDeviceCount() > 1
         # two calls at once would assign the same variables
         self._alone: Any = RLock() if program.updates else nullcontext()
 
@@ -79,7 +80,12 @@ class Programs:
         if not arrays and not held:
             return self._by_nodes(0, arrays, telling)
         mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
-        devices = {x.device.id for x in (*arrays, *held)} if mine else set()
+        if not mine:
+            devices = set()
+        elif self._several:
+            devices = {x.device.id for x in (*arrays, *held)}
+        else:  # to ask each array takes longer than most kernels
+            devices = {0}
         if len(devices) != 1:  # the kernels say what is where
             return self._by_nodes(-1, arrays, telling)
         (device,) = devices

@@ -163,7 +163,7 @@ digamma = _special_op(
 )
 _polygamma = op(
     "polygamma",
-    lambda xp, x, *, n: _special(xp, "polygamma", x, n),
+    lambda xp, x, *, n: _special(xp, "polygamma", x, xp.asarray(n)),  # CuPy's takes no number
     gradients={"x": lambda g, x, n: g * F.polygamma(x, n=n + 1)},
     infer=lambda x, n: (x.shape, inexact(x.dtype)),
     batch="elementwise",

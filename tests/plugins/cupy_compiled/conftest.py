@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import cuda_on_cpu
 import pretend_gpu
 import pytest
+from real_gpu import PLACES, placed
 
 import gradtape as gt
 
@@ -28,6 +30,18 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)
     monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr("gradtape.plugins.cupy.compiled.products.Handle", module.seen.Handle)
     yield module
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)
+
+
+@pytest.fixture(params=PLACES)
+def either(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Return the same, or a real GPU's CuPy, of which ``seen`` has counted nothing."""
+    if request.param == "pretend":
+        yield request.getfixturevalue("cupy")
+        return
+    with placed("real"):
+        seen = types.SimpleNamespace(captures=None, graphs=None, products=None)
+        yield types.SimpleNamespace(seen=seen)

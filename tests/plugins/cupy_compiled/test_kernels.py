@@ -13,16 +13,15 @@ import cuda_on_cpu
 import numpy as np
 import pytest
 from executing import within_ulps
+from real_gpu import PLACES
 
+import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
 from gradtape.plugins.cupy.compiled.formulas import _FORMS, expression
 from gradtape.plugins.cupy.compiled.kernels import BLOCK, OPTIONS, Launch, launches
 from gradtape.plugins.planned.steps import Group, Kind, Step
 
 GRAPH = Graph("test")
-needs_compiler = pytest.mark.skipif(
-    cuda_on_cpu.MISSING is not None, reason=str(cuda_on_cpu.MISSING)
-)
 DTYPES = ["float16", "float32", "float64", "bool", "int8", "int32", "int64", "uint8", "uint64"]
 #: Where NumPy says neither which zero nor which way.
 TIES = {"maximum", "minimum", "fmax", "fmin"}
@@ -79,25 +78,48 @@ def formulas() -> list[tuple[str, str, Step, list[np.ndarray], Any]]:
 FOUND = formulas()
 
 
-def run(kernels: list[Launch], built: dict[str, Any], arrays: dict[Symbol, np.ndarray]) -> None:
-    for kernel in kernels:
-        given = [arrays.setdefault(x, np.zeros(x.shape, x.dtype)) for x in kernel.arrays]
-        pointers = (ctypes.c_void_p * len(given))(*[x.ctypes.data for x in given])
-        built[kernel.name](pointers, kernel.blocks, BLOCK)
+class OnTheProcessor:
+    """Compiles kernels, and runs them with NumPy's arrays."""
+
+    def __init__(self, kernels: list[Launch]) -> None:
+        self.built = cuda_on_cpu.build(list({k.name: k.source for k in kernels}.items()))
+
+    def run(self, kernels: list[Launch], arrays: dict[Symbol, np.ndarray]) -> None:
+        for kernel in kernels:
+            given = [arrays.setdefault(x, np.zeros(x.shape, x.dtype)) for x in kernel.arrays]
+            pointers = (ctypes.c_void_p * len(given))(*[x.ctypes.data for x in given])
+            self.built[kernel.name](pointers, kernel.blocks, BLOCK)
 
 
-def build(kernels: list[Launch]) -> dict[str, Any]:
-    return cuda_on_cpu.build(list({k.name: k.source for k in kernels}.items()))
+class OnTheGpu:
+    """The same on a real GPU."""
+
+    def __init__(self, kernels: list[Launch]) -> None:
+        self.cupy = gt.registry().backends["cupy"].xp
+        self.built = {k.name: self.cupy.RawKernel(k.source, k.name, OPTIONS) for k in kernels}
+
+    def run(self, kernels: list[Launch], arrays: dict[Symbol, np.ndarray]) -> None:
+        there = {x: self.cupy.asarray(array) for x, array in arrays.items()}
+        for kernel in kernels:
+            given = [there.setdefault(x, self.cupy.zeros(x.shape, x.dtype)) for x in kernel.arrays]
+            self.built[kernel.name]((kernel.blocks,), (BLOCK,), tuple(given))
+        arrays.update((x, self.cupy.asnumpy(array)) for x, array in there.items())
 
 
-@needs_compiler
-def test_formulas_give_numpys_numbers_at_hard_ones() -> None:
+@pytest.fixture(params=PLACES)
+def build(request: pytest.FixtureRequest) -> Any:
+    if request.param == "pretend" and cuda_on_cpu.MISSING:
+        pytest.skip(cuda_on_cpu.MISSING)
+    return OnTheProcessor if request.param == "pretend" else OnTheGpu
+
+
+def test_formulas_give_numpys_numbers_at_hard_ones(build: Any) -> None:
     kernels = [launches(_group(step), _as_it_lies)[0] for _, _, step, _, _ in FOUND]
     built = build([k for row in kernels for k in row])
     wrong = []
     for (op, dtype, step, given, wanted), row in zip(FOUND, kernels, strict=True):
         arrays = dict(zip(step.inputs, given, strict=True))
-        run(row, built, arrays)
+        built.run(row, arrays)
         found = arrays[step.out]
         if op in TIES:
             found, wanted = found + 0, wanted + 0
@@ -116,10 +138,9 @@ SUMS = [
 ]  # fmt: skip
 
 
-@needs_compiler
 @pytest.mark.parametrize("op", ["add", "maximum", "minimum"])
 @pytest.mark.parametrize("turned", [False, True], ids=["as it lies", "transposed"])
-def test_sums_are_those_of_numpy_whatever_they_are_over(op: str, turned: bool) -> None:
+def test_sums_are_those_of_numpy_whatever_they_are_over(build: Any, op: str, turned: bool) -> None:
     random = np.random.default_rng(0)
     rows = []
     for shape, axis in SUMS:
@@ -135,36 +156,34 @@ def test_sums_are_those_of_numpy_whatever_they_are_over(op: str, turned: bool) -
         rows.append((kernels, {home: x}, step.out, wanted, (shape, axis)))
     built = build([k for kernels, *_ in rows for k in kernels])
     for kernels, arrays, out, wanted, what in rows:
-        run(kernels, built, arrays)
+        built.run(kernels, arrays)
         np.testing.assert_allclose(arrays[out], wanted, rtol=2e-5, atol=2e-5, err_msg=str(what))
 
 
-@needs_compiler
-def test_long_sums_are_as_near_as_numpys() -> None:
+def test_long_sums_are_as_near_as_numpys(build: Any) -> None:
     x = np.full(300000, 0.1, "float32")
     step = Step(Kind.REDUCTION, "add", np.add.reduce, (symbol(x),), (Symbol(GRAPH, (), x.dtype),),
                 {"axis": None, "keepdims": False})  # fmt: skip
     kernels, scratch = launches(_group(step), _as_it_lies)
     assert len(kernels) == len(scratch) + 1 > 2
     arrays = {step.inputs[0]: x}
-    run(kernels, build(kernels), arrays)
+    build(kernels).run(kernels, arrays)
     assert abs(arrays[step.out] / np.sum(x, dtype="float64") - 1) < 1e-6
 
 
-@needs_compiler
 @pytest.mark.parametrize(("op", "x", "wanted"), [
     ("add", [-0.0] * 40, -0.0), ("add", [np.inf, -np.inf] + [0] * 40, np.nan),
     ("maximum", [-np.inf] * 40, -np.inf), ("maximum", [1, np.nan] + [2] * 40, np.nan),
     ("minimum", [np.inf] * 40, np.inf), ("minimum", [2] * 40 + [np.nan], np.nan),
 ])  # fmt: skip
-def test_sums_of_hard_numbers(op: str, x: list[float], wanted: float) -> None:
+def test_sums_of_hard_numbers(build: Any, op: str, x: list[float], wanted: float) -> None:
     array = np.array(x, "float64")
     out = Symbol(GRAPH, (), array.dtype)
     params = {"axis": 0, "keepdims": False}
     step = Step(Kind.REDUCTION, op, np.add.reduce, (symbol(array),), (out,), params)
     kernels = launches(_group(step), _as_it_lies)[0]
     arrays = {step.inputs[0]: array}
-    run(kernels, build(kernels), arrays)
+    build(kernels).run(kernels, arrays)
     assert within_ulps(arrays[out], np.array(wanted), 0)
 
 

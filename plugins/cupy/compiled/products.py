@@ -1,0 +1,249 @@
+"""Products of matrices by cuBLAS itself.
+
+CuPy refuses to call cuBLAS while a CUDA graph is captured. So compiled programs call the library
+that CuPy has loaded, with a handle of their own for each thread and device; outside of graphs too,
+so that results are the same, bit for bit.
+
+What cuBLAS needs as scratch memory it would take from the handle, which a graph could not keep to
+itself. It is given such memory for each stream instead: products on one stream come one after
+another, be they launched by a graph or not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+import threading
+import weakref
+from math import prod
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Handle", "NoLibrary", "Products", "products"]
+
+#: By dtype: cuBLAS's number for it, for what sums are held in, and that type.
+_TYPES: dict[str, tuple[int, int, Any]] = {
+    "e": (2, 68, ctypes.c_float),
+    "f": (0, 68, ctypes.c_float),
+    "d": (1, 70, ctypes.c_double),
+}
+#: As it is for float32 where CuPy is told to round operands to 19 bits, by ``CUPY_TF32=1``.
+_TF32 = 77
+_DEFAULT_ALGORITHM = -1
+#: Bytes of scratch memory: what NVIDIA recommends for compute capability 9.0 and later, and before.
+_SCRATCH = (9, 32 << 20, 4 << 20)
+#: For how many streams a handle keeps such memory.
+_STREAMS = 8
+
+
+class NoLibrary(Exception):
+    """cuBLAS cannot be called; the message says why."""
+
+
+@functools.cache
+def _library(major: int) -> Any:
+    """Return cuBLAS of a version, which CuPy has loaded before."""
+    windows = sys.platform == "win32"
+    name = f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}"
+    loader = getattr(ctypes, "WinDLL", ctypes.CDLL) if windows else ctypes.CDLL
+    try:
+        library = loader(name)
+    except OSError as error:
+        raise NoLibrary(f"{name} cannot be loaded ({error})") from error
+    whole, long, address = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+    matrix = [address, whole, whole, long]
+    sizes = [address, *[whole] * 5]
+    for function, types in {
+        "cublasCreate_v2": [ctypes.POINTER(address)],
+        "cublasDestroy_v2": [address],
+        "cublasSetStream_v2": [address, address],
+        "cublasSetWorkspace_v2": [address, address, ctypes.c_size_t],
+        "cublasGemmStridedBatchedEx": [
+            *sizes, address, *matrix, *matrix, address, *matrix, whole, whole, whole,
+        ],
+    }.items():  # fmt: skip
+        try:
+            getattr(library, function).argtypes = types
+        except AttributeError as error:
+            raise NoLibrary(f"{name} has no {function}") from error
+    return library
+
+
+class Handle:
+    """A handle of cuBLAS, for one thread and the device that is current.
+
+    Parameters
+    ----------
+    xp
+        CuPy.
+
+    Raises
+    ------
+    NoLibrary
+        If there is no cuBLAS that can be called.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        try:
+            version = int(xp.cuda.cublas.getVersion(xp.cuda.device.get_cublas_handle()))
+        except Exception as error:  # CuPy's own types of errors, of what cannot be loaded
+            raise NoLibrary(f"CuPy cannot use cuBLAS ({type(error).__name__}: {error})") from error
+        self._xp, self._library = xp, _library(version // 10000)
+        self._handle = ctypes.c_void_p()
+        self._call("cublasCreate_v2", ctypes.byref(self._handle))
+        # with its thread; what is left when Python ends goes with the process
+        end = weakref.finalize(self, self._library.cublasDestroy_v2, self._handle)
+        end.atexit = False
+        least, large, small = _SCRATCH
+        recent = int(xp.cuda.Device().compute_capability) >= 10 * least
+        self._bytes = large if recent else small
+        self._scratch: dict[int, tuple[Any, Any]] = {}
+        tf32 = os.environ.get("CUPY_TF32") == "1"
+        self._types = {**_TYPES, "f": (0, _TF32, ctypes.c_float)} if tf32 else _TYPES
+        self._numbers = {
+            kind: (ctypes.byref(kind(1)), ctypes.byref(kind(0)))
+            for kind in (ctypes.c_float, ctypes.c_double)
+        }
+
+    def scratch(self, stream: Any) -> Any:
+        """Return the memory for products on a stream."""
+        found = self._scratch.get(stream.ptr)
+        if found is None:
+            while len(self._scratch) >= _STREAMS:
+                self._scratch.pop(next(iter(self._scratch)))
+            # the stream is kept too: another one of its address would not wait for its work
+            found = self._scratch[stream.ptr] = stream, self._xp.empty(self._bytes, np.uint8)
+        return found[1]
+
+    def bind(self, stream: Any, scratch: Any) -> None:
+        """Let what follows run on a stream, with memory for it."""
+        self._call("cublasSetStream_v2", self._handle, stream.ptr)
+        self._call("cublasSetWorkspace_v2", self._handle, scratch.data.ptr, scratch.nbytes)
+
+    def multiply(
+        self, char: str, turned: tuple[int, int], sizes: tuple[int, int, int], count: int,
+        x: tuple[Any, int, int], y: tuple[Any, int, int], out: tuple[Any, int, int],
+    ) -> None:  # fmt: skip
+        """Compute products of matrices that lie column by column.
+
+        Parameters
+        ----------
+        char
+            The dtype's character.
+        turned
+            1 for an operand that is to be transposed, 0 for one that is not.
+        sizes
+            Rows and columns of the results, and how many products each element adds up.
+        count
+            How many products there are.
+        x, y, out
+            An array with a matrix at its first element, the distance of the matrix's columns, and
+            that of one matrix from the next.
+        """
+        number, sums, kind = self._types[char]
+        one, zero = self._numbers[kind]
+        self._call(
+            "cublasGemmStridedBatchedEx", self._handle, *turned, *sizes,
+            one, x[0].data.ptr, number, x[1], x[2], y[0].data.ptr, number, y[1], y[2],
+            zero, out[0].data.ptr, number, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
+        )  # fmt: skip
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise RuntimeError(f"cuBLAS: {name} failed with status {status}")
+
+
+class Products:
+    """What multiplies matrices, with a handle for each thread and device.
+
+    Parameters
+    ----------
+    xp
+        CuPy.
+
+    Attributes
+    ----------
+    missing
+        Why cuBLAS cannot be called, so that CuPy multiplies; None if it can.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self._here = threading.local()
+        self.missing: str | None = None
+        try:
+            self._handle()
+        except NoLibrary as error:
+            self.missing = str(error)
+
+    def _handle(self) -> Handle:
+        handles: dict[int, Handle] | None = getattr(self._here, "handles", None)
+        if handles is None:
+            handles = self._here.handles = {}
+        device = self.xp.cuda.runtime.getDevice()
+        found = handles.get(device)
+        if found is None:
+            found = handles[device] = Handle(self.xp)
+        return found
+
+    def begin(self, stream: Any) -> None:
+        """Let this thread's products run on its current stream."""
+        if self.missing is None:
+            handle = self._handle()
+            handle.bind(stream, handle.scratch(stream))
+
+    def scratch(self, stream: Any) -> Any:
+        """Return the memory for products on a stream; None if CuPy multiplies."""
+        return None if self.missing is not None else self._handle().scratch(stream)
+
+    def begin_capture(self, stream: Any, scratch: Any) -> None:
+        """Let them run on a stream that is captured, with the memory for where they will run."""
+        if self.missing is None:
+            self._handle().bind(stream, scratch)
+
+    def multiply(self, x: Any, y: Any, out: Any) -> None:
+        """Multiply matrices, or stacks of them that broadcast, into a C contiguous array."""
+        if self.missing is not None:
+            self.xp.matmul(x, y, out=out)
+            return
+        count = prod(out.shape[:-2])
+        left, right = (self._laid(a, out.shape[:-2], count) for a in (x, y))
+        (m, n), k = out.shape[-2:], x.shape[-1]
+        # what lies row by row is, column by column, transposed, and so are factors then exchanged
+        self._handle().multiply(
+            out.dtype.char, (right[0], left[0]), (n, m, k), count, right[1:], left[1:],
+            (out, n, m * n),
+        )  # fmt: skip
+
+    def _laid(self, x: Any, shape: tuple[int, ...], count: int) -> tuple[int, Any, int, int]:
+        """Return whether matrices lie column by column, and how they lie; of a copy if need be."""
+        if prod(x.shape[:-2]) == 1:
+            x = x.reshape(x.shape[-2:]) if x.ndim > 2 else x
+        elif x.ndim > 3 or x.shape[:-2] != shape:
+            x = self.xp.broadcast_to(x, (*shape, *x.shape[-2:])).reshape(count, *x.shape[-2:])
+        size = x.dtype.itemsize
+        found = _columns(x, size)
+        if found is None:
+            x = self.xp.ascontiguousarray(x)
+            found = 0, max(1, x.shape[-1])
+        return found[0], x, found[1], x.strides[0] // size if x.ndim == 3 else 0
+
+
+def _columns(x: Any, size: int) -> tuple[int, int] | None:
+    """Return 0 and the distance of rows, or 1 and that of columns; None if neither is dense."""
+    (m, n), (down, along) = x.shape[-2:], x.strides[-2:]
+    if (along == size or n == 1) and (m == 1 or (down % size == 0 and down >= n * size)):
+        return 0, max(n, 1) if m == 1 else down // size
+    if (down == size or m == 1) and (n == 1 or (along % size == 0 and along >= m * size)):
+        return 1, max(m, 1) if n == 1 else along // size
+    return None
+
+
+@functools.lru_cache(maxsize=8)
+def products(xp: Any) -> Products:
+    """Return what multiplies matrices of CuPy."""
+    return Products(xp)

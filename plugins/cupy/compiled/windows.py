@@ -1,0 +1,262 @@
+"""Convolutions and pooling in steps: windows are views, and what is made of them one product.
+
+What each window sees lies in a row of a matrix, so that a convolution, and its gradients, are one
+product of matrices. Groups of channels, and pooling windows that overlap, have no such steps here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....core.extend import Node, Symbol
+from ...ops.network.windows import Windows
+from ...planned.steps import Kind, Step, shape_of
+from .arranging import joined, reshaped
+
+if TYPE_CHECKING:
+    from .lowering import DeviceLowering
+
+__all__ = ["RULES"]
+
+_Pads = tuple[tuple[int, int], ...]
+
+
+def _of_floats(node: Node) -> bool:
+    """Whether all values of a node are of one dtype that products of matrices have."""
+    symbols = [*node.inputs, *node.outputs]
+    return all(type(x) is Symbol and x.dtype == symbols[0].dtype for x in symbols) and (
+        symbols[0].dtype.char in "efd"
+    )
+
+
+def _like(x: Symbol, shape: tuple[int, ...], dtype: Any = None) -> Symbol:
+    return Symbol(x.graph, shape, dtype or x.dtype)
+
+
+def _copied(lowering: DeviceLowering, x: Symbol) -> Symbol:
+    """Add what lets a view lie in order."""
+    return lowering.add(Kind.ELEMENTWISE, "positive", np.positive, (x,), _like(x, shape_of(x)))
+
+
+def _constant(
+    lowering: DeviceLowering, like: Symbol, shape: tuple[int, ...], value: float
+) -> Symbol:
+    """Return an array of one number, without memory for each element."""
+    one = lowering.number(value, like)
+    spread = _like(like, shape)
+
+    def run(x: Any) -> Any:
+        return lowering.owner.xp.broadcast_to(x, shape)
+
+    lowering.maps[spread] = lambda x: np.broadcast_to(x, shape)
+    return lowering.add(Kind.VIEW, "broadcast_to", run, (one,), spread, shape=shape)
+
+
+def _padded(lowering: DeviceLowering, x: Symbol, pads: _Pads, value: float = 0.0) -> Symbol:
+    """Add what puts numbers around the spatial axes, or takes elements off where pads are less."""
+    cut = tuple(
+        slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(shape_of(x)[1:-1], pads, strict=True)
+    )
+    if any(a < 0 or b < 0 for a, b in pads):
+        x = _part(lowering, x, (slice(None), *cut, slice(None)))
+    for axis, (a, b) in enumerate(pads, 1):
+        sides = []
+        for count in (a, b):
+            shape = (*shape_of(x)[:axis], count, *shape_of(x)[axis + 1 :])
+            sides.append([_constant(lowering, x, shape, value)] if count > 0 else [])
+        if a > 0 or b > 0:
+            x = joined(lowering, [*sides[0], x, *sides[1]], axis)
+    return x
+
+
+def _part(lowering: DeviceLowering, x: Symbol, index: tuple[Any, ...]) -> Symbol:
+    shape = np.broadcast_to(np.int8(0), shape_of(x))[index].shape
+    return lowering.add(Kind.VIEW, "getitem", itemgetter(index), (x,), _like(x, shape), index=index)
+
+
+def _seen(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
+    """Add a view of what windows see of a padded array: (batch, *windows, *window, channels)."""
+    rank = len(where.kernel)
+    shape = (shape_of(x)[0], *where.out, *where.kernel, shape_of(x)[-1])
+
+    def strides(of: tuple[int, ...]) -> tuple[int, ...]:
+        inside = of[1 : 1 + rank]
+        steps = [n * s for n, s in zip(inside, where.strides, strict=True)]
+        places = [n * d for n, d in zip(inside, where.dilations, strict=True)]
+        return (of[0], *steps, *places, of[-1])
+
+    def run(x: Any) -> Any:
+        tricks = lowering.owner.xp.lib.stride_tricks
+        return tricks.as_strided(x, shape, strides(x.strides))
+
+    seen = _like(x, shape)
+    lowering.maps[seen] = lambda x: np.lib.stride_tricks.as_strided(x, shape, strides(x.strides))
+    settings = {"strides": where.strides, "dilations": where.dilations}
+    return lowering.add(Kind.VIEW, "windows", run, (x,), seen, shape=shape, **settings)
+
+
+def _rows(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
+    """Add a matrix with a row for each window."""
+    seen = _copied(lowering, _seen(lowering, _padded(lowering, x, where.pads), where))
+    count = shape_of(x)[0] * prod(where.out)
+    return reshaped(lowering, seen, (count, prod(shape_of(seen)) // count))
+
+
+def _matrix(lowering: DeviceLowering, x: Symbol) -> Symbol:
+    return reshaped(lowering, x, (prod(shape_of(x)[:-1]), shape_of(x)[-1]))
+
+
+def _convolved(lowering: DeviceLowering, x: Symbol, w: Symbol, where: Windows, out: Symbol) -> None:
+    rows, filters = _rows(lowering, x, where), _matrix(lowering, w)
+    flat = _like(out, (shape_of(rows)[0], shape_of(filters)[1]))
+    flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, filters), flat)
+    reshaped(lowering, flat, shape_of(out), out)
+
+
+def _windows(x: Symbol, window: tuple[int, ...], params: dict[str, Any]) -> Windows:
+    dilations = params.get("dilations", (1,) * len(window))
+    return Windows(shape_of(x)[1:-1], window, params["strides"], params["padding"], dilations)
+
+
+def _conv(lowering: DeviceLowering, node: Node) -> bool:
+    (x, w), (out,), params = node.inputs, node.outputs, node.params
+    if not _of_floats(node) or params["groups"] != 1:
+        return False
+    _convolved(lowering, x, w, _windows(x, shape_of(w)[:-2], params), out)
+    return True
+
+
+def _conv_to_filters(lowering: DeviceLowering, node: Node) -> bool:
+    (g, x, like), (out,), params = node.inputs, node.outputs, node.params
+    if not _of_floats(node) or params["groups"] != 1:
+        return False
+    rows = _rows(lowering, x, _windows(x, shape_of(like)[:-2], params))
+    slopes = _matrix(lowering, g)
+    flat = _like(out, (shape_of(rows)[1], shape_of(slopes)[1]))
+    flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, slopes), flat, left=True)
+    reshaped(lowering, flat, shape_of(out), out)
+    return True
+
+
+def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the convolution of gradients, that lie apart by the strides, with turned filters."""
+    (g, w, like), (out,), params = node.inputs, node.outputs, node.params
+    if not _of_floats(node) or params["groups"] != 1:
+        return False
+    window = shape_of(w)[:-2]
+    where = _windows(like, window, params)
+    for axis, stride in enumerate(where.strides, 1):
+        g = _apart(lowering, g, axis, stride)
+    pads = []
+    spans = [(k - 1) * d for k, d in zip(window, where.dilations, strict=True)]
+    sizes = zip(shape_of(like)[1:-1], shape_of(g)[1:-1], spans, where.pads, strict=True)
+    for n, m, span, (before, _) in sizes:
+        left = span - before
+        pads.append((left, n + span - m - left))
+    g = _padded(lowering, g, tuple(pads))
+    turned = _part(lowering, w, (*(slice(None, None, -1) for _ in window), ..., slice(None)))
+    order = (*range(len(window)), len(window) + 1, len(window))
+    shape = tuple(shape_of(turned)[a] for a in order)
+    swapped = lowering.add(
+        Kind.VIEW, "transpose", lambda x: x.transpose(order), (turned,), _like(w, shape), axes=order
+    )
+    ones = (1,) * len(window)
+    there = Windows(shape_of(g)[1:-1], window, ones, "valid", where.dilations)
+    _convolved(lowering, g, _copied(lowering, swapped), there, out)
+    return True
+
+
+def _apart(lowering: DeviceLowering, x: Symbol, axis: int, stride: int) -> Symbol:
+    """Add what puts zeros between elements along an axis."""
+    shape = shape_of(x)
+    if stride == 1 or shape[axis] == 1:
+        return x
+    column = reshaped(lowering, x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    zeros = (*shape[: axis + 1], stride - 1, *shape[axis + 1 :])
+    both = joined(lowering, [column, _constant(lowering, x, zeros, 0.0)], axis + 1)
+    whole = reshaped(lowering, both, (*shape[:axis], shape[axis] * stride, *shape[axis + 1 :]))
+    last = (shape[axis] - 1) * stride + 1
+    return _part(lowering, whole, (*(slice(None),) * axis, slice(0, last), ...))
+
+
+# -- pooling ---------------------------------------------------------------------------------------
+
+
+def _max_pool(lowering: DeviceLowering, node: Node) -> bool:
+    (x,), (out,), params = node.inputs, node.outputs, node.params
+    if not _of_floats(node):
+        return False
+    where = _windows(x, params["window"], params)
+    seen = _seen(lowering, _padded(lowering, x, where.pads, float("-inf")), where)
+    rank = len(where.kernel)
+    axes = tuple(range(1 + rank, 1 + 2 * rank))
+    settings = {"axis": axes, "keepdims": False}
+    lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (seen,), out, **settings)
+    return True
+
+
+def _max_pool_scatter(lowering: DeviceLowering, node: Node) -> bool:
+    """Add what gives each place of windows beside each other its gradient, or none."""
+    (g, x, largest), (out,), params = node.inputs, node.outputs, node.params
+    where = _windows(x, params["window"], params)
+    whole = tuple(n * k for n, k in zip(where.out, where.kernel, strict=True))
+    beside = where.strides == where.kernel and where.sizes == whole
+    if not _of_floats(node) or not beside or any(map(any, where.pads)):
+        return False
+    shares = {}
+    taken: Symbol | None = None
+    for place, part in where.parts():
+        here = _part(lowering, x, (slice(None), *part, slice(None)))
+        hit = _truth(lowering, "equal", here, largest)
+        hit = _truth(lowering, "logical_or", hit, _truth(lowering, "not_equal", here, here))
+        if taken is not None:
+            free = _truth(lowering, "logical_not", taken)
+            hit, taken = (
+                _truth(lowering, "logical_and", hit, free),
+                _truth(lowering, "logical_or", taken, hit),
+            )
+        else:
+            taken = hit
+        share = Step(Kind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (_like(g, shape_of(g)),))
+        shares[place] = lowering.append(share)
+    lowering.same(out, _interleaved(lowering, shares, where))
+    return True
+
+
+def _truth(lowering: DeviceLowering, name: str, *inputs: Symbol) -> Symbol:
+    out = _like(inputs[0], shape_of(inputs[0]), np.dtype(bool))
+    return lowering.add(Kind.ELEMENTWISE, name, getattr(np, name), inputs, out)
+
+
+def _interleaved(
+    lowering: DeviceLowering, shares: dict[tuple[int, ...], Symbol], where: Windows
+) -> Symbol:
+    """Add what puts the places of all windows where they are in the array."""
+    for axis in range(len(where.kernel), 0, -1):
+        rows: dict[tuple[int, ...], list[Symbol]] = {}
+        for place, x in shares.items():
+            shape = shape_of(x)
+            column = reshaped(lowering, x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+            rows.setdefault(place[:-1], []).append(column)
+        shares = {}
+        for place, columns in rows.items():
+            both = joined(lowering, columns, axis + 1)
+            shape = shape_of(both)
+            merged = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+            shares[place] = reshaped(lowering, both, merged)
+    (whole,) = shares.values()
+    return whole
+
+
+RULES: dict[str, Callable[[Any, Node], bool]] = {
+    "conv": _conv,
+    "conv_to_filters": _conv_to_filters,
+    "conv_to_images": _conv_to_images,
+    "max_pool": _max_pool,
+    "max_pool_scatter": _max_pool_scatter,
+}
