@@ -49,7 +49,7 @@ def tables() -> str:
         f"{counts['adapted']} take TensorFlow's arguments and use the objects beside them, and",
         f"{counts['']} have no counterpart by a single name.",
     ]
-    for namespace in NAMESPACES:
+    for namespace in sorted(NAMESPACES):
         found = [cells(row) for row in known if namespace_of(row) == namespace]
         text += ["", f"### {namespace}", ""]
         text += lines(("TensorFlow", "gradtape", "how"), found)

@@ -9,7 +9,6 @@ import numpy as np
 import gradtape
 
 from ...core.extend import as_size, largest
-from .argument_names import einsum
 from .math import l2_normalize
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
@@ -17,17 +16,9 @@ from .tensors import axes, convert_to_tensor, sizes
 __all__ = [
     "adjoint",
     "band_part",
-    "cholesky",
-    "cross",
-    "det",
     "diag",
     "diag_part",
-    "eigh",
-    "eigvalsh",
-    "einsum",
-    "expm",
     "eye",
-    "global_norm",
     "inv",
     "l2_normalize",
     "logdet",
@@ -37,9 +28,7 @@ __all__ = [
     "matvec",
     "norm",
     "normalize",
-    "pinv",
     "qr",
-    "slogdet",
     "solve",
     "svd",
     "tensordot",
@@ -133,12 +122,6 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
     return gradtape.tensordot(convert_to_tensor(a), convert_to_tensor(b), axes)
 
 
-@adapts("linalg.cross")
-def cross(a: Any, b: Any, name: str | None = None) -> Any:
-    """Return the cross products along the last axis, of size 3."""
-    return gradtape.linalg.cross(convert_to_tensor(a), convert_to_tensor(b))
-
-
 # -- solving ---------------------------------------------------------------------------------------
 
 
@@ -183,24 +166,6 @@ def lstsq(
     return gradtape.linalg.solve(square, gradtape.matmul(turned, rhs))
 
 
-@adapts("linalg.pinv")
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Any = None) -> Any:
-    """Return the pseudo-inverses of matrices."""
-    return gradtape.linalg.pinv(convert_to_tensor(a), rcond)
-
-
-@adapts("linalg.det")
-def det(input: Any, name: str | None = None) -> Any:
-    """Return the determinants of matrices."""
-    return gradtape.linalg.det(convert_to_tensor(input))
-
-
-@adapts("linalg.slogdet")
-def slogdet(input: Any, name: str | None = None) -> Any:
-    """Return the signs and the logarithms of the sizes of determinants."""
-    return gradtape.linalg.slogdet(convert_to_tensor(input))
-
-
 @adapts("linalg.slogdet")
 def logdet(matrix: Any, name: str | None = None) -> Any:
     """Return the logarithm of the determinant of a Hermitian positive definite matrix."""
@@ -208,18 +173,6 @@ def logdet(matrix: Any, name: str | None = None) -> Any:
 
 
 # -- factorizations --------------------------------------------------------------------------------
-
-
-@adapts("linalg.cholesky")
-def cholesky(input: Any, name: str | None = None) -> Any:
-    """Return the lower triangular factors of Hermitian positive definite matrices."""
-    return gradtape.linalg.cholesky(convert_to_tensor(input))
-
-
-@adapts("linalg.expm")
-def expm(input: Any, name: str | None = None) -> Any:
-    """Return the exponentials of matrices."""
-    return gradtape.linalg.expm(convert_to_tensor(input))
 
 
 @adapts("linalg.svd")
@@ -241,19 +194,6 @@ def svd(
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
     """Return ``q`` and ``r``, thin ones by default."""
     return gradtape.linalg.qr(convert_to_tensor(input), "complete" if full_matrices else "reduced")
-
-
-@adapts("linalg.eigh")
-def eigh(tensor: Any, name: str | None = None) -> tuple[Any, Any]:
-    """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
-    values, vectors = gradtape.linalg.eigh(convert_to_tensor(tensor))
-    return values, vectors
-
-
-@adapts("linalg.eigvalsh")
-def eigvalsh(tensor: Any, name: str | None = None) -> Any:
-    """Return the eigenvalues, ascending, of Hermitian matrices."""
-    return gradtape.linalg.eigvalsh(convert_to_tensor(tensor))
 
 
 # -- diagonals -------------------------------------------------------------------------------------
@@ -395,12 +335,6 @@ def normalize(
     """Return the tensor divided by its norm, and the norm."""
     size = norm(tensor, ord, axis, keepdims=True)
     return convert_to_tensor(tensor) / size, size
-
-
-@adapts("training.global_norm")
-def global_norm(t_list: Any, name: str | None = None) -> Any:
-    """Return the Euclidean norm of all elements of a list of tensors; None entries are skipped."""
-    return gradtape.training.global_norm(t_list)
 
 
 __getattr__ = lookup(__name__)

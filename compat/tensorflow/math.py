@@ -12,70 +12,34 @@ import gradtape
 from ...core.extend import as_size, is_transformed
 from ...training.metrics import sparse_top_k_categorical_accuracy
 from ...training.shapes import ratio
-from .argument_names import (
-    angle,
-    conj,
-    digamma,
-    erf,
-    erfc,
-    imag,
-    lgamma,
-    polygamma,
-    pow,
-    real,
-    rint,
-    round,
-)
 from .dtypes import as_dtype, cast, int32, int64
 from .names import adapts, lookup
-from .tensors import axes, convert_to_tensor, held_to
+from .tensors import axes, convert_to_tensor, held_to, plain
 
 __all__ = [
     "TopK",
     "accumulate_n",
     "add_n",
-    "angle",
     "argmax",
     "argmin",
     "bincount",
     "confusion_matrix",
-    "conj",
     "count_nonzero",
     "cumprod",
     "cumsum",
-    "digamma",
     "divide_no_nan",
-    "erf",
-    "erfc",
-    "imag",
     "in_top_k",
     "invert_permutation",
     "l2_normalize",
-    "lgamma",
-    "log_softmax",
     "multiply_no_nan",
     "polygamma",
-    "pow",
-    "real",
     "reciprocal_no_nan",
-    "reduce_all",
-    "reduce_any",
-    "reduce_euclidean_norm",
-    "reduce_logsumexp",
-    "reduce_max",
     "reduce_mean",
-    "reduce_min",
     "reduce_prod",
-    "reduce_std",
     "reduce_sum",
-    "reduce_variance",
-    "rint",
-    "round",
     "rsqrt",
-    "scalar_mul",
     "segment_mean",
     "segment_sum",
-    "softmax",
     "squared_difference",
     "top_k",
     "unsorted_segment_sum",
@@ -124,72 +88,6 @@ def reduce_prod(
     """Return the product over ``axis``; integers keep their dtype, and wrap around."""
     x = convert_to_tensor(input_tensor)
     return _as_integers(gradtape.prod(x, axes(axis), bool(keepdims)), x)
-
-
-@adapts("max")
-def reduce_max(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the maximum over ``axis``; equal elements share its gradient."""
-    return gradtape.max(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("min")
-def reduce_min(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the minimum over ``axis``; equal elements share its gradient."""
-    return gradtape.min(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("all")
-def reduce_all(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return whether all elements over ``axis`` are true."""
-    return gradtape.all(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("any")
-def reduce_any(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return whether any element over ``axis`` is true."""
-    return gradtape.any(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("logsumexp")
-def reduce_logsumexp(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return ``log(sum(exp(x)))`` over ``axis``."""
-    return gradtape.logsumexp(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("var")
-def reduce_variance(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the variance (divided by n) over ``axis``."""
-    return gradtape.var(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
-
-
-@adapts("std")
-def reduce_std(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the standard deviation (of the variance divided by n) over ``axis``."""
-    return gradtape.std(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
-
-
-@adapts("linalg.vector_norm")
-def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the square root of the sum of squares over ``axis``."""
-    return gradtape.linalg.vector_norm(
-        convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims)
-    )
 
 
 @adapts("count_nonzero")
@@ -288,12 +186,6 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     return add_n(inputs)
 
 
-@adapts("multiply")
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """Return ``scalar * x``."""
-    return gradtape.multiply(scalar, x)
-
-
 @adapts("divide", "where")
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """Return ``x / y``, and 0 (with gradients 0) where ``y`` is 0."""
@@ -312,6 +204,14 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     zero = gradtape.equal(y, 0)
     return gradtape.where(zero, 0, gradtape.where(zero, 0, x) * y)
+
+
+@adapts("polygamma")
+def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
+    """Return the derivative of order ``a``, one integer, of the digamma function."""
+    order = plain(a)
+    whole = isinstance(order, float) and order.is_integer()
+    return gradtape.polygamma(int(order) if whole else order, x)
 
 
 @adapts("subtract", "square")
@@ -351,18 +251,6 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Any = N
     x = convert_to_tensor(x)
     size = gradtape.linalg.norm(x, axis=axes(axis), keepdims=True)  # no squares, which overflow
     return x / gradtape.maximum(size, epsilon**0.5)
-
-
-@adapts("nn.softmax")
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``exp(x) / sum(exp(x))`` along ``axis``, the last by default."""
-    return gradtape.nn.softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
-
-
-@adapts("nn.log_softmax")
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``x - logsumexp(x)`` along ``axis``, the last by default."""
-    return gradtape.nn.log_softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
 
 
 # -- order and counting ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from .images import (
     max_pool1d,
     max_pool2d,
 )
-from .math import in_top_k, l2_normalize, log_softmax, softmax, top_k, zero_fraction
+from .math import in_top_k, l2_normalize, top_k, zero_fraction
 from .names import adapts, lookup
 from .random import source
 from .tensors import axes, convert_to_tensor, plain
@@ -39,21 +39,16 @@ __all__ = [
     "crelu",
     "depthwise_conv2d",
     "dropout",
-    "elu",
     "embedding_lookup",
-    "gelu",
     "in_top_k",
     "l2_loss",
     "l2_normalize",
-    "leaky_relu",
-    "log_softmax",
     "max_pool",
     "max_pool1d",
     "max_pool2d",
     "moments",
     "sigmoid_cross_entropy_with_logits",
     "silu",
-    "softmax",
     "softmax_cross_entropy_with_logits",
     "sparse_softmax_cross_entropy_with_logits",
     "swish",
@@ -64,24 +59,6 @@ __all__ = [
 
 
 # -- activations -----------------------------------------------------------------------------------
-
-
-@adapts("nn.elu")
-def elu(features: Any, name: str | None = None) -> Any:
-    """Return ``x`` where it is positive, else ``exp(x) - 1``."""
-    return gradtape.nn.elu(convert_to_tensor(features))
-
-
-@adapts("nn.leaky_relu")
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Any:
-    """Return ``x`` where it is positive, else ``alpha * x``."""
-    return gradtape.nn.leaky_relu(convert_to_tensor(features), alpha)
-
-
-@adapts("nn.gelu")
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Any:
-    """Return ``x`` times the standard normal distribution function of ``x``."""
-    return gradtape.nn.gelu(convert_to_tensor(features), approximate)
 
 
 @adapts("nn.silu")

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from .. import random
-from ..names import lookup
-from . import (
-    activations,
-    backend,
-    callbacks,
-    constraints,
-    initializers,
-    layers,
-    losses,
-    metrics,
-    mixed_precision,
-    models,
-    ops,
-    optimizers,
-    regularizers,
-    utils,
-)
+from ..names import lookup, namespace
+from . import activations, backend, layers, losses, metrics, models, ops, optimizers, utils
 from .layers import Input, Layer
 from .models import Model, Sequential
+
+callbacks = namespace("tf.keras.callbacks", "What ``fit`` tells of its steps and epochs.")
+constraints = namespace("tf.keras.constraints", "What weights are made into after each step.")
+initializers = namespace("tf.keras.initializers", "What weights begin with.")
+mixed_precision = namespace("tf.keras.mixed_precision", "Policies of dtypes.")
+regularizers = namespace("tf.keras.regularizers", "What weights add to the loss.")
 
 __all__ = [
     "Input",

@@ -10,8 +10,6 @@ import gradtape
 
 from ..dtypes import cast
 from ..math import divide_no_nan, in_top_k, rsqrt, top_k
-from ..math import reduce_std as std
-from ..math import reduce_variance as var
 from ..names import adapts, lookup
 from ..nn import moments
 from ..tensors import convert_to_tensor, is_tensor
@@ -29,9 +27,7 @@ __all__ = [
     "one_hot",
     "rsqrt",
     "slice",
-    "std",
     "top_k",
-    "var",
     "vectorized_map",
 ]
 

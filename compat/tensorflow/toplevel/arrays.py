@@ -22,15 +22,13 @@ from ....core.extend import (
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import TensorShape, axes, broadcast_size, convert_to_tensor, held_to, plain, sizes
+from ..tensors import TensorShape, broadcast_size, convert_to_tensor, held_to, plain, sizes
 
 __all__ = [
     "broadcast_dynamic_shape",
     "broadcast_static_shape",
-    "broadcast_to",
     "concat",
     "ensure_shape",
-    "expand_dims",
     "fill",
     "identity_n",
     "linspace",
@@ -41,18 +39,12 @@ __all__ = [
     "pad",
     "range",
     "rank",
-    "repeat",
-    "reshape",
-    "reverse",
-    "roll",
     "sequence_mask",
     "shape",
     "size",
     "slice",
     "split",
-    "squeeze",
     "stack",
-    "tile",
     "transpose",
     "unstack",
     "zeros",
@@ -231,30 +223,6 @@ def rank(input: Any, name: str | None = None) -> Any:
     return gradtape.constant(np.int32(convert_to_tensor(input).ndim))
 
 
-@adapts("reshape")
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
-    """Return the elements in another shape, a sequence or a tensor of sizes; -1 is what is left."""
-    return gradtape.reshape(convert_to_tensor(tensor), sizes(shape, "reshape"))
-
-
-@adapts("expand_dims")
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
-    """Return ``input`` with an axis of size 1 more."""
-    return gradtape.expand_dims(convert_to_tensor(input), axes(axis))
-
-
-@adapts("squeeze")
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``input`` without axes of size 1: those given, or all of them."""
-    return gradtape.squeeze(convert_to_tensor(input), axes(axis))
-
-
-@adapts("broadcast_to")
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
-    """Return ``input`` repeated to fill a shape."""
-    return gradtape.broadcast_to(convert_to_tensor(input), sizes(shape, "broadcast_to"))
-
-
 @adapts("broadcast_shapes")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """Return the shape that two shapes have together, as a tensor of integers."""
@@ -283,30 +251,6 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     """Return the axes in another order, reversed by default."""
     turned = gradtape.transpose(convert_to_tensor(a), None if perm is None else sizes(perm, "perm"))
     return gradtape.conj(turned) if conjugate else turned
-
-
-@adapts("flip")
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
-    """Return the elements in reverse along each ``axis``."""
-    return gradtape.flip(convert_to_tensor(tensor), axes(axis))
-
-
-@adapts("roll")
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
-    """Return the elements moved along ``axis``; what leaves at the end comes in at the start."""
-    return gradtape.roll(convert_to_tensor(input), axes(shift), axes(axis))
-
-
-@adapts("tile")
-def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
-    """Return copies of ``input`` side by side."""
-    return gradtape.tile(convert_to_tensor(input), sizes(multiples, "tile"))
-
-
-@adapts("repeat")
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return each element ``repeats`` times; each its own number, if these are several."""
-    return gradtape.repeat(convert_to_tensor(input), plain(repeats), plain(axis))
 
 
 @adapts("pad")

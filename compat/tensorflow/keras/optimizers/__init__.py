@@ -9,10 +9,10 @@ from typing import Any
 
 import gradtape
 
-from ...names import adapts, lookup, resolve
+from ...names import adapts, lookup, namespace, resolve
 from ..adapting import adapted, arguments_of, refuse
-from . import schedules
 
+schedules = namespace("tf.keras.optimizers.schedules", "Learning rates by step.")
 __all__ = ["Optimizer", "get", "schedules"]
 
 
