@@ -40,6 +40,7 @@ MODULES = {
         "ranges rearrangement reshaping splitting tiling transposition"
     ),
     "statistics": "covariance histograms nan_quantiles quantiles",
+    "images": "resizing placing colours measures",
 }
 
 for _room, _modules in MODULES.items():

@@ -1,9 +1,9 @@
 """Names that take TensorFlow's arguments, and are gradtape's otherwise: a line for each.
 
 A line gives TensorFlow's name, gradtape's, and the arguments in TensorFlow's order. An argument's
-name, or the kind after a ``:``, says what becomes of it: tensors, axes, sizes and flags are made what
-gradtape takes. Those after ``*`` go by keyword, one that begins with ``_`` goes nowhere, what follows
-``;`` is added, and each function takes ``name`` at the end, which does nothing.
+name, or the kind after a ``:``, says what becomes of it: tensors, axes, sizes and flags are made
+what gradtape takes. Those after ``*`` go by keyword, one that begins with ``_`` goes nowhere, what
+follows ``;`` is added, and each function takes ``name`` at the end, which does nothing.
 """
 
 from __future__ import annotations
