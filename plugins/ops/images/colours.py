@@ -65,8 +65,8 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False) -> Tenso
 
     Examples
     --------
-    >>> gt.image.convert_image_dtype(np.uint8([0, 51, 255]), "float32").tolist()
-    [0.0, 0.20000000298023224, 1.0]
+    >>> gt.image.convert_image_dtype(np.uint8([0, 255]), "float32").tolist()
+    [0.0, 1.0]
     """
     x, wanted = as_tensor(image), as_dtype(dtype)
     if x.dtype.kind not in "fiu" or wanted.kind not in "fiu":
