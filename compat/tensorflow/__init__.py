@@ -14,6 +14,7 @@ from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
 from .names import lookup, namespace
+from .spaces import autograph, config, data, debugging, sparse, strings, summary, train
 from .tensors import *
 from .tensors import __all__ as _tensors
 from .toplevel import *
@@ -22,6 +23,26 @@ from .toplevel import __all__ as _toplevel
 __version__ = "2.21.0+gradtape"
 newaxis = None
 autodiff = namespace("tf.autodiff", "Forward mode.")
+autograph = namespace("tf.autograph", autograph)
+autograph.experimental = namespace("tf.autograph.experimental", "More of ``tf.autograph``.")
+config = namespace("tf.config", config)
+config.experimental = namespace("tf.config.experimental", "More of ``tf.config``.")
+config.optimizer = namespace("tf.config.optimizer", "What tunes TensorFlow's graphs.")
+config.threading = namespace("tf.config.threading", "How many threads TensorFlow has.")
+data = namespace("tf.data", data)
+data.experimental = namespace("tf.data.experimental", "More of ``tf.data``.")
+debugging = namespace("tf.debugging", debugging)
+errors = namespace("tf.errors", "What raises: Python's errors.")
+experimental = namespace("tf.experimental", "More of ``tf``.")
+image = namespace("tf.image", "Images with their channels last.")
+io = namespace("tf.io", "Files.")
+sparse = namespace("tf.sparse", sparse)
+strings = namespace("tf.strings", strings)
+summary = namespace("tf.summary", summary)
+sysconfig = namespace("tf.sysconfig", "How TensorFlow was built.")
+test = namespace("tf.test", "Which devices there are.")
+train = namespace("tf.train", train)
+version = namespace("tf.version", "Of what this has the names.")
 signal = namespace("tf.signal", "Fourier transforms over the last axes.")
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts, resolve
+from .random import source
 from .tensors import axes, convert_to_tensor, plain, sizes
 
 __all__ = ["made"]
@@ -23,7 +24,9 @@ _STEPS: dict[str, str] = {
     ),
     **dict.fromkeys(("repeats", "shift", "multiples"), "{0} = plain({0})"),
     **dict.fromkeys(("dims", "multiples", "shape"), "{0} = sizes({0}, called)"),
+    "data": _TENSOR,
     **dict.fromkeys(("fft_length", "perm"), "if {0} is not None: {0} = sizes({0}, called)"),
+    "seed": "seed = source(seed)",
     "one_size": "if {0} is not None: {0} = sizes({0}, called)[0]",
     "axis": "if axis is not None and type(axis) is not int: axis = axes(axis)",
     "axes": "if axes is not None and type(axes) is not int: axes = as_axes(axes)",
@@ -61,6 +64,7 @@ def made(module: str, name: str, line: str) -> Callable[..., Any]:
         "called": name,
         "convert": convert_to_tensor,
         "plain": plain,
+        "source": source,
         "sizes": sizes,
         "target": target,
     }

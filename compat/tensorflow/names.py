@@ -7,6 +7,7 @@ of this package defines what adapts, marked by :func:`adapts`.
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import dis
 import sys
@@ -58,11 +59,16 @@ def adapts(*names: str) -> Callable[[T], T]:
     return mark
 
 
-def namespace(name: str, doc: str, **contents: Any) -> Any:
-    """Return a module that has what the tables say, and what is given."""
+def namespace(name: str, contents: Any) -> Any:
+    """Return a module that has what the tables say, and what another module has.
+
+    It is called as TensorFlow calls it. Without another module, ``contents`` is its docstring.
+    """
     path = _PACKAGE + name.removeprefix("tf")
+    has = {part: getattr(contents, part) for part in getattr(contents, "__all__", ())}
+    doc = contents.__doc__ if has else contents
     module = sys.modules[path] = ModuleType(path, doc)
-    vars(module).update(contents, __all__=sorted(contents), __getattr__=lookup(path))
+    vars(module).update(has, __all__=list(has), __getattr__=lookup(path))
     return module
 
 
@@ -79,7 +85,8 @@ def rows() -> list[Row]:
         for name in names_of(space):
             path = ALIASES.get(space, {}).get(name, "tf.")
             if not path.startswith("tf."):
-                found.append(Row(f"{space}.{name}", f"gradtape.{path}", "same"))
+                own = path if path.startswith("builtins.") else f"gradtape.{path}"
+                found.append(Row(f"{space}.{name}", own, "same"))
                 continue
             value = getattr(module_of(space), name)
             known = getattr(value, "gradtape_names", ())
@@ -137,8 +144,9 @@ def _is_import(frame: FrameType) -> bool:
 
 def resolve(path: str) -> Any:
     """Return the gradtape object of a dotted name, or what is under ``tf``."""
-    value: Any = sys.modules[_PACKAGE] if path.startswith("tf.") else gradtape
-    path = path.removeprefix("tf.")
+    root, _, rest = path.partition(".")
+    value: Any = {"builtins": builtins, "tf": sys.modules.get(_PACKAGE)}.get(root, gradtape)
+    path = path if value is gradtape else rest
     for part in path.split("."):
         value = getattr(value, part)
     return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape import image
+
 from ....core.extend import snake_case
 from ....layers import activations, constraints, initializers, regularizers
 from ....training import callbacks, schedules
@@ -12,7 +14,9 @@ __all__ = ["ALIASES"]
 
 
 def _same(names: str, prefix: str = "") -> dict[str, str]:
-    return {name: prefix + name for name in names.split()}
+    """Return names with what they stand for: what comes after a ``:``, or the same name."""
+    pairs = (name.partition(":") for name in names.split())
+    return {name: prefix + (other or name) for name, _, other in pairs}
 
 
 def _named(module: Any) -> dict[str, str]:
@@ -39,6 +43,9 @@ def _activations() -> dict[str, str]:
     }
 
 
+#: What takes a seed of TensorFlow's is adapted.
+_IMAGES = [x for x in image.__all__ if not x.startswith(("random_", "resize"))]
+
 _ELEMENTWISE = {
     **_same(
         "abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh divide equal exp floor "
@@ -57,9 +64,19 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf": {
         **_ELEMENTWISE,
         **_same(
-            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient init_scope "
-            "recompute_grad"
+            "GradientTape Tensor TensorArray TensorSpec UnconnectedGradients custom_gradient "
+            "init_scope recompute_grad"
         ),
+        **_same(
+            "constant_initializer:Constant ones_initializer:Ones random_normal_initializer:"
+            "RandomNormal random_uniform_initializer:RandomUniform zeros_initializer:Zeros",
+            "layers.initializers.",
+        ),
+        **_same(
+            "Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."
+        ),
+        **_same("as_string", "tf.strings."),
+        **_same("SparseTensor", "tf.sparse."),
         "realdiv": "divide",
         **_same(
             "add_n argmax argmin cumsum reduce_all reduce_any reduce_logsumexp reduce_max "
@@ -69,6 +86,29 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same("eye matmul norm tensordot", "tf.linalg."),
     },
     "tf.linalg": _same("einsum", "tf."),
+    "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
+    "tf.config.experimental": _same(
+        "get_visible_devices list_logical_devices list_physical_devices set_visible_devices "
+        "set_virtual_device_configuration:set_logical_device_configuration "
+        "run_functions_eagerly VirtualDeviceConfiguration:LogicalDeviceConfiguration",
+        "tf.config.",
+    ),
+    "tf.data.experimental": _same(
+        "AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."
+    ),
+    "tf.errors": _same(
+        "AbortedError:RuntimeError AlreadyExistsError:FileExistsError CancelledError:RuntimeError "
+        "DeadlineExceededError:TimeoutError FailedPreconditionError:RuntimeError "
+        "InternalError:RuntimeError InvalidArgumentError:ValueError "
+        "NotFoundError:FileNotFoundError OpError:Exception OutOfRangeError:StopIteration "
+        "PermissionDeniedError:PermissionError ResourceExhaustedError:MemoryError "
+        "UnavailableError:ConnectionError UnimplementedError:NotImplementedError "
+        "UnknownError:RuntimeError",
+        "builtins.",
+    )
+    | _same("DataLossError:DamagedFile", "saving."),
+    "tf.image": _same(" ".join(_IMAGES), "image."),
+    "tf.test": _same("gpu_device_name is_built_with_cuda is_gpu_available", "tf.toplevel."),
     "tf.math": {
         **_same("pow round", "tf."),
         **_ELEMENTWISE,
@@ -89,7 +129,8 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.constraints": _named(constraints),
     "tf.keras.initializers": _named(initializers),
-    "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks."),
+    "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks.")
+    | _same("History", "training."),
     "tf.keras.metrics": _same(
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",

@@ -12,6 +12,8 @@ __all__ = ["SIGNATURES"]
 
 SIGNATURES: dict[str, str] = {
     "tf": """
+dynamic_partition = dynamic_partition(data, partitions, num_partitions)
+dynamic_stitch = dynamic_stitch(indices, data:as_is)
 broadcast_to = broadcast_to(input, shape)
 einsum = einsum(equation, *inputs)
 expand_dims = expand_dims(input, axis)
@@ -68,6 +70,16 @@ relu6 = nn.relu6(features)
 selu = nn.selu(features)
 softplus = nn.softplus(features)
 softsign = nn.softsign(features)
+""",
+    "tf.image": """
+random_brightness = image.random_brightness(image, max_delta, seed=None)
+random_contrast = image.random_contrast(image, lower, upper, seed=None)
+random_crop = image.random_crop(value, size, seed=None)
+random_flip_left_right = image.random_flip_left_right(image, seed=None)
+random_flip_up_down = image.random_flip_up_down(image, seed=None)
+resize = image.resize(images, size:shape, method='bilinear', preserve_aspect_ratio=False, antialias=False)
+resize_with_pad = image.resize_with_pad(image, target_height, target_width, method='bilinear', antialias=False)
+resize_with_crop_or_pad = image.resize_with_crop_or_pad(image, target_height, target_width)
 """,
     "tf.signal": """
 fft = fft.fft(input)

@@ -41,6 +41,7 @@ __all__ = [
     "rank",
     "sequence_mask",
     "shape",
+    "shape_n",
     "size",
     "slice",
     "split",
@@ -206,6 +207,12 @@ def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     if all(map(known_size, x.shape)):
         return gradtape.constant(np.array(x.shape, out_type))
     return gradtape.stack([gradtape.as_tensor(n, out_type) for n in x.shape])
+
+
+@adapts("Tensor.shape")
+def shape_n(input: Sequence[Any], out_type: Any = int32, name: str | None = None) -> list[Any]:
+    """Return the shapes of several tensors."""
+    return [shape(x, out_type) for x in input]
 
 
 @adapts("Tensor.size")

@@ -1,0 +1,122 @@
+"""``tf.strings``: what is text alone, as arrays of bytes that no op takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import as_dtype, float32, string
+from ..tensors import constant, convert_to_tensor
+
+__all__ = [
+    "as_string",
+    "format",
+    "join",
+    "length",
+    "lower",
+    "strip",
+    "substr",
+    "to_number",
+    "upper",
+]
+
+
+def _texts(value: Any) -> Any:
+    """Return bytes in an array."""
+    held = value if hasattr(value, "array") else constant(value, string)
+    return np.asarray(held.array)
+
+
+def _each(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
+    found = np.vectorize(function, otypes=[dtype])(*values)
+    return constant(np.asarray(found, dtype), string if dtype is object else None)
+
+
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: Any = None,
+) -> Any:
+    """Return numbers as text, with ``precision`` digits after the point."""
+    x = convert_to_tensor(input).numpy()
+    kind = "e" if scientific else "f" if x.dtype.kind == "f" and not shortest else ""
+    digits = f".{precision if precision >= 0 else 6}" if kind else ""
+    wide = f"{fill}{width}" if width > 0 else ""
+    return _each(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).encode(), x)
+
+
+def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3) -> Any:
+    """Return a text with tensors in the places of ``placeholder``."""
+    parts = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    text = template
+    for part in parts:
+        text = text.replace(placeholder, shown(part, summarize), 1)
+    return constant(text)
+
+
+def shown(value: Any, summarize: int | None = 3) -> str:
+    """Return what TensorFlow prints of a value: ``summarize`` elements at each end of an axis."""
+    if isinstance(value, (list, tuple)):
+        ends = "[]" if isinstance(value, list) else "()"
+        return f"{ends[0]}{', '.join(shown(x, summarize) for x in value)}{ends[1]}"
+    if not hasattr(value, "numpy") and not isinstance(value, np.ndarray):
+        return str(value)
+    x = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    if x.dtype == object:
+        x = np.vectorize(lambda b: b.decode(), otypes=[object])(x)
+        return str(x[()]) if not x.ndim else f"[{' '.join(map(repr, x.tolist()))}]"
+    if not x.ndim:
+        return str(x[()])
+    few = 3 if summarize is None else summarize
+    if few < 0:
+        return np.array2string(x, threshold=x.size + 1)
+    return np.array2string(
+        x, threshold=2 * few * x.ndim and min(x.size - 1, 2 * few), edgeitems=few
+    )
+
+
+def join(inputs: Any, separator: str = "", name: Any = None) -> Any:
+    """Return texts one after another, element by element."""
+    return _each(lambda *parts: separator.encode().join(parts), *map(_texts, inputs))
+
+
+def length(input: Any, unit: str = "BYTE", name: Any = None) -> Any:
+    """Return how many bytes, or characters (``"UTF8_CHAR"``), texts have."""
+    chars = unit == "UTF8_CHAR"
+    return _each(lambda x: len(x.decode() if chars else x), _texts(input), dtype="int32")
+
+
+def lower(input: Any, encoding: str = "", name: Any = None) -> Any:
+    """Return texts in small letters."""
+    return _each(lambda x: x.decode().lower().encode() if encoding else x.lower(), _texts(input))
+
+
+def upper(input: Any, encoding: str = "", name: Any = None) -> Any:
+    """Return texts in capitals."""
+    return _each(lambda x: x.decode().upper().encode() if encoding else x.upper(), _texts(input))
+
+
+def strip(input: Any, name: Any = None) -> Any:
+    """Return texts without blanks at their ends."""
+    return _each(bytes.strip, _texts(input))
+
+
+def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: Any = None) -> Any:
+    """Return parts of texts, from a place on and of a length."""
+    if unit != "BYTE":
+        raise ValueError(f"substr: unit is 'BYTE', got {unit!r}")
+    return _each(
+        lambda x, i, n: x[i : i + n if i >= 0 or i + n < 0 else None], _texts(input), pos, len
+    )
+
+
+def to_number(input: Any, out_type: Any = float32, name: Any = None) -> Any:
+    """Return texts as numbers."""
+    kind = as_dtype(out_type)
+    return _each(int if kind.kind in "iu" else float, _texts(input), dtype=kind)
