@@ -69,7 +69,7 @@ from .base.sizes import (
 from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, paths, structure
-from .base.unknown import line_of, user_line, warn_user
+from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
 from .batches.batched import (
     Batched,
@@ -124,6 +124,7 @@ from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
+from .tensors.held import Held
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
@@ -160,6 +161,7 @@ __all__ = [
     "Function",
     "GradientTape",
     "Graph",
+    "Held",
     "Module",
     "Node",
     "NotSaved",
@@ -254,6 +256,7 @@ __all__ = [
     "is_frozen",
     "is_open",
     "is_transformed",
+    "is_users_call",
     "joined",
     "joined_pulls",
     "kernel_of",
@@ -269,6 +272,7 @@ __all__ = [
     "map_structure",
     "next_id",
     "node_by_node",
+    "not_known",
     "numpy_dtype",
     "ops",
     "own_array",

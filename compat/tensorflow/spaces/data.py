@@ -18,13 +18,15 @@ from ..names import adapts
 from ..nest import flatten
 from ..tensors import convert_to_tensor
 
-__all__ = ["AUTOTUNE", "Dataset", "INFINITE_CARDINALITY", "Options", "UNKNOWN_CARDINALITY"]
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 #: What tells TensorFlow how to run a step, or what it is called.
-_IGNORED = "deterministic name num_parallel_calls output_shapes output_types use_unbounded_threadpool"
+_IGNORED = (
+    "deterministic name num_parallel_calls output_shapes output_types use_unbounded_threadpool"
+)
 _native = gradtape.data.Dataset
 
 

@@ -72,9 +72,7 @@ ALIASES: dict[str, dict[str, str]] = {
             "RandomNormal random_uniform_initializer:RandomUniform zeros_initializer:Zeros",
             "layers.initializers.",
         ),
-        **_same(
-            "Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."
-        ),
+        **_same("Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."),
         **_same("as_string", "tf.strings."),
         **_same("SparseTensor", "tf.sparse."),
         "realdiv": "divide",
@@ -93,9 +91,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "run_functions_eagerly VirtualDeviceConfiguration:LogicalDeviceConfiguration",
         "tf.config.",
     ),
-    "tf.data.experimental": _same(
-        "AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."
-    ),
+    "tf.data.experimental": _same("AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."),
     "tf.errors": _same(
         "AbortedError:RuntimeError AlreadyExistsError:FileExistsError CancelledError:RuntimeError "
         "DeadlineExceededError:TimeoutError FailedPreconditionError:RuntimeError "

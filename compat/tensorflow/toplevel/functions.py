@@ -9,8 +9,9 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import Function, active_graph, snake_case
+from ....core.extend import Function, active_graph, next_id, snake_case
 from ..names import adapts
+from ..spaces import config
 from ..tensors import Standing, scope
 
 __all__ = [
@@ -56,7 +57,45 @@ def function(
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
         return functools.partial(function, input_signature=input_signature, reduce_retracing=reduce)
-    return Function(func, input_signature, reduce_retracing=reduce)
+    return TracedOnce(func, input_signature, reduce_retracing=reduce)
+
+
+_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call: {name!r} made "
+    "{variable!r} in {when}. Make variables, layers and optimizers outside of the function, or "
+    "only if they are not there yet; and give another optimizer a tf.function of its own"
+)
+
+
+class TracedOnce(Function[Any, Any]):
+    """A function whose code may make variables in its first trace alone, as in TensorFlow."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def _trace(self, args: Any, kwargs: Any) -> Any:
+        before = next_id()
+        concrete = super()._trace(args, kwargs)
+        made = self._made_since(before, concrete)
+        if made and self.concrete_functions:
+            raise ValueError(_ONCE.format(name=self.name, variable=made[0], when="a later trace"))
+        if made:
+            again = next_id()
+            concrete = super()._trace(args, kwargs)
+            for variable in self._made_since(again, concrete)[:1]:
+                raise ValueError(_ONCE.format(name=self.name, variable=variable, when="each call"))
+        return concrete
+
+    def _made_since(self, start: int, concrete: Any) -> list[str]:
+        """Return the names of the variables of a trace that were made after another id."""
+        found = concrete.graph.variables
+        return [v.name for v in found if v.id > start and v.name != "host_calls"]
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how many traces there are."""
+        return len(self.concrete_functions)
 
 
 @adapts("Module")

@@ -12,6 +12,7 @@ import gradtape
 from ...names import adapts, lookup, namespace, resolve
 from ..adapting import adapted, arguments_of, refuse
 
+legacy = namespace("tf.keras.optimizers.legacy", "The optimizers, as Keras 2 called them.")
 schedules = namespace("tf.keras.optimizers.schedules", "Learning rates by step.")
 __all__ = ["Optimizer", "get", "schedules"]
 
@@ -19,6 +20,8 @@ __all__ = ["Optimizer", "get", "schedules"]
 @adapts("training.Optimizer")
 class Optimizer(gradtape.training.Optimizer):
     """What the optimizers share: gradients that are None are left out."""
+
+    any_name = True
 
     def take_options(self, options: dict[str, Any]) -> None:
         """Refuse what gradtape's own do not take."""
