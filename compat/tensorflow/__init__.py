@@ -43,6 +43,8 @@ sysconfig = namespace("tf.sysconfig", "How TensorFlow was built.")
 test = namespace("tf.test", "Which devices there are.")
 train = namespace("tf.train", train)
 version = namespace("tf.version", "Of what this has the names.")
+version.VERSION, version.GIT_VERSION, version.COMPILER_VERSION = __version__, __version__, ""
+random.experimental = namespace("tf.random.experimental", "More of ``tf.random``.")
 signal = namespace("tf.signal", "Fourier transforms over the last axes.")
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
 
 __all__ = [
+    "Generator",
     "categorical",
     "gamma",
+    "get_global_generator",
     "normal",
     "shuffle",
     "stateless_normal",
@@ -38,8 +41,10 @@ class _Seeded(gradtape.random.Generator):
         return key
 
 
-def source(seed: int | None) -> Any:
+def source(seed: Any) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
+    if hasattr(seed, "normal"):  # a generator itself
+        return seed
     return gradtape.random if seed is None else _Seeded(seed)
 
 
@@ -123,6 +128,16 @@ def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any
     return source(seed).permutation(convert_to_tensor(value))
 
 
+def _drawing(function: Any) -> Any:
+    """Return a function of this module as a method of a generator."""
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return function(*args, **options, seed=super(Generator, self))
+
+    return method
+
+
 def _combined(seed: Any) -> int:
     a, b = (int(n) for n in np.asarray(seed).reshape(-1))
     return (a % 2**31) * 2**31 + b % 2**31
@@ -152,6 +167,39 @@ def stateless_uniform(
 ) -> Any:
     """Return evenly distributed numbers that follow from the pair ``seed`` alone."""
     return uniform(shape, minval, maxval, dtype, _combined(seed))
+
+
+@adapts("random.Generator")
+class Generator(gradtape.random.Generator):
+    """A source of random numbers, see :class:`gradtape.random.Generator`."""
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        """Return one that draws the same numbers for the same seed."""
+        return cls(int(np.asarray(seed).reshape(-1)[0]))
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+        """Return one with a seed from the operating system."""
+        return cls()
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Begin anew."""
+        self.set_seed(int(seed))
+
+    def split(self, count: int = 1) -> list[Generator]:
+        """Return generators with seeds that this one draws."""
+        return [Generator(int(n)) for n in np.asarray(self.randint((count,), 0, 2**62))]
+
+    normal = _drawing(normal)
+    truncated_normal = _drawing(truncated_normal)
+    uniform = _drawing(uniform)
+
+
+@adapts("random")
+def get_global_generator() -> Any:
+    """Return what draws where no generator is named."""
+    return gradtape.random
 
 
 __getattr__ = lookup(__name__)

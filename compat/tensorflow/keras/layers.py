@@ -14,6 +14,7 @@ import gradtape
 
 from ....core.extend import calling_in, map_structure
 from ....layers.base.losses import Rules
+from ....layers.base.told import told
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
 from ..tensors import Standing, Variable, sizes
@@ -131,7 +132,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     stands_for = gradtape.layers.Layer
     any_name = True
-    dtype: str | None = None
+    dtype: str | None = "float32"
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
         gradtape.layers.Layer.__init__(self, name, options.pop("dtype", None))
@@ -184,12 +185,12 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     def built(self, value: bool) -> None:
         self.mark_built(value)
 
-    @property
+    @told
     def output_shape(self) -> Any:
         """The shape of what it gave while a model was put together."""
         return map_structure(lambda x: x.shape, self.output)
 
-    @property
+    @told
     def input_shape(self) -> Any:
         """The shape of what it was called on while a model was put together."""
         return map_structure(lambda x: x.shape, self.input)

@@ -13,14 +13,23 @@ __all__ = [
     "LogicalDevice",
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
+    "enable_op_determinism",
     "functions_run_eagerly",
     "get_soft_device_placement",
+    "get_threads",
     "get_visible_devices",
+    "gpu_device_name",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
+    "is_gpu_available",
     "list_logical_devices",
     "list_physical_devices",
     "run_functions_eagerly",
+    "set_jit",
     "set_logical_device_configuration",
+    "set_memory_growth",
     "set_soft_device_placement",
+    "set_threads",
     "set_visible_devices",
 ]
 
@@ -84,6 +93,27 @@ def set_soft_device_placement(enabled: bool) -> None:
     """Do nothing: without a GPU, ``tf.device`` stays on the CPU."""
 
 
+def set_memory_growth(device: Any, enable: bool) -> None:
+    """Do nothing: CuPy takes memory as it is needed."""
+
+
+def enable_op_determinism() -> None:
+    """Do nothing: with a seed, numbers are the same in each run."""
+
+
+def set_threads(num_threads: int) -> None:
+    """Do nothing: :func:`gradtape.limit_threads` limits threads, in a block."""
+
+
+def get_threads() -> int:
+    """Return 0: NumPy's libraries decide."""
+    return 0
+
+
+def set_jit(enabled: Any) -> None:
+    """Do nothing: executors decide how traces run."""
+
+
 def get_soft_device_placement() -> bool:
     """Return whether without a GPU ``tf.device`` stays on the CPU: it does."""
     return True
@@ -98,3 +128,16 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 def functions_run_eagerly() -> bool:
     """Return whether functions run as Python."""
     return _eager
+
+
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+    """Return whether CuPy can use a GPU."""
+    return gpus() > 0
+
+
+def gpu_device_name() -> str:
+    """Return the name of the first GPU; ``""`` if there is none."""
+    return "/device:GPU:0" if gpus() else ""
+
+
+is_built_with_cuda = is_built_with_gpu_support = is_gpu_available

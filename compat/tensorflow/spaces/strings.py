@@ -65,20 +65,24 @@ def shown(value: Any, summarize: int | None = 3) -> str:
     if isinstance(value, (list, tuple)):
         ends = "[]" if isinstance(value, list) else "()"
         return f"{ends[0]}{', '.join(shown(x, summarize) for x in value)}{ends[1]}"
+    if isinstance(value, dict):
+        inner = (f"{key!r}: {shown(x, summarize)}" for key, x in value.items())
+        return f"{{{', '.join(inner)}}}"
     if not hasattr(value, "numpy") and not isinstance(value, np.ndarray):
         return str(value)
     x = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
     if x.dtype == object:
         x = np.vectorize(lambda b: b.decode(), otypes=[object])(x)
         return str(x[()]) if not x.ndim else f"[{' '.join(map(repr, x.tolist()))}]"
-    if not x.ndim:
-        return str(x[()])
     few = 3 if summarize is None else summarize
-    if few < 0:
-        return np.array2string(x, threshold=x.size + 1)
-    return np.array2string(
-        x, threshold=2 * few * x.ndim and min(x.size - 1, 2 * few), edgeitems=few
-    )
+    ends = {"threshold": x.size + 1 if few < 0 else 0, "edgeitems": abs(few)}
+    return np.array2string(x, formatter={"float_kind": _shortest}, **ends)  # type: ignore[arg-type]
+
+
+def _shortest(value: Any) -> str:
+    """Return a float with as many digits as tell it apart."""
+    few = f"{value:.6g}"
+    return few if type(value)(few) == value else f"{value:.{9 if value.itemsize < 8 else 17}g}"
 
 
 def join(inputs: Any, separator: str = "", name: Any = None) -> Any:

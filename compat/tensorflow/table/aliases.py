@@ -88,7 +88,18 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.config.experimental": _same(
         "get_visible_devices list_logical_devices list_physical_devices set_visible_devices "
         "set_virtual_device_configuration:set_logical_device_configuration "
-        "run_functions_eagerly VirtualDeviceConfiguration:LogicalDeviceConfiguration",
+        "run_functions_eagerly VirtualDeviceConfiguration:LogicalDeviceConfiguration "
+        "enable_op_determinism set_memory_growth",
+        "tf.config.",
+    ),
+    "tf.config.optimizer": _same("set_jit", "tf.config."),
+    "tf.config.threading": _same(
+        "get_inter_op_parallelism_threads:get_threads get_intra_op_parallelism_threads:get_threads "
+        "set_inter_op_parallelism_threads:set_threads set_intra_op_parallelism_threads:set_threads",
+        "tf.config.",
+    ),
+    "tf.test": _same(
+        "gpu_device_name is_built_with_cuda is_built_with_gpu_support is_gpu_available",
         "tf.config.",
     ),
     "tf.data.experimental": _same("AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."),
@@ -104,7 +115,32 @@ ALIASES: dict[str, dict[str, str]] = {
     )
     | _same("DataLossError:DamagedFile", "saving."),
     "tf.image": _same(" ".join(_IMAGES), "image."),
-    "tf.test": _same("gpu_device_name is_built_with_cuda is_gpu_available", "tf.toplevel."),
+    "tf.keras.backend": {
+        **_same(
+            "abs all any arange:range argmax argmin cast concatenate:concat constant cos "
+            "cumprod:math.cumprod cumsum equal exp expand_dims eye gather greater greater_equal identity "
+            "less less_equal logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
+            "min:reduce_min minimum not_equal one_hot ones ones_like permute_dimensions:transpose "
+            "pow print_tensor:identity prod:reduce_prod reshape reverse round shape sign sin size "
+            "sqrt square squeeze stack std:math.reduce_std stop_gradient sum:reduce_sum tile "
+            "transpose var:math.reduce_variance zeros zeros_like",
+            "tf.",
+        ),
+        **_same(
+            "binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy",
+            "tf.keras.losses.",
+        ),
+        **_same("elu hard_sigmoid relu softmax softplus softsign", "tf.keras.activations."),
+        **_same(
+            "clip:clip_by_value conv1d:nn.conv1d conv2d:nn.conv2d dropout:nn.dropout "
+            "l2_normalize:math.l2_normalize log:math.log sigmoid switch:where "
+            "tanh",
+            "tf.",
+        ),
+        **_same("random_normal:normal random_uniform:uniform", "tf.random."),
+        "flatten": "ravel",
+        "ndim": "ndim",
+    },
     "tf.math": {
         **_same("pow round", "tf."),
         **_ELEMENTWISE,
@@ -120,7 +156,8 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same("sigmoid tanh", "nn."),
         **_same("log_softmax softmax", "tf.math."),
     },
-    "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
+    "tf.random": {"set_seed": "random.set_seed"},
+    "tf.random.experimental": _same("Generator get_global_generator", "tf.random."),
     "tf.autodiff": _same("ForwardAccumulator"),
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.constraints": _named(constraints),
@@ -165,6 +202,9 @@ ALIASES: dict[str, dict[str, str]] = {
         "var": "tf.math.reduce_variance",
     },
     "tf.keras.regularizers": _named(regularizers),
+    "tf.keras.optimizers.legacy": _same(
+        "Adadelta Adagrad Adam Adamax Nadam Optimizer RMSprop SGD", "tf.keras.optimizers."
+    ),
     "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
     "tf.keras.mixed_precision": {
         **_same("LossScaleOptimizer Policy", "mixed_precision."),

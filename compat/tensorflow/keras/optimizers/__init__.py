@@ -14,7 +14,7 @@ from ..adapting import adapted, arguments_of, refuse
 
 legacy = namespace("tf.keras.optimizers.legacy", "The optimizers, as Keras 2 called them.")
 schedules = namespace("tf.keras.optimizers.schedules", "Learning rates by step.")
-__all__ = ["Optimizer", "get", "schedules"]
+__all__ = ["Optimizer", "get", "legacy", "schedules"]
 
 
 @adapts("training.Optimizer")
