@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...layers import Layer as _layers_whole  # noqa: F401 - before a part of them is imported
 from ...training import losses as _training_whole  # noqa: F401
-from . import dtypes, keras, linalg, math, nest, nn, random, saved_model
+from . import dtypes, images, keras, linalg, math, nest, nn, random, saved_model
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
@@ -47,25 +47,10 @@ version.VERSION, version.GIT_VERSION, version.COMPILER_VERSION = __version__, __
 random.experimental = namespace("tf.random.experimental", "More of ``tf.random``.")
 signal = namespace("tf.signal", "Fourier transforms over the last axes.")
 
-__all__ = [
-    *_dtypes,
-    *_tensors,
-    *_toplevel,
-    "autodiff",
-    "dtypes",
-    "initializers",
-    "keras",
-    "linalg",
-    "losses",
-    "math",
-    "metrics",
-    "nest",
-    "newaxis",
-    "nn",
-    "optimizers",
-    "random",
-    "saved_model",
-    "signal",
-]
+__all__ = (
+    "autodiff dtypes initializers keras linalg losses math metrics nest newaxis nn optimizers "
+    "random saved_model signal"
+).split()
+__all__ += [*_dtypes, *_tensors, *_toplevel]
 
 __getattr__ = lookup(__name__)

@@ -10,30 +10,10 @@ import gradtape
 
 from .names import adapts, lookup
 
-__all__ = [
-    "DType",
-    "as_dtype",
-    "bool",
-    "cast",
-    "complex",
-    "complex64",
-    "complex128",
-    "double",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "saturate_cast",
-    "string",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+__all__ = (
+    "DType as_dtype bool cast complex complex64 complex128 double float16 float32 float64 "
+    "half int8 int16 int32 int64 saturate_cast string uint8 uint16 uint32 uint64"
+).split()
 
 DType = np.dtype
 float16 = half = np.dtype("float16")

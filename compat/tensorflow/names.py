@@ -33,9 +33,10 @@ _GUIDE = "docs/migration.md"
 
 #: The lines of signatures by namespace and name.
 LINES = {
-    space: {name: line for name, _, line in (x.partition(" = ") for x in text.strip().split("\n"))}
+    space: {line.partition("(")[0]: line for line in text.replace("\n    ", " ").split("\n")[1:-1]}
     for space, text in SIGNATURES.items()
 }
+
 #: The namespaces: whatever asked for a lookup.
 NAMESPACES: set[str] = set()
 
@@ -120,7 +121,7 @@ def lookup(module_name: str) -> Callable[[str], Any]:
         if name in known:
             value = resolve(known[name])
         elif name in lines:
-            value = _making().made(module_name, name, lines[name])
+            value = _making().made(module_name, lines[name])
         elif name.startswith("__"):
             raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
         else:

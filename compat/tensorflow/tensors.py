@@ -39,14 +39,7 @@ from ...core.extend import (
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 
-__all__ = [
-    "TensorShape",
-    "Variable",
-    "constant",
-    "convert_to_tensor",
-    "get_static_value",
-    "is_tensor",
-]
+__all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
 

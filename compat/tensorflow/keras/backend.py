@@ -10,23 +10,11 @@ from ..dtypes import as_dtype
 from ..names import adapts, lookup
 from ..tensors import Variable, convert_to_tensor
 
-__all__ = [
-    "batch_get_value",
-    "batch_set_value",
-    "clear_session",
-    "dot",
-    "epsilon",
-    "floatx",
-    "get_value",
-    "image_data_format",
-    "int_shape",
-    "is_keras_tensor",
-    "set_epsilon",
-    "set_floatx",
-    "set_image_data_format",
-    "set_value",
-    "variable",
-]
+__all__ = (
+    "batch_get_value batch_set_value clear_session dot epsilon floatx get_value "
+    "image_data_format int_shape is_keras_tensor set_epsilon set_floatx set_image_data_format "
+    "set_value variable"
+).split()
 
 _settings = {"epsilon": 1e-7, "floatx": "float32", "image_data_format": "channels_last"}
 

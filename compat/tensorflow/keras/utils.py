@@ -11,21 +11,11 @@ import numpy as np
 import gradtape
 
 from ..names import adapts, lookup
-from .backend import clear_session
 
-__all__ = [
-    "Progbar",
-    "PyDataset",
-    "Sequence",
-    "clear_session",
-    "img_to_array",
-    "normalize",
-    "pad_sequences",
-    "plot_model",
-    "register_keras_serializable",
-    "set_random_seed",
-    "to_categorical",
-]
+__all__ = (
+    "Progbar PyDataset Sequence img_to_array normalize pad_sequences plot_model "
+    "register_keras_serializable set_random_seed to_categorical"
+).split()
 
 
 @adapts("data.Dataset")

@@ -9,29 +9,14 @@ import gradtape
 from ....core.errors import BackendUnavailable
 from ..names import adapts
 
-__all__ = [
-    "LogicalDevice",
-    "LogicalDeviceConfiguration",
-    "PhysicalDevice",
-    "enable_op_determinism",
-    "functions_run_eagerly",
-    "get_soft_device_placement",
-    "get_threads",
-    "get_visible_devices",
-    "gpu_device_name",
-    "is_built_with_cuda",
-    "is_built_with_gpu_support",
-    "is_gpu_available",
-    "list_logical_devices",
-    "list_physical_devices",
-    "run_functions_eagerly",
-    "set_jit",
-    "set_logical_device_configuration",
-    "set_memory_growth",
-    "set_soft_device_placement",
-    "set_threads",
-    "set_visible_devices",
-]
+__all__ = (
+    "LogicalDevice LogicalDeviceConfiguration PhysicalDevice enable_op_determinism "
+    "functions_run_eagerly get_soft_device_placement get_threads get_visible_devices "
+    "gpu_device_name is_built_with_cuda is_built_with_gpu_support is_gpu_available "
+    "list_logical_devices list_physical_devices run_functions_eagerly set_jit "
+    "set_logical_device_configuration set_memory_growth set_soft_device_placement set_threads "
+    "set_visible_devices"
+).split()
 
 _eager = False
 

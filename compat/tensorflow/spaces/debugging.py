@@ -14,21 +14,11 @@ from ..dtypes import as_dtype
 from ..names import adapts
 from ..tensors import convert_to_tensor, held_to
 
-__all__ = [
-    "Assert",
-    "assert_all_finite",
-    "assert_integer",
-    "assert_near",
-    "assert_rank",
-    "assert_rank_at_least",
-    "assert_scalar",
-    "assert_shapes",
-    "assert_type",
-    "check_numerics",
-    "disable_check_numerics",
-    "enable_check_numerics",
-    "is_numeric_tensor",
-]
+__all__ = (
+    "Assert assert_all_finite assert_integer assert_near assert_rank assert_rank_at_least "
+    "assert_scalar assert_shapes assert_type check_numerics disable_check_numerics "
+    "enable_check_numerics is_numeric_tensor"
+).split()
 
 
 def _ensure(holds: Any, said: str, *values: Any) -> None:

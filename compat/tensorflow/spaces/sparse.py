@@ -11,20 +11,10 @@ import gradtape
 from ..names import adapts
 from ..tensors import convert_to_tensor, sizes
 
-__all__ = [
-    "SparseTensor",
-    "add",
-    "expand_dims",
-    "eye",
-    "from_dense",
-    "reduce_max",
-    "reduce_sum",
-    "reorder",
-    "reshape",
-    "sparse_dense_matmul",
-    "to_dense",
-    "transpose",
-]
+__all__ = (
+    "SparseTensor add expand_dims eye from_dense reduce_max reduce_sum reorder reshape "
+    "sparse_dense_matmul to_dense transpose"
+).split()
 
 
 class SparseTensor(NamedTuple):

@@ -10,17 +10,7 @@ import numpy as np
 from ..dtypes import as_dtype, float32, string
 from ..tensors import constant, convert_to_tensor
 
-__all__ = [
-    "as_string",
-    "format",
-    "join",
-    "length",
-    "lower",
-    "strip",
-    "substr",
-    "to_number",
-    "upper",
-]
+__all__ = "as_string format join length lower strip substr to_number upper".split()
 
 
 def _texts(value: Any) -> Any:

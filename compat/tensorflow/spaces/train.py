@@ -51,7 +51,7 @@ class _Restored:
 
 @adapts("training.Checkpoint")
 class Checkpoint(_native.Checkpoint):
-    """The state of objects, to be written to a file and put back; ``root`` has it without a name."""
+    """The state of objects, to be written to a file and put back."""
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         given = kwargs if root is None else {"root": root, **kwargs}

@@ -83,7 +83,7 @@ ALIASES: dict[str, dict[str, str]] = {
         ),
         **_same("eye matmul norm tensordot", "tf.linalg."),
     },
-    "tf.linalg": _same("einsum", "tf."),
+    "tf.linalg": {"einsum": "tf.einsum", "l2_normalize": "tf.math.l2_normalize"},
     "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
     "tf.config.experimental": _same(
         "get_visible_devices list_logical_devices list_physical_devices set_visible_devices "
@@ -117,9 +117,9 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.image": _same(" ".join(_IMAGES), "image."),
     "tf.keras.backend": {
         **_same(
-            "abs all any arange:range argmax argmin cast concatenate:concat constant cos "
-            "cumprod:math.cumprod cumsum equal exp expand_dims eye gather greater greater_equal identity "
-            "less less_equal logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
+            "abs all:reduce_all any:reduce_any arange:range argmax argmin cast concatenate:concat constant cos "
+            "cumprod:math.cumprod cumsum equal exp expand_dims eye gather greater greater_equal "
+            "identity less less_equal logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
             "min:reduce_min minimum not_equal one_hot ones ones_like permute_dimensions:transpose "
             "pow print_tensor:identity prod:reduce_prod reshape reverse round shape sign sin size "
             "sqrt square squeeze stack std:math.reduce_std stop_gradient sum:reduce_sum tile "
@@ -154,7 +154,8 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "tf.nn": {
         **_same("sigmoid tanh", "nn."),
-        **_same("log_softmax softmax", "tf.math."),
+        **_same("in_top_k l2_normalize log_softmax softmax top_k zero_fraction", "tf.math."),
+        "conv2d_transpose": "tf.images.conv2d_transpose",
     },
     "tf.random": {"set_seed": "random.set_seed"},
     "tf.random.experimental": _same("Generator get_global_generator", "tf.random."),
@@ -197,11 +198,16 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same(
             "cholesky det eigh inv lstsq norm qr slogdet solve solve_triangular svd", "linalg."
         ),
+        **_same("divide_no_nan in_top_k rsqrt top_k", "tf.math."),
+        **_same("cast convert_to_tensor is_tensor slice", "tf."),
+        **_same("moments", "tf.nn."),
         "std": "tf.math.reduce_std",
+        "vectorized_map": "tf.vectorized_map",
         "swish": "nn.silu",
         "var": "tf.math.reduce_variance",
     },
     "tf.keras.regularizers": _named(regularizers),
+    "tf.keras.utils": {"clear_session": "tf.keras.backend.clear_session"},
     "tf.keras.optimizers.legacy": _same(
         "Adadelta Adagrad Adam Adamax Nadam Optimizer RMSprop SGD", "tf.keras.optimizers."
     ),

@@ -14,7 +14,6 @@ import gradtape
 from ....core.extend import (
     Size,
     as_size,
-    broadcast_shapes,
     is_transformed,
     known_size,
     largest,
@@ -22,71 +21,17 @@ from ....core.extend import (
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import TensorShape, broadcast_size, convert_to_tensor, held_to, plain, sizes
+from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
 
-__all__ = [
-    "broadcast_dynamic_shape",
-    "broadcast_static_shape",
-    "concat",
-    "ensure_shape",
-    "fill",
-    "identity_n",
-    "linspace",
-    "meshgrid",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "pad",
-    "range",
-    "rank",
-    "sequence_mask",
-    "shape",
-    "shape_n",
-    "size",
-    "slice",
-    "split",
-    "stack",
-    "transpose",
-    "unstack",
-    "zeros",
-    "zeros_like",
-]
+__all__ = (
+    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice split"
+).split()
 
 _slice = slice  # TensorFlow's names below hide Python's
 _range = range
 
 
 # -- creation --------------------------------------------------------------------------------------
-
-
-@adapts("zeros")
-def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
-    """Return zeros."""
-    return gradtape.zeros(sizes(shape, "zeros"), as_dtype(dtype))
-
-
-@adapts("ones")
-def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
-    """Return ones."""
-    return gradtape.ones(sizes(shape, "ones"), as_dtype(dtype))
-
-
-@adapts("zeros_like")
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    """Return zeros of the shape and dtype of ``input``; a constant to every tape."""
-    return gradtape.zeros_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
-
-
-@adapts("ones_like")
-def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    """Return ones of the shape and dtype of ``input``; a constant to every tape."""
-    return gradtape.ones_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
-
-
-@adapts("full")
-def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
-    """Return one value in every place; gradients reach it."""
-    return gradtape.broadcast_to(convert_to_tensor(value), sizes(dims, "fill"))
 
 
 @adapts("arange")
@@ -176,12 +121,6 @@ def one_hot(
     return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
 
 
-@adapts("meshgrid")
-def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
-    """Return grids of coordinates."""
-    return list(gradtape.meshgrid(*[convert_to_tensor(x) for x in args], indexing=indexing))
-
-
 @adapts("less")
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
@@ -209,12 +148,6 @@ def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     return gradtape.stack([gradtape.as_tensor(n, out_type) for n in x.shape])
 
 
-@adapts("Tensor.shape")
-def shape_n(input: Sequence[Any], out_type: Any = int32, name: str | None = None) -> list[Any]:
-    """Return the shapes of several tensors."""
-    return [shape(x, out_type) for x in input]
-
-
 @adapts("Tensor.size")
 def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     """Return the number of elements as a tensor."""
@@ -222,12 +155,6 @@ def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     if x.shape is None:
         return cast(gradtape.sum(gradtape.ones_like(x, dtype="int64")), out_type)
     return gradtape.as_tensor(x.size, out_type)
-
-
-@adapts("Tensor.ndim")
-def rank(input: Any, name: str | None = None) -> Any:
-    """Return the number of axes as a tensor."""
-    return gradtape.constant(np.int32(convert_to_tensor(input).ndim))
 
 
 @adapts("broadcast_shapes")
@@ -238,26 +165,6 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     if None in [n for n in joined if not isinstance(n, Size)]:
         raise ValueError(f"broadcast_dynamic_shape: {shapes[0]} and {shapes[1]} do not broadcast")
     return convert_to_tensor(joined[::-1] or np.zeros(0, int32))
-
-
-@adapts("broadcast_shapes")
-def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """Return the shape that two shapes have together, None for what a trace does not know."""
-    joined = broadcast_shapes(tuple(shape_x), tuple(shape_y), op="broadcast_static_shape")
-    return TensorShape(joined)
-
-
-@adapts("TensorSpec.admits")
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
-    """Return ``x``, if its shape is ``shape`` (None: any size); else raise ``ValueError``."""
-    return gradtape.copy(held_to(convert_to_tensor(x), shape, "ensure_shape"))
-
-
-@adapts("transpose")
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
-    """Return the axes in another order, reversed by default."""
-    turned = gradtape.transpose(convert_to_tensor(a), None if perm is None else sizes(perm, "perm"))
-    return gradtape.conj(turned) if conjugate else turned
 
 
 @adapts("pad")
@@ -296,7 +203,7 @@ def pad(
 # -- joining and parting ---------------------------------------------------------------------------
 
 
-def _tensors(values: Any) -> Any:
+def tensors_of(values: Any) -> Any:
     """Return a list of tensors; integers beside floating tensors become floating."""
     if isinstance(values, (list, tuple)):
         known = [v.dtype for v in values if hasattr(v, "dtype")]
@@ -306,24 +213,6 @@ def _tensors(values: Any) -> Any:
 
 def _beside(value: Any, known: list[Any]) -> Any:
     return convert_to_tensor(value, known[0] if known else None)
-
-
-@adapts("concat")
-def concat(values: Any, axis: Any, name: str = "concat") -> Any:
-    """Return the tensors one after another along an axis that they have."""
-    return gradtape.concatenate(_tensors(values), operator.index(plain(axis)))
-
-
-@adapts("stack")
-def stack(values: Any, axis: Any = 0, name: str = "stack") -> Any:
-    """Return the tensors one after another along a new axis."""
-    return gradtape.stack(_tensors(values), plain(axis))
-
-
-@adapts("unstack")
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Any]:
-    """Return the parts of ``value`` along ``axis``, without that axis."""
-    return list(gradtape.unstack(convert_to_tensor(value), axis, num))
 
 
 @adapts("split")

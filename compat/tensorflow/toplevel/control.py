@@ -18,21 +18,10 @@ from ..names import adapts
 from ..spaces import config, strings
 from ..tensors import convert_to_tensor
 
-__all__ = [
-    "case",
-    "cond",
-    "device",
-    "foldl",
-    "foldr",
-    "map_fn",
-    "numpy_function",
-    "print",
-    "py_function",
-    "scan",
-    "switch_case",
-    "timestamp",
-    "while_loop",
-]
+__all__ = (
+    "case cond device foldl foldr map_fn numpy_function print py_function scan switch_case "
+    "timestamp while_loop"
+).split()
 
 _print = print
 

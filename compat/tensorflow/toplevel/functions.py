@@ -14,15 +14,9 @@ from ..names import adapts
 from ..spaces import config
 from ..tensors import Standing, scope
 
-__all__ = [
-    "Module",
-    "RegisterGradient",
-    "enable_eager_execution",
-    "executing_eagerly",
-    "function",
-    "name_scope",
-    "vectorized_map",
-]
+__all__ = (
+    "Module RegisterGradient enable_eager_execution executing_eagerly function name_scope"
+).split()
 
 
 @adapts("function")
@@ -195,18 +189,6 @@ class RegisterGradient:
         )
         gradtape.register_gradient(op.name)(rule)
         return f
-
-
-@adapts("vmap")
-def vectorized_map(
-    fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
-) -> Any:
-    """Apply ``fn`` to every element along the first axis of ``elems``, all at once.
-
-    ``elems`` is a tensor or a nested container of tensors, which ``fn`` takes as one argument.
-    Random numbers differ from element to element.
-    """
-    return gradtape.vmap(fn, randomness="different")(elems)
 
 
 @adapts()
