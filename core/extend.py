@@ -93,6 +93,7 @@ from .graphs.constants import local_constants
 from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
+from .graphs.lifting import lifted
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.optimize import forward_only, joined_pulls
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
@@ -265,6 +266,7 @@ __all__ = [
     "known_size",
     "largest",
     "late",
+    "lifted",
     "line_of",
     "local_constants",
     "loop_limit",

@@ -7,8 +7,8 @@ docs/migration.md lists all names, and the differences that are meant.
 
 from __future__ import annotations
 
-from ...layers import Layer as _layers_whole  # noqa: F401 - before a part of them is imported
-from ...training import losses as _training_whole  # noqa: F401
+from ...layers import Layer as _layers_whole
+from ...training import losses as _training_whole
 from . import dtypes, images, keras, linalg, math, nest, nn, random, saved_model
 from .dtypes import *
 from .dtypes import __all__ as _dtypes

@@ -41,24 +41,7 @@ def matmul(
     output_type: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Return the matrix product, of transposed or adjoint matrices on request.
-
-    Parameters
-    ----------
-    a, b
-        Matrices; leading axes broadcast. Vectors are not taken, use :func:`matvec`.
-    transpose_a, transpose_b, adjoint_a, adjoint_b
-        Transpose, or transpose and conjugate, an argument before.
-    a_is_sparse, b_is_sparse
-        Ignored.
-    output_type
-        Ignored: the result has the arguments' dtype.
-
-    Raises
-    ------
-    ValueError
-        If an argument has fewer than two axes, or sizes do not fit.
-    """
+    """Return the matrix product, of transposed or adjoint matrices on request."""
     a = turned(a, transpose_a, adjoint_a, "matmul")
     b = turned(b, transpose_b, adjoint_b, "matmul")
     for shape in (a.shape, b.shape):
@@ -134,13 +117,7 @@ def diag(
     padding_value: Any = 0,
     align: str = "",
 ) -> Any:
-    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros.
-
-    Raises
-    ------
-    ValueError
-        If another size or padding is asked for, which is not supported.
-    """
+    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros."""
     if (num_rows, num_cols) != (-1, -1) or padding_value != 0:
         raise ValueError("diag: num_rows, num_cols and padding_value are not supported")
     diagonal, k = convert_to_tensor(diagonal), one(k)
@@ -189,24 +166,7 @@ def norm(
     keepdims: bool | None = False,
     name: str | None = None,
 ) -> Any:
-    """Return norms of vectors or matrices.
-
-    Parameters
-    ----------
-    tensor
-        A tensor.
-    ord
-        ``"euclidean"`` (for matrices the Frobenius norm), ``"fro"``, or a number: for vectors any
-        p, for matrices 1, 2 or infinity.
-    axis
-        An axis of vectors, a pair of axes of matrices; by default all elements are one vector.
-    keepdims
-        Keep the axes with size 1.
-
-    Notes
-    -----
-    The gradient at 0 is 0; TensorFlow's is nan.
-    """
+    """Return norms of vectors or matrices."""
     x, axis = convert_to_tensor(tensor), axes(axis)
     if isinstance(axis, tuple) and len(axis) == 2:
         order = "fro" if ord == "euclidean" else ord

@@ -89,7 +89,8 @@ class _Bound(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         """Note the names that a lambda has of its own."""
-        self.own |= {argument.arg for argument in node.args.args}
+        several = [node.args.vararg] if node.args.vararg else []
+        self.own |= {argument.arg for argument in (*node.args.args, *several)}
         return self.generic_visit(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:

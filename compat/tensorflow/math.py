@@ -108,11 +108,6 @@ def top_k(
     """Return the ``k`` largest elements along the last axis, in descending order.
 
     Of equal elements the first ones come first. ``sorted`` makes no difference.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than ``k`` elements.
     """
     x = convert_to_tensor(input)
     k = as_size(k, "top_k")

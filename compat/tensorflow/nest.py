@@ -21,13 +21,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 def pack_sequence_as(
     structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
 ) -> Any:
-    """Return a container of the structure with these leaves.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many as the structure has.
-    """
+    """Return a container of the structure with these leaves."""
     wanted = len(extend.flatten(structure))
     if len(flat_sequence) != wanted:
         raise ValueError(

@@ -13,8 +13,7 @@ from .random import source
 from .tensors import axes, convert_to_tensor, plain
 
 __all__ = (
-    "bias_add dropout embedding_lookup silu swish "
-    "weighted_cross_entropy_with_logits"
+    "bias_add dropout embedding_lookup silu swish weighted_cross_entropy_with_logits"
 ).split()
 
 
@@ -61,13 +60,7 @@ _axes = axes
 
 @adapts("add")
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
-    """Return ``value + bias``, a vector along the channels.
-
-    Raises
-    ------
-    ValueError
-        If the bias is no vector of as many numbers as there are channels.
-    """
+    """Return ``value + bias``, a vector along the channels."""
     value, bias = convert_to_tensor(value), convert_to_tensor(bias)
     first = data_format is not None and data_format.startswith("NC")
     shape = value.shape

@@ -22,16 +22,7 @@ _FILE = "saved_model.h5"
 
 @adapts()
 class SaveOptions:
-    """Options of :func:`save`.
-
-    Parameters
-    ----------
-    experimental_custom_gradients
-        Save custom gradients, so that a loaded module has them. Without them, asking it for a
-        gradient through one raises ``LookupError`` in another process.
-    other
-        Further options of TensorFlow, which are ignored.
-    """
+    """Options of :func:`save`."""
 
     def __init__(self, *, experimental_custom_gradients: bool = True, **other: Any) -> None:
         self.experimental_custom_gradients = bool(experimental_custom_gradients)
@@ -44,20 +35,7 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a module with its variables and functions; see :func:`gradtape.save`.
-
-    Parameters
-    ----------
-    obj
-        A module.
-    export_dir
-        The path of the file, whose folders are made. In a folder that exists, the file is
-        ``saved_model.h5``.
-    signatures
-        A ``tf.function``, which becomes ``"serving_default"``, or several by name.
-    options
-        What to leave out.
-    """
+    """Save a module with its variables and functions; see :func:`gradtape.save`."""
     if signatures is not None and not isinstance(signatures, Mapping):
         signatures = {"serving_default": signatures}
     options = options or SaveOptions()

@@ -16,7 +16,6 @@ import gradtape
 
 from ...core.errors import TraceError
 from ...core.extend import (
-    Graph,
     Held,
     Size,
     Symbol,
@@ -27,8 +26,8 @@ from ...core.extend import (
     is_users_call,
     known_size,
     largest,
+    lifted,
     not_known,
-    replay,
     same_size,
     sizes_differ,
     smallest,
@@ -45,14 +44,7 @@ _INT32 = np.iinfo(np.int32)
 
 
 class TensorShape(tuple[Any, ...]):
-    """The shape of a tensor: a tuple, which is equal to a list of the same sizes too.
-
-    Parameters
-    ----------
-    dims
-        Sizes, None for one that is unknown. Of a tensor's shape in a trace, a size that is open
-        stays what it is, an integer to compute with; :meth:`as_list` gives None for it.
-    """
+    """The shape of a tensor: a tuple, which is equal to a list of the same sizes too."""
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         """Make one of a size or of a sequence of sizes."""
@@ -132,18 +124,7 @@ def _dimension(n: Any) -> Any:
 
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
-    """Return a tensor; see :func:`gradtape.constant`.
-
-    Parameters
-    ----------
-    value
-        Numbers in nested lists, an array, or a tensor. Python integers become int32, those that do
-        not fit int64. Text becomes a tensor of dtype ``tf.string``, which no op takes.
-    dtype, shape
-        If given, those of the result.
-    name
-        Ignored.
-    """
+    """Return a tensor; see :func:`gradtape.constant`."""
     if dtype is None:
         if _is_text(value):
             dtype = string
@@ -238,24 +219,7 @@ sizes = as_shape
 
 
 def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
-    """Return a tensor of a shape that it must have; each run checks what a trace does not know.
-
-    Parameters
-    ----------
-    x
-        A tensor.
-    shape
-        Its sizes, None for any.
-    op
-        The name that begins the message.
-
-    Raises
-    ------
-    ValueError
-        If a size is another, or their number.
-    TraceError
-        If the rank is unknown in a trace.
-    """
+    """Return a tensor of a shape that it must have; each run checks what a trace does not know."""
     if x.shape is None and op == "set_shape":
         return held_in_runs(x, tuple(shape))
     if x.shape is None:
@@ -363,52 +327,9 @@ class Part(Held):
         return str(self._tensor)
 
 
-def lifted(value: Any) -> Any:
-    """Return a value of a trace that does not depend on its arguments: what a run would give.
-
-    Others are returned as they are.
-    """
-    graph, needed, kept = value.array.graph, {value.array}, []
-    for node in reversed(graph.nodes):
-        if needed.intersection(node.outputs):
-            kept.append(node)
-            needed.update(x for x in node.inputs if type(x) is Symbol)
-    if needed.intersection(graph.inputs):
-        return value
-    alone = Graph("an initial value")
-    alone.nodes, alone.outputs = kept[::-1], [value.array]
-    alone.constants = {x: array for x, array in graph.constants.items() if x in needed}
-    with gradtape.init_scope():
-        return replay(alone, [])[0]
-
-
 @adapts("Variable")
 class Variable(gradtape.Variable, metaclass=Standing):
-    """A :class:`gradtape.Variable` made with TensorFlow's arguments.
-
-    Parameters
-    ----------
-    initial_value
-        Anything that :func:`constant` takes, or a function of no arguments that returns it.
-    trainable
-        Whether tapes watch it; true by default.
-    name
-        A name, to which the open name scopes are added; ``"Variable"`` by default.
-    dtype
-        The dtype, if not the value's own.
-    shape
-        If given, the shape that the initial value must have. Shapes with unknown sizes are not
-        supported.
-    validate_shape, caching_device, variable_def, import_scope, synchronization, aggregation
-        Ignored.
-    constraint
-        Not supported.
-
-    Raises
-    ------
-    ValueError
-        If the initial value is missing, or not of the shape.
-    """
+    """A :class:`gradtape.Variable` made with TensorFlow's arguments."""
 
     __slots__ = ()
     stands_for = gradtape.Variable
@@ -442,7 +363,7 @@ class Variable(gradtape.Variable, metaclass=Standing):
                 initial_value = initial_value()
         value = constant(initial_value, dtype)
         super().__init__(
-            lifted(value) if type(value.array) is Symbol else value,
+            gradtape.Tensor(lifted(value.array)) if type(value.array) is Symbol else value,
             trainable is None or trainable,
             _scope.get() + ("Variable" if name is None else name),
         )

@@ -8,7 +8,7 @@ import gradtape
 
 from ..names import adapts
 
-__all__ = ["do_not_convert", "set_verbosity", "trace"]
+__all__ = ["do_not_convert", "trace"]
 
 _native = getattr(gradtape, "autograph", None)
 if _native is not None:
@@ -20,10 +20,6 @@ else:
     def do_not_convert(func: Any = None) -> Any:
         """Return the function itself, or a decorator that does: nothing is converted."""
         return func if callable(func) else lambda f: f
-
-
-def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Do nothing: errors tell the line of the program."""
 
 
 def trace(*args: Any) -> None:

@@ -10,12 +10,10 @@ from ....core.errors import BackendUnavailable
 from ..names import adapts
 
 __all__ = (
-    "LogicalDevice LogicalDeviceConfiguration PhysicalDevice enable_op_determinism "
-    "functions_run_eagerly get_soft_device_placement get_threads get_visible_devices "
-    "gpu_device_name is_built_with_cuda is_built_with_gpu_support is_gpu_available "
-    "list_logical_devices list_physical_devices run_functions_eagerly set_jit "
-    "set_logical_device_configuration set_memory_growth set_soft_device_placement set_threads "
-    "set_visible_devices"
+    "LogicalDevice LogicalDeviceConfiguration PhysicalDevice functions_run_eagerly "
+    "get_soft_device_placement get_visible_devices gpu_device_name is_built_with_cuda "
+    "is_built_with_gpu_support is_gpu_available list_logical_devices list_physical_devices "
+    "nothing run_functions_eagerly"
 ).split()
 
 _eager = False
@@ -66,37 +64,8 @@ def list_logical_devices(device_type: str | None = None) -> list[PhysicalDevice]
 get_visible_devices = list_physical_devices
 
 
-def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Do nothing: ``tf.device`` and :func:`gradtape.backend` choose."""
-
-
-def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
-    """Do nothing: a device is not divided."""
-
-
-def set_soft_device_placement(enabled: bool) -> None:
-    """Do nothing: without a GPU, ``tf.device`` stays on the CPU."""
-
-
-def set_memory_growth(device: Any, enable: bool) -> None:
-    """Do nothing: CuPy takes memory as it is needed."""
-
-
-def enable_op_determinism() -> None:
-    """Do nothing: with a seed, numbers are the same in each run."""
-
-
-def set_threads(num_threads: int) -> None:
-    """Do nothing: :func:`gradtape.limit_threads` limits threads, in a block."""
-
-
-def get_threads() -> int:
-    """Return 0: NumPy's libraries decide."""
-    return 0
-
-
-def set_jit(enabled: Any) -> None:
-    """Do nothing: executors decide how traces run."""
+def nothing(*args: Any, **options: Any) -> None:
+    """Do nothing: what tunes TensorFlow's runtime makes no difference here."""
 
 
 def get_soft_device_placement() -> bool:

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype, float32, string
+from ..dtypes import string
 from ..tensors import constant, convert_to_tensor
 
-__all__ = "as_string format join length lower strip substr to_number upper".split()
+__all__ = ["as_string", "each_text", "format", "texts"]
 
 
-def _texts(value: Any) -> Any:
+def texts(value: Any) -> Any:
     """Return bytes in an array."""
     held = value if hasattr(value, "array") else constant(value, string)
     return np.asarray(held.array)
 
 
-def _each(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
+def each_text(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
+    """Return what a function makes of each text."""
     found = np.vectorize(function, otypes=[dtype])(*values)
     return constant(np.asarray(found, dtype), string if dtype is object else None)
 
@@ -38,7 +39,7 @@ def as_string(
     kind = "e" if scientific else "f" if x.dtype.kind == "f" and not shortest else ""
     digits = f".{precision if precision >= 0 else 6}" if kind else ""
     wide = f"{fill}{width}" if width > 0 else ""
-    return _each(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).encode(), x)
+    return each_text(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).encode(), x)
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3) -> Any:
@@ -73,44 +74,3 @@ def _shortest(value: Any) -> str:
     """Return a float with as many digits as tell it apart."""
     few = f"{value:.6g}"
     return few if type(value)(few) == value else f"{value:.{9 if value.itemsize < 8 else 17}g}"
-
-
-def join(inputs: Any, separator: str = "", name: Any = None) -> Any:
-    """Return texts one after another, element by element."""
-    return _each(lambda *parts: separator.encode().join(parts), *map(_texts, inputs))
-
-
-def length(input: Any, unit: str = "BYTE", name: Any = None) -> Any:
-    """Return how many bytes, or characters (``"UTF8_CHAR"``), texts have."""
-    chars = unit == "UTF8_CHAR"
-    return _each(lambda x: len(x.decode() if chars else x), _texts(input), dtype="int32")
-
-
-def lower(input: Any, encoding: str = "", name: Any = None) -> Any:
-    """Return texts in small letters."""
-    return _each(lambda x: x.decode().lower().encode() if encoding else x.lower(), _texts(input))
-
-
-def upper(input: Any, encoding: str = "", name: Any = None) -> Any:
-    """Return texts in capitals."""
-    return _each(lambda x: x.decode().upper().encode() if encoding else x.upper(), _texts(input))
-
-
-def strip(input: Any, name: Any = None) -> Any:
-    """Return texts without blanks at their ends."""
-    return _each(bytes.strip, _texts(input))
-
-
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: Any = None) -> Any:
-    """Return parts of texts, from a place on and of a length."""
-    if unit != "BYTE":
-        raise ValueError(f"substr: unit is 'BYTE', got {unit!r}")
-    return _each(
-        lambda x, i, n: x[i : i + n if i >= 0 or i + n < 0 else None], _texts(input), pos, len
-    )
-
-
-def to_number(input: Any, out_type: Any = float32, name: Any = None) -> Any:
-    """Return texts as numbers."""
-    kind = as_dtype(out_type)
-    return _each(int if kind.kind in "iu" else float, _texts(input), dtype=kind)

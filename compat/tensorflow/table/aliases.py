@@ -84,25 +84,30 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same("eye matmul norm tensordot", "tf.linalg."),
     },
     "tf.linalg": {"einsum": "tf.einsum", "l2_normalize": "tf.math.l2_normalize"},
+    "tf.autograph": {"set_verbosity": "tf.config.nothing"},
     "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
+    "tf.config": dict.fromkeys(
+        "set_logical_device_configuration set_soft_device_placement set_visible_devices".split(),
+        "tf.config.nothing",
+    ),
     "tf.config.experimental": _same(
-        "get_visible_devices list_logical_devices list_physical_devices set_visible_devices "
-        "set_virtual_device_configuration:set_logical_device_configuration "
-        "run_functions_eagerly VirtualDeviceConfiguration:LogicalDeviceConfiguration "
-        "enable_op_determinism set_memory_growth",
+        "get_visible_devices list_logical_devices list_physical_devices run_functions_eagerly "
+        "VirtualDeviceConfiguration:LogicalDeviceConfiguration enable_op_determinism:nothing "
+        "set_memory_growth:nothing set_virtual_device_configuration:nothing "
+        "set_visible_devices:nothing",
         "tf.config.",
     ),
-    "tf.config.optimizer": _same("set_jit", "tf.config."),
-    "tf.config.threading": _same(
-        "get_inter_op_parallelism_threads:get_threads get_intra_op_parallelism_threads:get_threads "
-        "set_inter_op_parallelism_threads:set_threads set_intra_op_parallelism_threads:set_threads",
-        "tf.config.",
+    "tf.config.optimizer": {"set_jit": "tf.config.nothing"},
+    "tf.config.threading": dict.fromkeys(
+        "set_inter_op_parallelism_threads set_intra_op_parallelism_threads".split(),
+        "tf.config.nothing",
     ),
     "tf.test": _same(
         "gpu_device_name is_built_with_cuda is_built_with_gpu_support is_gpu_available",
         "tf.config.",
     ),
     "tf.data.experimental": _same("AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."),
+    "tf.debugging": {"check_numerics": "tf.debugging.assert_all_finite"},
     "tf.errors": _same(
         "AbortedError:RuntimeError AlreadyExistsError:FileExistsError CancelledError:RuntimeError "
         "DeadlineExceededError:TimeoutError FailedPreconditionError:RuntimeError "

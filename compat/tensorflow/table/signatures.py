@@ -208,6 +208,37 @@ softsign(features) = nn.softsign(features)
 sparse_softmax_cross_entropy_with_logits(labels, logits) =
     nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 """,
+    "tf.debugging": """
+Assert(condition, data: raw, summarize=None) = tf.debugging.ensure(condition, 'Assert', *data)
+assert_all_finite(x, message='') =
+    tf.debugging.ensure(isfinite(x), message or 'assert_all_finite', x)
+assert_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(equal(x, y), message or 'assert_equal', x, y)
+assert_greater(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, y), message or 'assert_greater', x, y)
+assert_greater_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, y), message or 'assert_greater_equal', x, y)
+assert_less(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, y), message or 'assert_less', x, y)
+assert_less_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, y), message or 'assert_less_equal', x, y)
+assert_near(x, y, rtol=None, atol=None, message=None, summarize=None) = tf.debugging.ensure(
+    abs(x - y) <= tf.debugging.margin(atol, x) + tf.debugging.margin(rtol, x) * abs(y),
+    message or 'assert_near', x, y)
+assert_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, 0), message or 'assert_negative', x)
+assert_non_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, 0), message or 'assert_non_negative', x)
+assert_non_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, 0), message or 'assert_non_positive', x)
+assert_none_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(not_equal(x, y), message or 'assert_none_equal', x, y)
+assert_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, 0), message or 'assert_positive', x)
+assert_scalar(tensor, message=None) =
+    tf.debugging.ensure(tensor.ndim == 0, message or 'assert_scalar', tensor)
+is_numeric_tensor(tensor: raw) = isinstance(tensor, Tensor) and tensor.dtype.kind in 'fiuc'
+""",
     "tf.image": """
 random_brightness(image, max_delta, seed=None) = image.random_brightness(image, max_delta, seed)
 random_contrast(image, lower, upper, seed=None) = image.random_contrast(image, lower, upper, seed)
@@ -236,6 +267,35 @@ stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype='float32', alg=
     tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
 truncated_normal(shape, mean=0.0, stddev=1.0, dtype='float32', seed=None) =
     seed.truncated_normal(shape, mean, stddev, as_dtype(dtype))
+""",
+    "tf.sparse": """
+add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
+eye(num_rows, num_columns=None, dtype='float32') =
+    tf.sparse.from_dense(eye(num_rows, num_columns, dtype=as_dtype(dtype)))
+reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_sum(sp_input, axis=None, keepdims=False) = sum(tf.sparse.dense(sp_input), axis, keepdims)
+reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))
+reshape(sp_input, shape) = tf.sparse.from_dense(reshape(tf.sparse.dense(sp_input), shape))
+sparse_dense_matmul(sp_a, b: raw, adjoint_a=False, adjoint_b=False) = tf.linalg.matmul(
+    tf.sparse.dense(sp_a), tf.sparse.dense(b), adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+transpose(sp_input, perm=None) = tf.sparse.from_dense(transpose(tf.sparse.dense(sp_input), perm))
+""",
+    "tf.strings": """
+join(inputs, separator='') =
+    tf.strings.each_text(lambda *parts: separator.encode().join(parts), *[
+    tf.strings.texts(text) for text in inputs])
+length(input: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text: len(text if unit == 'BYTE' else text.decode()), tf.strings.texts(input),
+    dtype='int32')
+lower(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().lower().encode(), tf.strings.texts(input))
+strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
+substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text, begin, count: text[begin:][:count], tf.strings.texts(input), pos, len)
+to_number(input: raw, out_type='float32') =
+    cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
+upper(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().upper().encode(), tf.strings.texts(input))
 """,
     "tf.signal": """
 fft(input) = fft.fft(input)

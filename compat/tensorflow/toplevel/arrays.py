@@ -94,21 +94,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere.
-
-    Parameters
-    ----------
-    indices
-        Integers; one out of range gives ``off_value`` everywhere.
-    depth
-        The size of the new axis.
-    on_value, off_value
-        Numbers, 1 and 0 by default.
-    axis
-        Where the new axis is; the last by default.
-    dtype
-        By default that of the values, else float32.
-    """
+    """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere."""
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         dtype = given[0] if given else float32
@@ -175,22 +161,7 @@ def pad(
     constant_values: Any = 0,
     name: str | None = None,
 ) -> Any:
-    """Return ``tensor`` with a border.
-
-    Parameters
-    ----------
-    tensor, paddings
-        A tensor, and for each of its axes how much to add before and after.
-    mode
-        ``"CONSTANT"``, ``"REFLECT"`` or ``"SYMMETRIC"``, in any case.
-    constant_values
-        What the border holds, with the first mode.
-
-    Raises
-    ------
-    ValueError
-        If the mode is another.
-    """
+    """Return ``tensor`` with a border."""
     known = ("constant", "reflect", "symmetric")
     if mode.lower() not in known:
         raise ValueError(f"pad: mode must be one of {known}, got {mode!r}")
@@ -222,11 +193,6 @@ def split(
     """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
 
     One of the sizes may be -1, for what the others leave.
-
-    Raises
-    ------
-    ValueError
-        If the parts are not the whole.
     """
     value, axis = convert_to_tensor(value), operator.index(plain(axis))
     parts = plain(num_or_size_splits)

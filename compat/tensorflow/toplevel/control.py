@@ -60,19 +60,7 @@ def while_loop(
     maximum_iterations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
-
-    Parameters
-    ----------
-    cond, body, loop_vars
-        As for :func:`gradtape.while_loop`. ``body`` may return its results in a list or a tuple.
-    shape_invariants, parallel_iterations, swap_memory
-        Ignored.
-    back_prop
-        If false, gradients end at the loop.
-    maximum_iterations
-        The most steps to run.
-    """
+    """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds."""
     start = map_structure(convert_to_tensor, loop_vars)
     kinds = [x.dtype for x in flatten(start)]
 
@@ -106,24 +94,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return all of the values of ``a = fn(a, elem)`` along the first axis of ``elems``.
-
-    Parameters
-    ----------
-    fn
-        A function of the value so far and an element, each in its structure.
-    elems
-        Tensors whose first axes are the steps.
-    initializer
-        The first value, which is not part of the result. Without it, it is the first element,
-        which is.
-    parallel_iterations, swap_memory, infer_shape
-        Ignored.
-    back_prop
-        If false, gradients end here.
-    reverse
-        Run from the last element to the first.
-    """
+    """Return all of the values of ``a = fn(a, elem)`` along the first axis of ``elems``."""
     elems = map_structure(convert_to_tensor, elems)
     first = None
     if initializer is None:
@@ -163,21 +134,7 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """Apply ``fn`` to each element along the first axis of ``elems``; stack the results.
-
-    Parameters
-    ----------
-    fn
-        A function of one element, in the structure of ``elems``.
-    elems
-        Tensors, in any nested containers.
-    dtype, fn_output_signature
-        Ignored: results have the dtypes that ``fn`` gives them.
-    parallel_iterations, swap_memory, infer_shape
-        Ignored.
-    back_prop
-        If false, gradients end here.
-    """
+    """Apply ``fn`` to each element along the first axis of ``elems``; stack the results."""
     result = gradtape.map(_to_tensors(fn), map_structure(convert_to_tensor, elems))
     return result if back_prop else map_structure(gradtape.stop_gradient, result)
 

@@ -33,20 +33,8 @@ def function(
 ) -> Any:
     """Trace a Python function into a graph; see :func:`gradtape.function`.
 
-    Parameters
-    ----------
-    func
-        The function; without it, a decorator is returned.
-    input_signature
-        A ``tf.TensorSpec`` per argument.
-    autograph
-        Ignored: Python's ``if`` and ``while`` on tensors are never rewritten.
-    reduce_retracing, experimental_relax_shapes
-        Whether a call that differs from those before only in sizes is traced with these open.
-    jit_compile, experimental_implements, experimental_autograph_options
-        Ignored.
-    experimental_attributes
-        Ignored.
+    A size that differs from call to call is left open with ``reduce_retracing``; the other options
+    make no difference.
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
@@ -94,13 +82,7 @@ class TracedOnce(Function[Any, Any]):
 
 @adapts("Module")
 class Module(gradtape.Module, metaclass=Standing):
-    """A :class:`gradtape.Module` with name scopes; variables come in tuples.
-
-    Parameters
-    ----------
-    name
-        A Python identifier; the class name in snake case by default.
-    """
+    """A :class:`gradtape.Module` with name scopes; variables come in tuples."""
 
     stands_for = gradtape.Module
 
@@ -156,18 +138,6 @@ class RegisterGradient:
 
     ``op.inputs``, ``op.outputs`` and ``op.get_attr(name)`` tell of the call; ``f`` returns a
     gradient (or None) per input. The registry is global.
-
-    Parameters
-    ----------
-    op_type
-        The op, by gradtape's name for it (``"floor_divide"``), in capitals too (``"FloorDivide"``).
-
-    Raises
-    ------
-    LookupError
-        If there is no such op.
-    gradtape.core.errors.PluginError
-        If the op has a gradient; :func:`gradtape.register_gradient` can override it.
     """
 
     def __init__(self, op_type: str) -> None:

@@ -18,13 +18,7 @@ __all__ = "argsort gather searchsorted sort unique where".split()
 
 @adapts("where", "argwhere")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds.
-
-    Raises
-    ------
-    ValueError
-        If only one of ``x`` and ``y`` is given.
-    """
+    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds."""
     if x is None and y is None:
         return gradtape.argwhere(convert_to_tensor(condition))
     if x is None or y is None:
@@ -47,23 +41,7 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Any:
-    """Return the slices of ``params`` along ``axis`` at ``indices``.
-
-    Parameters
-    ----------
-    params, indices
-        A tensor, and integers of any shape.
-    validate_indices
-        Ignored: an index out of bounds is an error.
-    axis
-        The axis; ``batch_dims`` by default.
-    batch_dims
-        How many axes, the first ones of both, count examples: each has indices of its own.
-
-    Returns
-    -------
-    A tensor of the shape of ``params`` with ``indices.shape[batch_dims:]`` in the axis's place.
-    """
+    """Return the slices of ``params`` along ``axis`` at ``indices``."""
     params, indices = convert_to_tensor(params), convert_to_tensor(indices)
     batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
     axis = batch_dims if axis is None else operator.index(plain(axis)) % params.ndim
