@@ -13,7 +13,8 @@ from . import dtypes, images, keras, linalg, math, nest, nn, random, saved_model
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
-from .names import lookup, namespace
+from .names import lookup as _lookup
+from .names import namespace as _namespace
 from .spaces import autograph, config, data, debugging, sparse, strings, summary, train
 from .tensors import *
 from .tensors import __all__ as _tensors
@@ -22,30 +23,30 @@ from .toplevel import __all__ as _toplevel
 
 __version__ = "2.21.0+gradtape"
 newaxis = None
-autodiff = namespace("tf.autodiff", "Forward mode.")
-autograph = namespace("tf.autograph", autograph)
-autograph.experimental = namespace("tf.autograph.experimental", "More of ``tf.autograph``.")
-config = namespace("tf.config", config)
-config.experimental = namespace("tf.config.experimental", "More of ``tf.config``.")
-config.optimizer = namespace("tf.config.optimizer", "What tunes TensorFlow's graphs.")
-config.threading = namespace("tf.config.threading", "How many threads TensorFlow has.")
-data = namespace("tf.data", data)
-data.experimental = namespace("tf.data.experimental", "More of ``tf.data``.")
-debugging = namespace("tf.debugging", debugging)
-errors = namespace("tf.errors", "What raises: Python's errors.")
-experimental = namespace("tf.experimental", "More of ``tf``.")
-image = namespace("tf.image", "Images with their channels last.")
-io = namespace("tf.io", "Files.")
-sparse = namespace("tf.sparse", sparse)
-strings = namespace("tf.strings", strings)
-summary = namespace("tf.summary", summary)
-sysconfig = namespace("tf.sysconfig", "How TensorFlow was built.")
-test = namespace("tf.test", "Which devices there are.")
-train = namespace("tf.train", train)
-version = namespace("tf.version", "Of what this has the names.")
+autodiff = _namespace("tf.autodiff", "Forward mode.")
+autograph = _namespace("tf.autograph", autograph)
+autograph.experimental = _namespace("tf.autograph.experimental", "More of ``tf.autograph``.")
+config = _namespace("tf.config", config)
+config.experimental = _namespace("tf.config.experimental", "More of ``tf.config``.")
+config.optimizer = _namespace("tf.config.optimizer", "What tunes TensorFlow's graphs.")
+config.threading = _namespace("tf.config.threading", "How many threads TensorFlow has.")
+data = _namespace("tf.data", data)
+data.experimental = _namespace("tf.data.experimental", "More of ``tf.data``.")
+debugging = _namespace("tf.debugging", debugging)
+errors = _namespace("tf.errors", "What raises: Python's errors.")
+experimental = _namespace("tf.experimental", "More of ``tf``.")
+image = _namespace("tf.image", "Images with their channels last.")
+io = _namespace("tf.io", "Files.")
+sparse = _namespace("tf.sparse", sparse)
+strings = _namespace("tf.strings", strings)
+summary = _namespace("tf.summary", summary)
+sysconfig = _namespace("tf.sysconfig", "How TensorFlow was built.")
+test = _namespace("tf.test", "Which devices there are.")
+train = _namespace("tf.train", train)
+version = _namespace("tf.version", "Of what this has the names.")
 version.VERSION, version.GIT_VERSION, version.COMPILER_VERSION = __version__, __version__, ""
-random.experimental = namespace("tf.random.experimental", "More of ``tf.random``.")
-signal = namespace("tf.signal", "Fourier transforms over the last axes.")
+random.experimental = _namespace("tf.random.experimental", "More of ``tf.random``.")
+signal = _namespace("tf.signal", "Fourier transforms over the last axes.")
 
 __all__ = (
     "autodiff dtypes initializers keras linalg losses math metrics nest newaxis nn optimizers "
@@ -53,4 +54,4 @@ __all__ = (
 ).split()
 __all__ += [*_dtypes, *_tensors, *_toplevel]
 
-__getattr__ = lookup(__name__)
+__getattr__ = _lookup(__name__)

@@ -29,6 +29,8 @@ string = np.dtype(object)
 
 def as_dtype(type_value: Any) -> np.dtype[Any]:
     """Return a dtype for a name, a NumPy or Python type, or a dtype."""
+    if isinstance(type_value, np.dtype):
+        return type_value
     known: dict[Any, Any] = {"string": string, str: string, bytes: string}
     known |= {float: float32, int: int32}  # Python's own; NumPy has 64 bits for them
     return np.dtype(known.get(type_value, type_value))
@@ -37,11 +39,12 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
 @adapts("cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """Return ``x`` in another dtype; a complex tensor loses its imaginary part."""
-    x = gradtape.as_tensor(x)
-    dtype = as_dtype(dtype)
-    if x.dtype.kind == "c" and dtype.kind != "c":
-        x = gradtape.real(x)
-    return x if x.dtype == dtype else gradtape.cast(x, dtype)
+    x = x if type(x) is gradtape.Tensor else gradtape.as_tensor(x)
+    dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+    own = x.array.dtype
+    if own is dtype or own == dtype:
+        return x
+    return gradtape.cast(gradtape.real(x) if own.kind == "c" != dtype.kind else x, dtype)
 
 
 @adapts("cast")

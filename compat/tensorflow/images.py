@@ -10,7 +10,15 @@ import gradtape
 from .names import adapts
 from .tensors import convert_to_tensor, held_to, plain, sizes
 
-__all__ = ["conv2d_transpose", "convolved", "grouped", "pooled"]
+__all__ = ["ResizeMethod", "conv2d_transpose", "convolved", "grouped", "pooled"]
+
+
+class ResizeMethod:
+    """What ``tf.image.resize`` takes as ``method``."""
+
+    AREA, BICUBIC, BILINEAR, GAUSSIAN = "area", "bicubic", "bilinear", "gaussian"
+    LANCZOS3, LANCZOS5, MITCHELLCUBIC = "lanczos3", "lanczos5", "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
 
 
 def _spatial(value: Any, rank: int, first: bool, op: str) -> Any:

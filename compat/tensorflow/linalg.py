@@ -12,13 +12,14 @@ from ...core.extend import as_size, largest
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
-__all__ = "band_part diag eye lstsq matmul norm normalize svd".split()
+__all__ = "band_part diag eye lstsq norm normalize svd".split()
 
 
 # -- products --------------------------------------------------------------------------------------
 
 
 def turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
+    """Return matrices, transposed or adjoint if it is said."""
     x = convert_to_tensor(x)
     if not transpose and not adjoint_too:
         return x
@@ -28,20 +29,9 @@ def turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
     return gradtape.conj(turned) if adjoint_too else turned
 
 
-@adapts("matmul")
-def matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    adjoint_a: bool = False,
-    adjoint_b: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    output_type: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return the matrix product, of transposed or adjoint matrices on request."""
+def turned_matmul(a: Any, b: Any, *turned_or_not: bool) -> Any:
+    """Return the product of matrices, of transposed or adjoint ones if it is said."""
+    transpose_a, transpose_b, adjoint_a, adjoint_b = turned_or_not
     a = turned(a, transpose_a, adjoint_a, "matmul")
     b = turned(b, transpose_b, adjoint_b, "matmul")
     for shape in (a.shape, b.shape):

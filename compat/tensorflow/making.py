@@ -20,7 +20,6 @@ from .tensors import axes, convert_to_tensor, held_to, plain, sizes
 __all__ = ["made"]
 
 _TENSOR = "if type({0}) is not Tensor: {0} = convert({0})"
-_SIZES = "{0} = sizes({0}, called)"
 #: What is done to an argument before: by what is said after a ``:``, or else by its name.
 _STEPS: dict[str, str] = {
     **dict.fromkeys(
@@ -28,8 +27,8 @@ _STEPS: dict[str, str] = {
         "predictions rhs t targets tensor value values x y tensors".split(),
         _TENSOR,
     ),
-    **dict.fromkeys("dims multiples shape sizes".split(), _SIZES),
-    **dict.fromkeys(("perm", "fft_length"), f"if {{0}} is not None: {_SIZES}"),
+    "fft_length": "if fft_length is not None: fft_length = sizes(fft_length, called)",
+    "whole": "if type({0}) is not int: {0} = plain({0})",
     "axes": "if axes is not None and type(axes) is not int: axes = axes_of(axes)",
     "axis": "if axis is not None and type(axis) is not int: axis = axes_of(axis)",
     "keepdims": "if keepdims is not False: keepdims = bool(keepdims)",
@@ -72,6 +71,7 @@ def made(module: str, line: str) -> Callable[..., Any]:
         if kind in _STEPS and argument is not arguments.vararg:
             steps += ast.parse(_STEPS[kind].format(argument.arg)).body
     bound = _Bound({argument.arg for argument in given}, scope)
+    arguments.defaults = [bound.visit(default) for default in arguments.defaults]
     function.body = [*steps, bound.visit(function.body[0])]
     exec(compile(ast.fix_missing_locations(tree), f"<{module}.{name}>", "exec"), scope)
     found: Any = scope[name]
@@ -105,6 +105,8 @@ class _Bound(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         """Bind a dotted name, or what it begins with."""
         path = ast.unparse(node)
+        if path.startswith("gradtape."):  # where an argument has the name
+            return self._bound(node, path.removeprefix("gradtape."))
         dotted = all(part.isidentifier() for part in path.split("."))
         root = path.partition(".")[0]
         if not dotted or root in self.own or root in self.scope:

@@ -155,7 +155,11 @@ def resolve(path: str) -> Any:
 
 def _absent(space: str, name: str) -> str:
     said = f"gradtape has no {space}.{name}"
-    for key in (f"{space}.{name}", f"{space}.*", name):
+    names = dict.fromkeys(
+        (*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ()))
+    )
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    for key in (f"{space}.{name}", name, *([] if close else [f"{space}.*"])):
         if key in INSTEAD:
             return f"{said}; use {INSTEAD[key]} (see {_GUIDE})"
     names = {part.lower(): f"gradtape.{part}" for part in dir(gradtape) if part[0] != "_"}

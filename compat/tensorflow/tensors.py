@@ -125,7 +125,9 @@ def _dimension(n: Any) -> Any:
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """Return a tensor; see :func:`gradtape.constant`."""
-    if dtype is None:
+    if type(value) is float or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc"):
+        pass
+    elif dtype is None:
         if _is_text(value):
             dtype = string
         elif _is_made_of(int, value):

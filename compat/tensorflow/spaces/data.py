@@ -12,7 +12,6 @@ import numpy as np
 
 import gradtape
 
-from ....core.extend import map_structure
 from ..dtypes import as_dtype
 from ..names import adapts
 from ..nest import flatten
@@ -38,11 +37,6 @@ class Options:
             raise AttributeError(name)
         vars(self)[name] = Options()
         return vars(self)[name]
-
-
-def _numbers(value: Any) -> Any:
-    """Return Python integers as TensorFlow's, int32."""
-    return map_structure(lambda x: x if hasattr(x, "dtype") else convert_to_tensor(x), value)
 
 
 def _tuned(name: str) -> Callable[..., Any]:
@@ -79,7 +73,7 @@ class Dataset(_native):
     @classmethod
     def from_tensors(cls, tensors: Any, name: Any = None) -> Any:
         """Return one element."""
-        return super().from_tensors(_numbers(tensors))
+        return super().from_tensors(_stacked(tensors))
 
     @classmethod
     def from_generator(
@@ -110,25 +104,6 @@ class Dataset(_native):
         dtype = as_dtype(output_type)
         return found if dtype == np.int64 else found.map(lambda x: x.astype(dtype))
 
-    @classmethod
-    def random(cls, seed: Any = None, *options: Any, **ignored: Any) -> Any:
-        """Return random integers without end."""
-
-        def numbers() -> Any:
-            generator = np.random.default_rng(seed)
-            while True:
-                yield generator.integers(2**32)
-
-        return super().from_generator(numbers)
-
-    @classmethod
-    def list_files(cls, file_pattern: str, shuffle: bool = True, seed: Any = None) -> Any:
-        """Refuse: elements are numbers."""
-        raise NotImplementedError(
-            "list_files: elements are numbers, no names; loop over glob.glob(pattern) in a "
-            "function for Dataset.from_generator"
-        )
-
     def apply(self, transformation_func: Any, name: Any = None) -> Any:
         """Return what a function makes of the dataset."""
         return super().apply(transformation_func)
@@ -138,13 +113,6 @@ class Dataset(_native):
         found = super().cardinality()
         number = UNKNOWN_CARDINALITY if found is None else INFINITE_CARDINALITY
         return convert_to_tensor(np.int64(number if found in (None, math.inf) else found))
-
-    def get_single_element(self, name: Any = None) -> Any:
-        """Return the only element."""
-        found = list(self.take(2))
-        if len(found) != 1:
-            raise ValueError(f"get_single_element: there are {len(found) or 'no'} elements")
-        return found[0]
 
     def options(self) -> Options:
         """Return options, of which none makes a difference."""

@@ -19,7 +19,7 @@ __all__ = (
 
 
 def ensure(holds: Any, said: str, *values: Any) -> Any:
-    """Return the first value; raise ``ValueError`` if a condition is not true everywhere, in each run."""
+    """Return the first value; raise ``ValueError`` in each run in which a condition is false."""
 
     def check(holds: Any, *values: Any) -> None:
         if not np.all(holds):
@@ -66,8 +66,9 @@ def assert_shapes(
 @adapts("Tensor.dtype")
 def assert_type(tensor: Any, tf_type: Any, message: Any = None, name: Any = None) -> None:
     """Raise ``TypeError`` if a tensor has another dtype."""
-    if convert_to_tensor(tensor).dtype != as_dtype(tf_type):
-        raise TypeError(f"{message or 'assert_type'}: {tensor.dtype} is not {as_dtype(tf_type)}")
+    found, wanted = convert_to_tensor(tensor).dtype, as_dtype(tf_type)
+    if found != wanted:
+        raise TypeError(f"{message or 'assert_type'}: {found} is not {wanted}")
 
 
 @adapts("Tensor.dtype")

@@ -44,7 +44,7 @@ def _activations() -> dict[str, str]:
 
 
 #: What takes a seed of TensorFlow's is adapted.
-_IMAGES = [x for x in image.__all__ if not x.startswith(("random_", "resize"))]
+_IMAGES = [x for x in image.__all__ if x != "resize" and not x.startswith("random_")]
 
 _ELEMENTWISE = {
     **_same(
@@ -119,12 +119,13 @@ ALIASES: dict[str, dict[str, str]] = {
         "builtins.",
     )
     | _same("DataLossError:DamagedFile", "saving."),
-    "tf.image": _same(" ".join(_IMAGES), "image."),
+    "tf.image": {**_same(" ".join(_IMAGES), "image."), "ResizeMethod": "tf.images.ResizeMethod"},
     "tf.keras.backend": {
         **_same(
-            "abs all:reduce_all any:reduce_any arange:range argmax argmin cast concatenate:concat constant cos "
-            "cumprod:math.cumprod cumsum equal exp expand_dims eye gather greater greater_equal "
-            "identity less less_equal logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
+            "abs all:reduce_all any:reduce_any arange:range argmax argmin cast "
+            "concatenate:concat constant cos cumprod:math.cumprod cumsum equal exp expand_dims eye gather greater "
+            "greater_equal identity less less_equal logsumexp:reduce_logsumexp max:reduce_max "
+            "maximum mean:reduce_mean "
             "min:reduce_min minimum not_equal one_hot ones ones_like permute_dimensions:transpose "
             "pow print_tensor:identity prod:reduce_prod reshape reverse round shape sign sin size "
             "sqrt square squeeze stack std:math.reduce_std stop_gradient sum:reduce_sum tile "

@@ -1,7 +1,7 @@
 """Names that take TensorFlow's arguments, and are gradtape's otherwise: a line for each.
 
 On the left is TensorFlow's call, on the right what it returns, by gradtape's names, a few helpers
-(``convert``, ``cast``, ``plain``: see ``making.py``) and, with ``tf.``, other names of this package.
+(``convert``, ``cast``, ``plain``: see ``making.py``) and, with ``tf.``, names of this package.
 The name of an argument, or the word after a ``:``, says what is done to it before: tensors, axes,
 sizes, flags and seeds become what gradtape takes; ``raw`` stays. Arguments that are not on the
 right are ignored, and so is ``name``, which each takes at the end.
@@ -22,7 +22,7 @@ clip_by_global_norm(t_list, clip_norm, use_norm=None) =
     training.clip_by_global_norm(t_list, clip_norm, use_norm)
 clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
-concat(values: raw, axis: raw) = concatenate(tf.toplevel.arrays.tensors_of(values), plain(axis))
+concat(values: raw, axis: whole) = concatenate(tf.toplevel.arrays.tensors_of(values), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
 dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
@@ -40,10 +40,10 @@ gather_nd(params, indices, batch_dims=0) =
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
-ones(shape, dtype='float32', layout=None) = ones(shape, as_dtype(dtype))
+ones(shape, dtype=tf.float32, layout=None) = ones(shape, as_dtype(dtype))
 ones_like(input, dtype=None, layout=None) =
     ones_like(input, None if dtype is None else as_dtype(dtype))
-pow(x, y) = power(x, y)
+pow(x: raw, y: raw) = power(x, y)
 rank(input) = constant(np.int32(input.ndim))
 repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
 reshape(tensor, shape) = reshape(tensor, shape)
@@ -52,9 +52,9 @@ roll(input, shift, axis) = roll(input, axes_of(shift), axis)
 round(x) = round(x)
 scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updates)
     .at[tf.toplevel.indexing.index_of(indices)].add(convert(updates))
-shape_n(input: raw, out_type='int32') = [tf.shape(x, out_type) for x in input]
+shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
-stack(values: raw, axis: raw=0) = stack(tf.toplevel.arrays.tensors_of(values), plain(axis))
+stack(values: raw, axis: whole=0) = stack(tf.toplevel.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
     tensor.at[tf.toplevel.indexing.index_of(indices)].add(updates)
@@ -72,19 +72,19 @@ transpose(a, perm=None, conjugate=False) =
 unstack(value, num=None, axis=0) = list(unstack(value, axis, num))
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
-zeros(shape, dtype='float32', layout=None) = zeros(shape, as_dtype(dtype))
+zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, as_dtype(dtype))
 zeros_like(input, dtype=None, layout=None) =
     zeros_like(input, None if dtype is None else as_dtype(dtype))
 """,
     "tf.math": """
 accumulate_n(inputs, shape: raw=None, tensor_dtype=None) = tf.math.add_n(inputs)
 angle(input) = angle(input)
-argmax(input, axis=None, output_type='int64') =
+argmax(input, axis=None, output_type=tf.int64) =
     cast(argmax(input, 0 if axis is None else axis), output_type)
-argmin(input, axis=None, output_type='int64') =
+argmin(input, axis=None, output_type=tf.int64) =
     cast(argmin(input, 0 if axis is None else axis), output_type)
 conj(x) = conj(x)
-count_nonzero(input, axis=None, keepdims=False, dtype='int64') =
+count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
     cast(count_nonzero(input, axis, keepdims), dtype)
 cumprod(x, axis=0, exclusive=False, reverse=False) =
     tf.math.running(cumprod, x, axis, exclusive, reverse, 1)
@@ -135,6 +135,11 @@ xlogy(x, y) = where(equal(x, 0), 0.0, x * log(where(equal(x, 0), 1, y)))
 zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
 """,
     "tf.linalg": """
+matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
+    a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b)
+    and len(a.array.shape or ()) > 1 < len(b.array.shape or ())
+    else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
 adjoint(matrix) = conj(matrix_transpose(matrix))
 cholesky(input) = linalg.cholesky(input)
 cross(a, b) = linalg.cross(a, b)
@@ -240,13 +245,13 @@ assert_scalar(tensor, message=None) =
 is_numeric_tensor(tensor: raw) = isinstance(tensor, Tensor) and tensor.dtype.kind in 'fiuc'
 """,
     "tf.image": """
-random_brightness(image, max_delta, seed=None) = image.random_brightness(image, max_delta, seed)
-random_contrast(image, lower, upper, seed=None) = image.random_contrast(image, lower, upper, seed)
-random_crop(value, size, seed=None) = image.random_crop(value, sizes(size, 'random_crop'), seed)
-random_flip_left_right(image, seed=None) = image.random_flip_left_right(image, seed)
-random_flip_up_down(image, seed=None) = image.random_flip_up_down(image, seed)
+random_brightness(image, max_delta, seed=None) = gradtape.image.random_brightness(image, max_delta, seed)
+random_contrast(image, lower, upper, seed=None) = gradtape.image.random_contrast(image, lower, upper, seed)
+random_crop(value, size, seed=None) = gradtape.image.random_crop(value, sizes(size, 'random_crop'), seed)
+random_flip_left_right(image, seed=None) = gradtape.image.random_flip_left_right(image, seed)
+random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image, seed)
 resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
-    image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
+    gradtape.image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
 """,
     "tf.keras.ops": """
 convert_to_numpy(x) = np.array(x.numpy())
@@ -254,23 +259,23 @@ one_hot(x, num_classes, axis: raw=-1, dtype=None, sparse=False) =
     cast(moveaxis(one_hot(x, num_classes), -1, axis), dtype or 'float32')
 """,
     "tf.random": """
-categorical(logits, num_samples, dtype='int64', seed=None) =
+categorical(logits, num_samples, dtype=tf.int64, seed=None) =
     cast(matrix_transpose(seed.categorical(logits, sizes(num_samples, 'categorical'))), dtype)
-normal(shape, mean=0.0, stddev=1.0, dtype='float32', seed=None) =
+normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
     seed.normal(shape, mean, stddev, as_dtype(dtype))
 shuffle(value, seed=None) = seed.permutation(value)
-stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype='float32', alg='auto_select') =
+stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32, alg='auto_select') =
     tf.random.normal(shape, mean, stddev, dtype, tf.random.combined(seed))
-stateless_truncated_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype='float32') =
+stateless_truncated_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32) =
     tf.random.truncated_normal(shape, mean, stddev, dtype, tf.random.combined(seed))
-stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype='float32', alg='auto_select') =
+stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32, alg='auto_select') =
     tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
-truncated_normal(shape, mean=0.0, stddev=1.0, dtype='float32', seed=None) =
+truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
     seed.truncated_normal(shape, mean, stddev, as_dtype(dtype))
 """,
     "tf.sparse": """
 add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
-eye(num_rows, num_columns=None, dtype='float32') =
+eye(num_rows, num_columns=None, dtype=tf.float32) =
     tf.sparse.from_dense(eye(num_rows, num_columns, dtype=as_dtype(dtype)))
 reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
 reduce_sum(sp_input, axis=None, keepdims=False) = sum(tf.sparse.dense(sp_input), axis, keepdims)
@@ -292,7 +297,7 @@ lower(input: raw, encoding='') =
 strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
 substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
     lambda text, begin, count: text[begin:][:count], tf.strings.texts(input), pos, len)
-to_number(input: raw, out_type='float32') =
+to_number(input: raw, out_type=tf.float32) =
     cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
 upper(input: raw, encoding='') =
     tf.strings.each_text(lambda text: text.decode().upper().encode(), tf.strings.texts(input))

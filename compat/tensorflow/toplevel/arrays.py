@@ -174,9 +174,14 @@ def pad(
 # -- joining and parting ---------------------------------------------------------------------------
 
 
+_ALL_TENSORS = frozenset({gradtape.Tensor})
+
+
 def tensors_of(values: Any) -> Any:
     """Return a list of tensors; integers beside floating tensors become floating."""
     if isinstance(values, (list, tuple)):
+        if _ALL_TENSORS.issuperset(map(type, values)):
+            return values
         known = [v.dtype for v in values if hasattr(v, "dtype")]
         return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
     return convert_to_tensor(values)

@@ -13,6 +13,7 @@ import numpy as np
 import gradtape
 
 from ....core.extend import as_size, flatten, map_structure, pack_like
+from ....plugins.ops.control.tensor_array import Cells
 from ..dtypes import as_dtype
 from ..names import adapts
 from ..spaces import config, strings
@@ -61,7 +62,7 @@ def while_loop(
     name: str | None = None,
 ) -> Any:
     """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds."""
-    start = map_structure(convert_to_tensor, loop_vars)
+    start = map_structure(_variable, loop_vars)
     kinds = [x.dtype for x in flatten(start)]
 
     def step(*args: Any) -> Any:
@@ -75,6 +76,11 @@ def while_loop(
     limit = None if maximum_iterations is None else as_size(maximum_iterations, "while_loop")
     result = gradtape.while_loop(cond, step, start, limit)
     return result if back_prop else map_structure(gradtape.stop_gradient, result)
+
+
+def _variable(x: Any) -> Any:
+    """Return a loop variable as a tensor; what a ``TensorArray`` holds as it is."""
+    return x if isinstance(x, Cells) else convert_to_tensor(x)
 
 
 def _in_dtype(value: Any, dtype: Any) -> Any:
