@@ -183,6 +183,8 @@ class ConcreteFunction(_Kept):
             if i < len(self.names) and self.names[i] in by_name:
                 found.append(kwargs.pop(self.names[i]))
             elif constant and not whole:
+                if rest and type(rest[0]) is type(x) and same_value(rest[0], x):
+                    rest.pop(0)  # given again all the same
                 found.append(x)
             elif rest:
                 found.append(rest.pop(0))

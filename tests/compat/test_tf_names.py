@@ -109,6 +109,8 @@ def test_the_table_lists_every_name_once_with_what_it_is() -> None:
     for row in table:
         assert row.how in ("same", "adapted")
         for path in row.gradtape.split(", ") if row.gradtape else ():
+            if path.startswith("builtins."):
+                continue
             assert path.startswith("gradtape.")
             if path not in ("gradtape.at", "gradtape.Tensor.shape"):
                 names.resolve(path.removeprefix("gradtape."))

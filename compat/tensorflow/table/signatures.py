@@ -245,9 +245,12 @@ assert_scalar(tensor, message=None) =
 is_numeric_tensor(tensor: raw) = isinstance(tensor, Tensor) and tensor.dtype.kind in 'fiuc'
 """,
     "tf.image": """
-random_brightness(image, max_delta, seed=None) = gradtape.image.random_brightness(image, max_delta, seed)
-random_contrast(image, lower, upper, seed=None) = gradtape.image.random_contrast(image, lower, upper, seed)
-random_crop(value, size, seed=None) = gradtape.image.random_crop(value, sizes(size, 'random_crop'), seed)
+random_brightness(image, max_delta, seed=None) =
+    gradtape.image.random_brightness(image, max_delta, seed)
+random_contrast(image, lower, upper, seed=None) =
+    gradtape.image.random_contrast(image, lower, upper, seed)
+random_crop(value, size, seed=None) =
+    gradtape.image.random_crop(value, sizes(size, 'random_crop'), seed)
 random_flip_left_right(image, seed=None) = gradtape.image.random_flip_left_right(image, seed)
 random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image, seed)
 resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
@@ -264,11 +267,13 @@ categorical(logits, num_samples, dtype=tf.int64, seed=None) =
 normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
     seed.normal(shape, mean, stddev, as_dtype(dtype))
 shuffle(value, seed=None) = seed.permutation(value)
-stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32, alg='auto_select') =
+stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32,
+    alg='auto_select') =
     tf.random.normal(shape, mean, stddev, dtype, tf.random.combined(seed))
 stateless_truncated_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32) =
     tf.random.truncated_normal(shape, mean, stddev, dtype, tf.random.combined(seed))
-stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32, alg='auto_select') =
+stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32,
+    alg='auto_select') =
     tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
 truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
     seed.truncated_normal(shape, mean, stddev, as_dtype(dtype))
