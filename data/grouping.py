@@ -60,8 +60,8 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
         largest = wanted
     fill = 0 if value is None else value
     found = np.full((len(arrays), *largest), fill, arrays[0].dtype)
-    for row, x in zip(found, arrays):
-        row[tuple(slice(n) for n in x.shape)] = x
+    for i, x in enumerate(arrays):
+        found[(i, *(slice(n) for n in x.shape))] = x
     return found
 
 

@@ -124,8 +124,8 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same(
             "abs all:reduce_all any:reduce_any arange:range argmax argmin cast "
             "concatenate:concat constant cos cumprod:math.cumprod cumsum equal exp expand_dims "
-            "eye gather greater greater_equal identity less less_equal logsumexp:reduce_logsumexp max:reduce_max "
-            "maximum mean:reduce_mean "
+            "eye gather greater greater_equal identity less less_equal "
+            "logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
             "min:reduce_min minimum not_equal one_hot ones ones_like permute_dimensions:transpose "
             "pow print_tensor:identity prod:reduce_prod reshape reverse round shape sign sin size "
             "sqrt square squeeze stack std:math.reduce_std stop_gradient sum:reduce_sum tile "

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from ....core.extend import (
     F,
     GradientTape,
@@ -49,12 +47,13 @@ class PythonCall:
         for i, (y, spec) in enumerate(zip(found, self.specs)):
             if not spec.admits(y.shape):
                 raise ValueError(f"host_call: result {i} has shape {y.shape}, not {spec}")
-            if y.dtype != spec.dtype and spec.dtype is not None:
+            if y.dtype != spec.dtype:
                 found[i] = y.astype(spec.dtype)
         return found
 
-    def pulled(self, count: int, wanted: Sequence[bool]) -> PythonCall:
+    def pulled(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> PythonCall:
         """Return what gives gradients of inputs, of these and the gradients of the results."""
+        count = len(inputs)
 
         def pull(*values: Tensor) -> list[Tensor]:
             xs, gs = values[:count], values[count:]
@@ -72,7 +71,8 @@ class PythonCall:
                 unconnected_gradients="zero",
             )
 
-        return PythonCall(pull, [TensorSpec(None)] * sum(wanted))
+        specs = [TensorSpec(None, x.dtype) for x, want in zip(inputs, wanted) if want]
+        return PythonCall(pull, specs)
 
 
 def _kernel(xp: Any, *arrays: Any, call: Any = None) -> tuple[Any, ...]:
@@ -84,15 +84,13 @@ def _kernel(xp: Any, *arrays: Any, call: Any = None) -> tuple[Any, ...]:
 
 
 def _infer(count: Any, *inputs: Any, call: Any) -> list[tuple[Any, Any]]:
-    floats = next((x.dtype for x in inputs if x.dtype.kind == "f"), np.dtype("float32"))
-    found = [(spec.dims, spec.dtype or floats) for spec in call.specs]
-    return [(count.shape, count.dtype), *found]
+    return [(count.shape, count.dtype), *((spec.dims, spec.dtype) for spec in call.specs)]
 
 
 def _vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, call: Any) -> list[Any]:
     count, *xs = inputs
     wanted = [bool(want) for want in needed[1:]]
-    pull = call.pulled(len(xs), wanted)
+    pull = call.pulled(xs, wanted)
     ends = [F.zeros_like(y) if g is None else g for g, y in zip(gs[1:], outputs[1:])]
     found = iter(F.host_call(count, *xs, *ends, call=pull)[1:])
     return [None, *(next(found) if want else None for want in wanted)]

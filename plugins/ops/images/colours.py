@@ -94,6 +94,11 @@ def _as_floats(image: Any, name: str) -> tuple[Tensor, Any]:
     return (x if x.dtype.kind == "f" else convert_image_dtype(x, "float32")), x.dtype
 
 
+def _number(value: Any, x: Tensor) -> Any:
+    """Return a number beside images, in their dtype: one of Python takes it anyway."""
+    return value if isinstance(value, (int, float)) else cast(as_tensor(value), x.dtype)
+
+
 def _back(x: Tensor, dtype: Any) -> Tensor:
     return convert_image_dtype(x, dtype, True)
 
@@ -121,7 +126,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
     151
     """
     x, dtype = _as_floats(image, "adjust_brightness")
-    return _back(x + cast(as_tensor(delta), x.dtype), dtype)
+    return _back(x + _number(delta, x), dtype)
 
 
 @named_in("image")
@@ -180,7 +185,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """
     x, dtype = _as_floats(images, "adjust_contrast")
     middle = mean(x, (-3, -2), True)
-    return _back((x - middle) * cast(as_tensor(contrast_factor), x.dtype) + middle, dtype)
+    return _back((x - middle) * _number(contrast_factor, x) + middle, dtype)
 
 
 @named_in("image")
@@ -373,7 +378,7 @@ def adjust_hue(image: Any, delta: Any) -> Tensor:
     """
     x, dtype = _as_floats(image, "adjust_hue")
     hsv = rgb_to_hsv(x)
-    hue = hsv[..., :1] + cast(as_tensor(delta), x.dtype)
+    hue = hsv[..., :1] + _number(delta, x)
     return _back(hsv_to_rgb(concatenate([hue - floor(hue), hsv[..., 1:]], -1)), dtype)
 
 
@@ -400,7 +405,7 @@ def adjust_saturation(image: Any, saturation_factor: Any) -> Tensor:
     """
     x, dtype = _as_floats(image, "adjust_saturation")
     hsv = rgb_to_hsv(x)
-    saturation = clip(hsv[..., 1:2] * cast(as_tensor(saturation_factor), x.dtype), 0.0, 1.0)
+    saturation = clip(hsv[..., 1:2] * _number(saturation_factor, x), 0.0, 1.0)
     return _back(hsv_to_rgb(concatenate([hsv[..., :1], saturation, hsv[..., 2:]], -1)), dtype)
 
 
