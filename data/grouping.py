@@ -61,7 +61,8 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
     fill = 0 if value is None else value
     found = np.full((len(arrays), *largest), fill, arrays[0].dtype)
     for i, x in enumerate(arrays):
-        found[(i, *(slice(n) for n in x.shape))] = x
+        place: Any = (i, *(slice(n) for n in x.shape))
+        found[place] = x
     return found
 
 

@@ -37,6 +37,8 @@ LINES = {
     for space, text in SIGNATURES.items()
 }
 
+#: Namespaces of which there is nothing but words that say what to use.
+_BARE = "tf.experimental tf.io tf.sysconfig tf.version"
 #: The namespaces: whatever asked for a lookup.
 NAMESPACES: set[str] = set()
 
@@ -60,17 +62,27 @@ def adapts(*names: str) -> Callable[[T], T]:
     return mark
 
 
-def namespace(name: str, contents: Any) -> Any:
+def namespace(name: str, contents: Any = None) -> Any:
     """Return a module that has what the tables say, and what another module has.
 
-    It is called as TensorFlow calls it. Without another module, ``contents`` is its docstring.
+    It stands where TensorFlow has it, as an attribute of what is above it.
     """
     path = _PACKAGE + name.removeprefix("tf")
     has = {part: getattr(contents, part) for part in getattr(contents, "__all__", ())}
-    doc = contents.__doc__ if has else contents
-    module = sys.modules[path] = ModuleType(path, doc)
+    module = sys.modules[path] = ModuleType(path, contents.__doc__ if has else f"``{name}``.")
     vars(module).update(has, __all__=list(has), __getattr__=lookup(path))
+    above, _, last = path.rpartition(".")
+    setattr(sys.modules[above], last, module)
     return module
+
+
+def complete(*modules: Any) -> None:
+    """Make the namespaces that have no module of their own: of modules that have, and of tables."""
+    for module in modules:
+        namespace(f"tf.{module.__name__.rpartition('.')[2]}", module)
+    for space in sorted({*ALIASES, *LINES, *_BARE.split()}):
+        if _PACKAGE + space.removeprefix("tf") not in sys.modules:
+            namespace(space)
 
 
 def names_of(space: str) -> list[str]:

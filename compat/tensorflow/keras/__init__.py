@@ -8,12 +8,12 @@ from . import activations, backend, layers, losses, metrics, models, optimizers,
 from .layers import Input, Layer
 from .models import Model, Sequential
 
-callbacks = namespace("tf.keras.callbacks", "What ``fit`` tells of its steps and epochs.")
-constraints = namespace("tf.keras.constraints", "What weights are made into after each step.")
-initializers = namespace("tf.keras.initializers", "What weights begin with.")
-mixed_precision = namespace("tf.keras.mixed_precision", "Policies of dtypes.")
-ops = namespace("tf.keras.ops", "gradtape's ops under Keras' names, which are mostly NumPy's.")
-regularizers = namespace("tf.keras.regularizers", "What weights add to the loss.")
+callbacks = namespace("tf.keras.callbacks")
+constraints = namespace("tf.keras.constraints")
+initializers = namespace("tf.keras.initializers")
+mixed_precision = namespace("tf.keras.mixed_precision")
+ops = namespace("tf.keras.ops")
+regularizers = namespace("tf.keras.regularizers")
 
 __all__ = (
     "Input Layer Model Sequential activations backend callbacks constraints initializers "

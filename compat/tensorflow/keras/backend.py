@@ -16,7 +16,7 @@ __all__ = (
     "set_value variable"
 ).split()
 
-_settings = {"epsilon": 1e-7, "floatx": "float32", "image_data_format": "channels_last"}
+_settings: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32"}
 
 
 def epsilon() -> float:

@@ -155,7 +155,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
             self.trainable = False
         refuse(type(self).__name__, {**given, "autocast": None})
 
-    def add_weight(self, *args: Any, **given: Any) -> Any:  # type: ignore[override]
+    def add_weight(self, *args: Any, **given: Any) -> Any:
         """Return a new variable, to be kept as an attribute of the layer.
 
         As in gradtape; ``initializer`` is ``"glorot_uniform"`` for floats by default, else

@@ -71,7 +71,7 @@ class Metric(native.Metric, metaclass=Standing):
         """Ignore ``dtype``, refuse anything else."""
         refuse(type(self).__name__, {**options, "dtype": None})
 
-    def add_weight(self, *args: Any, **given: Any) -> Any:  # type: ignore[override]
+    def add_weight(self, *args: Any, **given: Any) -> Any:
         """Return a new variable, zeros by default; a name may come first, as in Keras 2."""
         given |= by_order(args, "shape initializer dtype name", "name shape aggregation")
         shape = sizes(given.get("shape") or (), "add_weight")

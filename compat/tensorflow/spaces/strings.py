@@ -66,8 +66,8 @@ def shown(value: Any, summarize: int | None = 3) -> str:
         x = np.vectorize(lambda b: b.decode(), otypes=[object])(x)
         return str(x[()]) if not x.ndim else f"[{' '.join(map(repr, x.tolist()))}]"
     few = 3 if summarize is None else summarize
-    ends = {"threshold": x.size + 1 if few < 0 else 0, "edgeitems": abs(few)}
-    return np.array2string(x, formatter={"float_kind": _shortest}, **ends)  # type: ignore[arg-type]
+    cut: Any = {"threshold": x.size + 1 if few < 0 else 0, "edgeitems": abs(few)}
+    return np.array2string(x, formatter={"float_kind": _shortest}, **cut)
 
 
 def _shortest(value: Any) -> str:

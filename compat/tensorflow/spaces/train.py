@@ -57,7 +57,7 @@ class Checkpoint(_native.Checkpoint):
         given = kwargs if root is None else {"root": root, **kwargs}
         super().__init__(**given, save_counter=gradtape.Variable(0, name="save_counter"))
 
-    def save(self, file_prefix: Any, options: Any = None) -> str:  # type: ignore[override]
+    def save(self, file_prefix: Any, options: Any = None) -> str:
         """Write the state to a file under the next number; return its path without the ending."""
         self.save_counter.assign_add(1)
         return self.write(f"{os.fspath(file_prefix)}-{self.save_counter.item()}")
@@ -102,7 +102,8 @@ class CheckpointManager(_native.CheckpointManager):
 
     def restore_or_initialize(self) -> str | None:
         """Restore the latest, and return its path; None if there is none."""
-        self.checkpoint.restore(self.latest)
+        path: Any = self.latest
+        self.checkpoint.restore(path)
         return self.latest
 
 

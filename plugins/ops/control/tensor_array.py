@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class TensorArray(tuple[Any, ...]):
         size: Any = None,
         dynamic_size: bool | None = None,
         element_shape: Any = None,
-    ) -> Self:
+    ) -> Any:
         """Make one; of what another holds, which a loop does."""
         if isinstance(dtype, (Tensor, Cells)) or dtype is None:
             return super().__new__(cls, (dtype,))
@@ -298,7 +298,7 @@ def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
         return loop_vars
     graph = Graph("a step", active_graph.get())
     with tracing_into(graph):
-        given = []
+        given: list[Any] = []
         for x in leaves:
             if type(x) is Cells:
                 given.append(x.copy())

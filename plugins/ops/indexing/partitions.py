@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....core.extend import Tensor, TensorSpec, as_size, as_tensor
+from ....core.extend import Tensor, TensorSpec, as_size, as_tensor, ops
 from ..common.op_builders import named
 from ..elementwise.comparison import equal
-from ..reductions.extrema import max
 from ..shapes.creation import zeros
 from ..shapes.joining import concatenate
 from ..shapes.reshaping import reshape
@@ -101,5 +100,5 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any]) -> Tensor:
         for i, x in zip(places, parts, strict=True)
     ]
     index, values = concatenate([reshape(i, (-1,)) for i in places]), concatenate(rows)
-    count = as_size(max(index) + 1, "dynamic_stitch")
+    count = as_size(ops["max"](index, axis=None, keepdims=False) + 1, "dynamic_stitch")
     return zeros((count, *values.shape[1:]), values.dtype).at[index].set(values)

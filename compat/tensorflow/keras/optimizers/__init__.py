@@ -12,8 +12,8 @@ import gradtape
 from ...names import adapts, lookup, namespace, resolve
 from ..adapting import adapted, arguments_of, refuse
 
-legacy = namespace("tf.keras.optimizers.legacy", "The optimizers, as Keras 2 called them.")
-schedules = namespace("tf.keras.optimizers.schedules", "Learning rates by step.")
+legacy = namespace("tf.keras.optimizers.legacy")
+schedules = namespace("tf.keras.optimizers.schedules")
 __all__ = ["Optimizer", "get", "legacy", "schedules"]
 
 
