@@ -165,21 +165,24 @@ def resolve(path: str) -> Any:
     return value
 
 
+def instead(path: str, near: bool = False) -> str:
+    """Return what to use in place of a name, if it is said; by its namespace if none is near."""
+    space, _, name = path.rpartition(".")
+    keys = (path, name) if near else (path, name, f"{space}.*")
+    return next((INSTEAD[key] for key in keys if key in INSTEAD), "")
+
+
 def _absent(space: str, name: str) -> str:
     said = f"gradtape has no {space}.{name}"
-    names = dict.fromkeys(
-        (*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ()))
-    )
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
-    for key in (f"{space}.{name}", name, *([] if close else [f"{space}.*"])):
-        if key in INSTEAD:
-            return f"{said}; use {INSTEAD[key]} (see {_GUIDE})"
+    own = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
+    use = instead(f"{space}.{name}", bool(difflib.get_close_matches(name, own, 1, 0.8)))
+    if use:
+        return f"{said}; use {use} (see {_GUIDE})"
     names = {part.lower(): f"gradtape.{part}" for part in dir(gradtape) if part[0] != "_"}
     for family in ("training", "layers", "random", "fft", "nn", "linalg"):
         parts = getattr(getattr(gradtape, family), "__all__", ())
         names |= {part.lower(): f"gradtape.{family}.{part}" for part in parts}
     # what stands beside it is meant rather than what is elsewhere
-    own = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
     names |= {part.lower(): f"{space}.{part}" for part in own}
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     near = near or sorted((part for part in names if part in name.lower()), key=len)[-1:]
