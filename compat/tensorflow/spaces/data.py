@@ -12,9 +12,9 @@ import numpy as np
 
 import gradtape
 
+from ....core.extend import flatten
 from ..dtypes import as_dtype
 from ..names import adapts
-from ..nest import flatten
 from ..tensors import convert_to_tensor
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]

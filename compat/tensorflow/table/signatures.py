@@ -167,6 +167,10 @@ trace(x) = sum(diagonal(x, 0, -2, -1), -1)
 triangular_solve(matrix: raw, rhs, lower=True, adjoint=False) = linalg.solve_triangular(
     tf.linalg.turned(matrix, False, adjoint, 'triangular_solve'), rhs, lower != adjoint)
 """,
+    "tf.nest": """
+flatten(structure, expand_composites=False) = core.extend.flatten(structure)
+is_nested(structure) = isinstance(structure, (list, tuple, dict))
+""",
     "tf.nn": """
 avg_pool(input, ksize, strides, padding, data_format=None) =
     tf.images.pooled(nn.avg_pool, 'avg_pool', None, input, ksize, strides, padding, data_format)
