@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "compat data datasets debug distributed errors export fft layers linalg mixed_precision nn "
-        "plot profiler random saving sklearn testing training"
+        "compat data datasets debug distributed errors export fft image layers linalg "
+        "mixed_precision nn plot profiler random saving sklearn testing training"
     ),
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
@@ -62,7 +62,9 @@ _TABLE = {
     ".plugins.ops.analysis.tapers": "bartlett blackman hamming hanning kaiser",
     ".plugins.ops.analysis.vector_convolution": "convolve correlate",
     ".plugins.ops.control.cond": "cond",
+    ".plugins.ops.control.host_call": "host_call",
     ".plugins.ops.control.scan": "map scan",
+    ".plugins.ops.control.tensor_array": "TensorArray",
     ".plugins.ops.control.while_loop": "while_loop",
     ".plugins.ops.elementwise.arithmetic": (
         "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
@@ -92,6 +94,7 @@ _TABLE = {
         "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 "
         "atanh cos cosh deg2rad degrees hypot rad2deg radians sin sinh tan tanh"
     ),
+    ".plugins.ops.indexing.partitions": "dynamic_partition dynamic_stitch",
     ".plugins.ops.indexing.selection": (
         "argwhere choose compress extract flatnonzero nonzero select"
     ),

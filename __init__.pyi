@@ -8,6 +8,7 @@ from . import debug as debug
 from . import errors as errors
 from . import export as export
 from . import fft as fft
+from . import image as image
 from . import layers as layers
 from . import linalg as linalg
 from . import mixed_precision as mixed_precision
@@ -118,8 +119,10 @@ from .plugins.ops.analysis.tapers import kaiser as kaiser
 from .plugins.ops.analysis.vector_convolution import convolve as convolve
 from .plugins.ops.analysis.vector_convolution import correlate as correlate
 from .plugins.ops.control.cond import cond as cond
+from .plugins.ops.control.host_call import host_call as host_call
 from .plugins.ops.control.scan import map as map
 from .plugins.ops.control.scan import scan as scan
+from .plugins.ops.control.tensor_array import TensorArray as TensorArray
 from .plugins.ops.control.while_loop import while_loop as while_loop
 from .plugins.ops.elementwise.arithmetic import abs as abs
 from .plugins.ops.elementwise.arithmetic import absolute as absolute
@@ -247,6 +250,8 @@ from .plugins.ops.elementwise.trigonometry import sin as sin
 from .plugins.ops.elementwise.trigonometry import sinh as sinh
 from .plugins.ops.elementwise.trigonometry import tan as tan
 from .plugins.ops.elementwise.trigonometry import tanh as tanh
+from .plugins.ops.indexing.partitions import dynamic_partition as dynamic_partition
+from .plugins.ops.indexing.partitions import dynamic_stitch as dynamic_stitch
 from .plugins.ops.indexing.selection import argwhere as argwhere
 from .plugins.ops.indexing.selection import choose as choose
 from .plugins.ops.indexing.selection import compress as compress

@@ -70,7 +70,7 @@ from .base.sizes import (
 from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, paths, structure
-from .base.unknown import line_of, user_line, warn_user
+from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
 from .batches.batched import (
     Batched,
@@ -94,6 +94,7 @@ from .graphs.constants import local_constants
 from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
+from .graphs.lifting import lifted
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.optimize import forward_only, joined_pulls
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
@@ -140,6 +141,7 @@ from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
+from .tensors.held import Held
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
@@ -179,6 +181,7 @@ __all__ = [
     "Function",
     "GradientTape",
     "Graph",
+    "Held",
     "Module",
     "Node",
     "NotSaved",
@@ -280,6 +283,7 @@ __all__ = [
     "is_frozen",
     "is_open",
     "is_transformed",
+    "is_users_call",
     "joined",
     "joined_pulls",
     "kernel_of",
@@ -288,6 +292,7 @@ __all__ = [
     "known_size",
     "largest",
     "late",
+    "lifted",
     "line_of",
     "local_constants",
     "loop_limit",
@@ -295,6 +300,7 @@ __all__ = [
     "map_structure",
     "next_id",
     "node_by_node",
+    "not_known",
     "numpy_dtype",
     "ops",
     "own_array",

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from ..core.extend import TensorSpec, as_tensor, flatten, map_structure
 
 # by its public name: data do not know which plugin provides it
 from ..random import uniform
 from . import steps
+from .grouping import Grouped
+from .grouping import positive as _count
 from .making import Made
 from .sources import Indexed, Items, Source, Stream, length_of
 
 __all__ = ["Dataset"]
 
 
-class Dataset(Made):
+class Dataset(Made, Grouped):
     """Elements that are made when they are asked for, as often as one goes through them.
 
     Made by :meth:`from_tensor_slices` and its like. Each method returns another dataset and
@@ -65,8 +67,8 @@ class Dataset(Made):
         else:
             raise TypeError(f"Dataset: {type(source).__name__} cannot be gone through")
 
-    @staticmethod
-    def zip(*datasets: Any) -> Dataset:
+    @classmethod
+    def zip(cls, *datasets: Any) -> Self:
         """Return elements of several datasets, side by side.
 
         Parameters
@@ -81,11 +83,11 @@ class Dataset(Made):
         [(0, 1), (1, 1)]
         """
         packed = datasets[0] if len(datasets) == 1 else datasets
-        return Dataset(steps.Zip(tuple(d._source for d in _leaves(packed)), packed))
+        return cls(steps.Zip(tuple(d._source for d in _leaves(packed)), packed))
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: int | None = None) -> Dataset:
+    def map(self, map_func: Callable[..., Any], num_parallel_calls: int | None = None) -> Self:
         """Apply a function to each element.
 
         Parameters
@@ -101,9 +103,9 @@ class Dataset(Made):
             threads = os.cpu_count() or 1
         elif num_parallel_calls is not None:
             threads = _count("num_parallel_calls", num_parallel_calls)
-        return Dataset(steps.Map(self._source, map_func, threads))
+        return type(self)(steps.Map(self._source, map_func, threads))
 
-    def filter(self, predicate: Callable[..., Any]) -> Dataset:
+    def filter(self, predicate: Callable[..., Any]) -> Self:
         """Leave out elements for which a function is false.
 
         Parameters
@@ -111,9 +113,9 @@ class Dataset(Made):
         predicate
             A function of an element; of tuples, each part is an argument.
         """
-        return Dataset(steps.Filter(self._source, predicate))
+        return type(self)(steps.Filter(self._source, predicate))
 
-    def batch(self, batch_size: int, drop_remainder: bool = False) -> Dataset:
+    def batch(self, batch_size: int, drop_remainder: bool = False) -> Self:
         """Put elements together, ``batch_size`` at a time, along a new first axis.
 
         Parameters
@@ -124,18 +126,18 @@ class Dataset(Made):
             Whether to leave out a last batch that is smaller.
         """
         size = _count("batch_size", batch_size)
-        return Dataset(steps.Batch(self._source, size, bool(drop_remainder)))
+        return type(self)(steps.Batch(self._source, size, bool(drop_remainder)))
 
-    def unbatch(self) -> Dataset:
+    def unbatch(self) -> Self:
         """Take batches apart."""
-        return Dataset(steps.Unbatch(self._source))
+        return type(self)(steps.Unbatch(self._source))
 
     def shuffle(
         self,
         buffer_size: int,
         seed: int | None = None,
         reshuffle_each_iteration: bool = True,
-    ) -> Dataset:
+    ) -> Self:
         """Yield elements in a random order.
 
         Parameters
@@ -157,9 +159,9 @@ class Dataset(Made):
             raise ValueError(f"shuffle: seed must be a non-negative integer, got {seed!r}")
         size = _count("buffer_size", buffer_size)
         anew = bool(reshuffle_each_iteration)
-        return Dataset(steps.Shuffle(self._source, size, int(seed), drawn, anew))
+        return type(self)(steps.Shuffle(self._source, size, int(seed), drawn, anew))
 
-    def repeat(self, count: int | None = None) -> Dataset:
+    def repeat(self, count: int | None = None) -> Self:
         """Go through the elements ``count`` times; for ever by default.
 
         Parameters
@@ -168,9 +170,9 @@ class Dataset(Made):
             How often; ``None`` or -1 for ever.
         """
         times = None if count in (None, -1) else _count("count", count, least=0)
-        return Dataset(steps.Repeat(self._source, times))
+        return type(self)(steps.Repeat(self._source, times))
 
-    def take(self, count: int) -> Dataset:
+    def take(self, count: int) -> Self:
         """Keep the first elements.
 
         Parameters
@@ -182,10 +184,10 @@ class Dataset(Made):
             return self
         count = _count("count", count, least=0)
         if isinstance(self._source, Indexed):
-            return Dataset(steps.Chosen(self._source, range(min(count, self._source.length))))
-        return Dataset(steps.Take(self._source, count))
+            return type(self)(steps.Chosen(self._source, range(min(count, self._source.length))))
+        return type(self)(steps.Take(self._source, count))
 
-    def skip(self, count: int) -> Dataset:
+    def skip(self, count: int) -> Self:
         """Leave out the first elements.
 
         Parameters
@@ -198,10 +200,10 @@ class Dataset(Made):
         count = _count("count", count, least=0)
         if isinstance(self._source, Indexed):
             length = self._source.length
-            return Dataset(steps.Chosen(self._source, range(min(count, length), length)))
-        return Dataset(steps.Skip(self._source, count))
+            return type(self)(steps.Chosen(self._source, range(min(count, length), length)))
+        return type(self)(steps.Skip(self._source, count))
 
-    def shard(self, num_shards: int, index: int) -> Dataset:
+    def shard(self, num_shards: int, index: int) -> Self:
         """Keep every ``num_shards``-th element, from number ``index`` on.
 
         Parameters
@@ -214,9 +216,9 @@ class Dataset(Made):
         shards = _count("num_shards", num_shards)
         if not 0 <= index < shards:
             raise ValueError(f"shard: index must be from 0 to {shards - 1}, got {index!r}")
-        return Dataset(steps.sharded(self._source, shards, index))
+        return type(self)(steps.sharded(self._source, shards, index))
 
-    def concatenate(self, dataset: Dataset) -> Dataset:
+    def concatenate(self, dataset: Dataset) -> Self:
         """Go on with another dataset.
 
         Parameters
@@ -226,13 +228,13 @@ class Dataset(Made):
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate: expected a Dataset, got {type(dataset).__name__}")
-        return Dataset(steps.Chain((self._source, dataset._source)))
+        return type(self)(steps.Chain((self._source, dataset._source)))
 
-    def cache(self) -> Dataset:
+    def cache(self) -> Self:
         """Keep the elements of the first whole pass in memory, for those after it."""
-        return Dataset(steps.Cache(self._source))
+        return type(self)(steps.Cache(self._source))
 
-    def prefetch(self, buffer_size: int = 2) -> Dataset:
+    def prefetch(self, buffer_size: int = 2) -> Self:
         """Make elements ahead in a thread, while the last one is used.
 
         Parameters
@@ -241,9 +243,9 @@ class Dataset(Made):
             How many at most; -1 stands for 2.
         """
         size = 2 if buffer_size == -1 else _count("buffer_size", buffer_size)
-        return Dataset(steps.Prefetch(self._source, size))
+        return type(self)(steps.Prefetch(self._source, size))
 
-    def flat_map(self, map_func: Callable[..., Dataset]) -> Dataset:
+    def flat_map(self, map_func: Callable[..., Dataset]) -> Self:
         """Make a dataset of each element, and go through them one after another.
 
         Parameters
@@ -251,11 +253,11 @@ class Dataset(Made):
         map_func
             A function of an element that returns a dataset.
         """
-        return Dataset(steps.FlatMap(self._source, _to_source(map_func)))
+        return type(self)(steps.FlatMap(self._source, _to_source(map_func)))
 
     def interleave(
         self, map_func: Callable[..., Dataset], cycle_length: int = 2, block_length: int = 1
-    ) -> Dataset:
+    ) -> Self:
         """Make datasets of elements, and take some elements of several of them in turn.
 
         Parameters
@@ -269,9 +271,9 @@ class Dataset(Made):
         """
         cycle = _count("cycle_length", cycle_length)
         block = _count("block_length", block_length)
-        return Dataset(steps.Interleave(self._source, _to_source(map_func), cycle, block))
+        return type(self)(steps.Interleave(self._source, _to_source(map_func), cycle, block))
 
-    def enumerate(self, start: int = 0) -> Dataset:
+    def enumerate(self, start: int = 0) -> Self:
         """Put a number before each element.
 
         Parameters
@@ -280,9 +282,9 @@ class Dataset(Made):
             The first number.
         """
         numbers = steps.Numbers(start)
-        return Dataset(steps.Zip((numbers, self._source), (None, None)))
+        return type(self)(steps.Zip((numbers, self._source), (None, None)))
 
-    def with_options(self, options: Any) -> Dataset:
+    def with_options(self, options: Any) -> Self:
         """Return the dataset itself: options of other engines make no difference here.
 
         Parameters
@@ -296,7 +298,7 @@ class Dataset(Made):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements, as tensors."""
-        return (map_structure(as_tensor, element) for element in self._source.elements())
+        return (map_structure(_shown, element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements, as arrays of NumPy."""
@@ -410,6 +412,10 @@ def sharding_of(data: Any) -> tuple[int, int] | None:
     return next((source.shard for source in sources if source.shard is not None), None)
 
 
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, Dataset) else as_tensor(value)  # of windows
+
+
 def _leaves(packed: Any) -> list[Dataset]:
     found = flatten(packed)
     for x in found:
@@ -424,10 +430,3 @@ def _to_source(map_func: Callable[..., Any]) -> Callable[..., Source]:
         return (found if isinstance(found, Dataset) else Dataset(found))._source
 
     return source
-
-
-def _count(what: str, value: Any, least: int = 1) -> int:
-    if not hasattr(value, "__index__") or value < least:
-        kind = "positive" if least else "non-negative"
-        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
-    return int(value)

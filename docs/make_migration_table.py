@@ -8,14 +8,17 @@ What stands before the marker is written by hand, and left alone.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gradtape.compat.tensorflow.names import INSTEAD, NAMESPACES, Row, rows
+from gradtape.compat.tensorflow.names import INSTEAD, NAMESPACES, Row, instead, rows
 
 PAGE = Path(__file__).with_name("migration.md")
+#: What programs use, a line for each: expressions that hold, and names that are refused.
+PROGRAMS = Path(__file__).parents[1] / "tests" / "compat" / "names_programs_use.txt"
 MARKER = "<!-- from here on written by make_migration_table.py -->\n"
 MEANING = {"same": "the same object", "adapted": "takes TensorFlow's arguments", "": "of its own"}
 
@@ -39,6 +42,18 @@ def cells(row: Row) -> tuple[str, str, str]:
     return f"`{row.tensorflow}`", ours or "-", MEANING[row.how if ours else ""]
 
 
+def of_programs(known: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """Give the names that programs use, in order, with what stands for each or is to be used."""
+    here = {row.tensorflow: cells(row)[1] for row in known}
+    text = PROGRAMS.read_text(encoding="utf-8").replace("K.", "tf.keras.backend.")
+    used = set(re.findall(r"\btf(?:\.\w+)+", text))
+    for name in sorted(used, key=str.lower):
+        if name in here:
+            yield f"`{name}`", here[name] if here[name] != "-" else "of its own"
+        elif f"no {name}: " in text:
+            yield f"`{name}`", f"refused: use {instead(name)}"
+
+
 def tables() -> str:
     """Return the generated part of the page."""
     known = rows()
@@ -49,10 +64,16 @@ def tables() -> str:
         f"{counts['adapted']} take TensorFlow's arguments and use the objects beside them, and",
         f"{counts['']} have no counterpart by a single name.",
     ]
-    for namespace in NAMESPACES:
+    for namespace in sorted(NAMESPACES):
         found = [cells(row) for row in known if namespace_of(row) == namespace]
         text += ["", f"### {namespace}", ""]
         text += lines(("TensorFlow", "gradtape", "how"), found)
+    text += ["", "## Names that programs use", ""]
+    text += [
+        "Of public programs for `tf.GradientTape`, in order; the tests run a line for each.",
+        "",
+    ]
+    text += lines(("TensorFlow", "gradtape"), of_programs(known))
     text += ["", "## What has no counterpart", ""]
     text += [
         "Names that are in neither table raise `AttributeError`, which tells the nearest one. For "

@@ -23,6 +23,7 @@ MODULES = (
     "datasets",
     "debug",
     "fft",
+    "image",
     "layers",
     "linalg",
     "nn",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import GradientTape, flatten, map_structure
+from ..layers.base.told import told
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .epochs import run_epochs
@@ -80,6 +81,7 @@ class Stepping:
     def _set_goals(self, optimizer: Any, **goals: Any) -> None:
         """Keep what the steps minimise and measure, as :class:`Compiled` takes it."""
         # the name keeps the optimizer out of the model's own variables
+        vars(self).pop("optimizer", None)
         vars(self)["_gradtape_compiled"] = Compiled(self, optimizer, **goals)
 
     def _compiled(self, method: str) -> Compiled:
@@ -93,7 +95,7 @@ class Stepping:
         """Return whether a subclass defines any of these methods itself."""
         return any(getattr(type(self), name) is not getattr(Stepping, name) for name in names)
 
-    @property
+    @told  # a model may have one of its own, for a loop of its own
     def optimizer(self) -> Any:
         """The optimizer, None before it is set."""
         return getattr(vars(self).get("_gradtape_compiled"), "optimizer", None)

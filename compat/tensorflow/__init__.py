@@ -7,78 +7,33 @@ docs/migration.md lists all names, and the differences that are meant.
 
 from __future__ import annotations
 
-from ...layers import Layer as _layers_whole  # noqa: F401 - before a part of them is imported
-from ...training import losses as _training_whole  # noqa: F401
-from . import autodiff, dtypes, keras, linalg, math, nest, nn, random, saved_model, signal
-from .argument_names import einsum, identity, pow, round, stop_gradient
+import sys
+from typing import Any
+
+from ...layers import Layer as _layers_whole
+from ...training import losses as _training_whole
+from . import dtypes, images, keras, linalg, math, nest, nn, random, saved_model
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
-from .linalg import eye, matmul, norm, tensordot
-from .math import (
-    add_n,
-    argmax,
-    argmin,
-    cumsum,
-    reduce_all,
-    reduce_any,
-    reduce_logsumexp,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    scalar_mul,
-)
-from .names import lookup
+from .names import complete as _complete
+from .names import lookup as _lookup
+from .spaces import autograph, config, data, debugging, sparse, strings, summary, train
 from .tensors import *
 from .tensors import __all__ as _tensors
 from .toplevel import *
 from .toplevel import __all__ as _toplevel
 
+__version__ = "2.21.0+gradtape"
 newaxis = None
+_complete(autograph, config, data, debugging, sparse, strings, summary, train)
+_tables_only: Any = sys.modules[__name__]
+_tables_only.version.VERSION = __version__
 
-__all__ = [
-    *_dtypes,
-    *_tensors,
-    *_toplevel,
-    "add_n",
-    "argmax",
-    "argmin",
-    "autodiff",
-    "cumsum",
-    "dtypes",
-    "einsum",
-    "eye",
-    "identity",
-    "initializers",
-    "keras",
-    "linalg",
-    "losses",
-    "math",
-    "matmul",
-    "metrics",
-    "nest",
-    "newaxis",
-    "nn",
-    "norm",
-    "optimizers",
-    "pow",
-    "random",
-    "reduce_all",
-    "reduce_any",
-    "reduce_logsumexp",
-    "reduce_max",
-    "reduce_mean",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_sum",
-    "round",
-    "saved_model",
-    "scalar_mul",
-    "signal",
-    "stop_gradient",
-    "tensordot",
-]
+__all__ = (
+    "dtypes initializers keras linalg losses math metrics nest newaxis nn optimizers "
+    "random saved_model"
+).split()
+__all__ += [*_dtypes, *_tensors, *_toplevel]
 
-__getattr__ = lookup(__name__)
+__getattr__ = _lookup(__name__)

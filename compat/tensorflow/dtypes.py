@@ -10,30 +10,10 @@ import gradtape
 
 from .names import adapts, lookup
 
-__all__ = [
-    "DType",
-    "as_dtype",
-    "bool",
-    "cast",
-    "complex",
-    "complex64",
-    "complex128",
-    "double",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "saturate_cast",
-    "string",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+__all__ = (
+    "DType as_dtype bool cast complex complex64 complex128 double float16 float32 float64 "
+    "half int8 int16 int32 int64 saturate_cast string uint8 uint16 uint32 uint64"
+).split()
 
 DType = np.dtype
 float16 = half = np.dtype("float16")
@@ -49,6 +29,8 @@ string = np.dtype(object)
 
 def as_dtype(type_value: Any) -> np.dtype[Any]:
     """Return a dtype for a name, a NumPy or Python type, or a dtype."""
+    if isinstance(type_value, np.dtype):
+        return type_value
     known: dict[Any, Any] = {"string": string, str: string, bytes: string}
     known |= {float: float32, int: int32}  # Python's own; NumPy has 64 bits for them
     return np.dtype(known.get(type_value, type_value))
@@ -57,11 +39,12 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
 @adapts("cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """Return ``x`` in another dtype; a complex tensor loses its imaginary part."""
-    x = gradtape.as_tensor(x)
-    dtype = as_dtype(dtype)
-    if x.dtype.kind == "c" and dtype.kind != "c":
-        x = gradtape.real(x)
-    return x if x.dtype == dtype else gradtape.cast(x, dtype)
+    x = x if type(x) is gradtape.Tensor else gradtape.as_tensor(x)
+    dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+    own = x.array.dtype
+    if own is dtype or own == dtype:
+        return x
+    return gradtape.cast(gradtape.real(x) if own.kind == "c" != dtype.kind else x, dtype)
 
 
 @adapts("cast")

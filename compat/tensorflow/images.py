@@ -10,19 +10,15 @@ import gradtape
 from .names import adapts
 from .tensors import convert_to_tensor, held_to, plain, sizes
 
-__all__ = [
-    "avg_pool",
-    "avg_pool1d",
-    "avg_pool2d",
-    "conv1d",
-    "conv2d",
-    "conv2d_transpose",
-    "convolution",
-    "depthwise_conv2d",
-    "max_pool",
-    "max_pool1d",
-    "max_pool2d",
-]
+__all__ = ["ResizeMethod", "conv2d_transpose", "convolved", "grouped", "pooled"]
+
+
+class ResizeMethod:
+    """What ``tf.image.resize`` takes as ``method``."""
+
+    AREA, BICUBIC, BILINEAR, GAUSSIAN = "area", "bicubic", "bilinear", "gaussian"
+    LANCZOS3, LANCZOS5, MITCHELLCUBIC = "lanczos3", "lanczos5", "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
 
 
 def _spatial(value: Any, rank: int, first: bool, op: str) -> Any:
@@ -50,7 +46,7 @@ def _padding(padding: Any, first: bool) -> Any:
     return pairs[2:] if first else pairs[1:-1]
 
 
-def _on_channels_last(fn: Any, x: Any, rank: int, data_format: str | None) -> Any:
+def _on_channels_last(fn: Any, x: Any, data_format: str | None) -> Any:
     """Apply ``fn`` to images with their channels last, wherever they are."""
     x = convert_to_tensor(x)
     if not (data_format or "").startswith("NC"):
@@ -58,112 +54,40 @@ def _on_channels_last(fn: Any, x: Any, rank: int, data_format: str | None) -> An
     return gradtape.moveaxis(fn(gradtape.moveaxis(x, 1, -1)), -1, 1)
 
 
-def _channels_first(data_format: str | None) -> bool:
-    return (data_format or "").startswith("NC")
+def _layout(data_format: str | None, x: Any, rank: int | None) -> tuple[bool, int]:
+    """Return whether channels are first, and the number of spatial axes."""
+    return (data_format or "").startswith("NC"), x.ndim - 2 if rank is None else rank
 
 
-def _convolved(
-    conv: Any,
-    op: str,
-    rank: int,
-    x: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None,
-    dilations: Any,
+def convolved(
+    conv: Any, op: str, x: Any, filters: Any, strides: Any, padding: Any, *rest: Any
 ) -> Any:
-    first = _channels_first(data_format)
+    """Return a convolution with TensorFlow's settings; the rest is the format, and dilations."""
+    data_format, dilations = rest
+    filters = convert_to_tensor(filters)
+    first, rank = _layout(data_format, filters, None)
     settings = {
         "strides": _spatial(1 if strides is None else strides, rank, first, op),
         "padding": _padding(padding, first),
         "dilations": _spatial(1 if dilations is None else dilations, rank, first, op),
     }
-    filters = convert_to_tensor(filters)
-    return _on_channels_last(lambda x: conv(x, filters, **settings), x, rank, data_format)
+    return _on_channels_last(lambda x: conv(x, filters, **settings), x, data_format)
 
 
-@adapts("nn.conv2d")
-def conv2d(
-    input: Any,
-    filters: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str = "NHWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return the convolution of images with filters ``(height, width, channels, filters)``.
-
-    Parameters
-    ----------
-    input
-        Images ``(batch, height, width, channels)``, or as ``data_format`` says.
-    filters
-        The filters; they do not turn. Fewer channels than the images have make groups.
-    strides, dilations
-        One number, two, or one per axis.
-    padding
-        ``"SAME"``, ``"VALID"``, or a pair per axis.
-    data_format
-        ``"NHWC"`` or ``"NCHW"``.
-    """
-
-    def conv(x: Any, w: Any, **settings: Any) -> Any:
-        channels, own = x.shape[-1], w.shape[-2]
-        groups = 1 if None in (channels, own) or not own else channels // own
-        return gradtape.nn.conv2d(x, w, groups=max(groups, 1), **settings)
-
-    return _convolved(conv, "conv2d", 2, input, filters, strides, padding, data_format, dilations)
+def grouped(x: Any, w: Any, **settings: Any) -> Any:
+    """Return a convolution of images; filters of fewer channels than these have make groups."""
+    channels, own = x.shape[-1], w.shape[-2]
+    groups = 1 if None in (channels, own) or not own else channels // own
+    return gradtape.nn.conv2d(x, w, groups=max(groups, 1), **settings)
 
 
-@adapts("nn.conv1d")
-def conv1d(
-    input: Any,
-    filters: Any,
-    stride: Any,
-    padding: Any,
-    data_format: str = "NWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return the convolution of ``(batch, size, channels)``; see :func:`conv2d`."""
-    conv = gradtape.nn.conv1d
-    return _convolved(conv, "conv1d", 1, input, filters, stride, padding, data_format, dilations)
-
-
-@adapts("nn.conv")
-def convolution(
-    input: Any,
-    filters: Any,
-    strides: Any = None,
-    padding: Any = "VALID",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return the convolution over as many spatial axes as the filters have; see :func:`conv2d`."""
-    rank = convert_to_tensor(filters).ndim - 2
-    conv = gradtape.nn.conv
-    return _convolved(
-        conv, "convolution", rank, input, filters, strides, padding, data_format, dilations
-    )
-
-
-@adapts("nn.depthwise_conv")
-def depthwise_conv2d(
-    input: Any,
-    filter: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return a convolution of each channel with filters of its own; see :func:`conv2d`."""
-    conv = gradtape.nn.depthwise_conv
-    return _convolved(
-        conv, "depthwise_conv2d", 2, input, filter, strides, padding, data_format, dilations
+def pooled(pool: Any, op: str, rank: Any, x: Any, ksize: Any, strides: Any, *rest: Any) -> Any:
+    """Return what a pool gives with TensorFlow's settings; the rest is the padding, and format."""
+    padding, data_format = rest
+    first, rank = _layout(data_format, x, rank)
+    window, step = _spatial(ksize, rank, first, op), _spatial(strides, rank, first, op)
+    return _on_channels_last(
+        lambda x: pool(x, window, step, _padding(padding, first)), x, data_format
     )
 
 
@@ -180,121 +104,11 @@ def conv2d_transpose(
 ) -> Any:
     """Return a transposed convolution with filters ``(height, width, filters, channels)``.
 
-    Raises
-    ------
-    ValueError
-        If ``output_shape`` is not the size that follows from the others: with ``"SAME"``, the
-        input's times the stride.
+    ``output_shape`` must be what follows from the others; else it raises ``ValueError``.
     """
-    made = _convolved(
-        gradtape.nn.conv2d_transpose,
-        "conv2d_transpose",
-        2,
-        input,
-        filters,
-        strides,
-        padding,
-        data_format,
-        dilations,
-    )
+    conv = gradtape.nn.conv2d_transpose
+    given = (input, filters, strides, padding, data_format, dilations)
+    made = convolved(conv, "conv2d_transpose", *given)
     if made.shape is None:
         return made
     return held_to(made, sizes(output_shape, "conv2d_transpose"), "conv2d_transpose: output_shape")
-
-
-def _pooled(pool: Any, op: str, rank: int, x: Any, ksize: Any, strides: Any, *rest: Any) -> Any:
-    padding, data_format = rest
-    first = _channels_first(data_format)
-    window = _spatial(ksize, rank, first, op)
-    step = _spatial(strides, rank, first, op)
-    return _on_channels_last(
-        lambda x: pool(x, window, step, _padding(padding, first)), x, rank, data_format
-    )
-
-
-@adapts("nn.max_pool2d")
-def max_pool2d(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str = "NHWC",
-    name: str | None = None,
-) -> Any:
-    """Return the largest element of each window of images."""
-    pool = gradtape.nn.max_pool2d
-    return _pooled(pool, "max_pool2d", 2, input, ksize, strides, padding, data_format)
-
-
-@adapts("nn.max_pool1d")
-def max_pool1d(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str = "NWC",
-    name: str | None = None,
-) -> Any:
-    """Return the largest element of each window of ``(batch, size, channels)``."""
-    pool = gradtape.nn.max_pool1d
-    return _pooled(pool, "max_pool1d", 1, input, ksize, strides, padding, data_format)
-
-
-@adapts("nn.max_pool")
-def max_pool(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return the largest element of each window, over all but the first and last axis."""
-    rank = convert_to_tensor(input).ndim - 2
-    return _pooled(
-        gradtape.nn.max_pool, "max_pool", rank, input, ksize, strides, padding, data_format
-    )
-
-
-@adapts("nn.avg_pool2d")
-def avg_pool2d(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str = "NHWC",
-    name: str | None = None,
-) -> Any:
-    """Return the mean of each window of images."""
-    pool = gradtape.nn.avg_pool2d
-    return _pooled(pool, "avg_pool2d", 2, input, ksize, strides, padding, data_format)
-
-
-@adapts("nn.avg_pool1d")
-def avg_pool1d(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str = "NWC",
-    name: str | None = None,
-) -> Any:
-    """Return the mean of each window of ``(batch, size, channels)``."""
-    pool = gradtape.nn.avg_pool1d
-    return _pooled(pool, "avg_pool1d", 1, input, ksize, strides, padding, data_format)
-
-
-@adapts("nn.avg_pool")
-def avg_pool(
-    input: Any,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return the mean of each window, over all but the first and last axis."""
-    rank = convert_to_tensor(input).ndim - 2
-    return _pooled(
-        gradtape.nn.avg_pool, "avg_pool", rank, input, ksize, strides, padding, data_format
-    )

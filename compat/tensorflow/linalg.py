@@ -9,161 +9,38 @@ import numpy as np
 import gradtape
 
 from ...core.extend import as_size, largest
-from .argument_names import einsum
-from .math import l2_normalize
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
-__all__ = [
-    "adjoint",
-    "band_part",
-    "cholesky",
-    "cross",
-    "det",
-    "diag",
-    "diag_part",
-    "eigh",
-    "eigvalsh",
-    "einsum",
-    "expm",
-    "eye",
-    "global_norm",
-    "inv",
-    "l2_normalize",
-    "logdet",
-    "lstsq",
-    "matmul",
-    "matrix_transpose",
-    "matvec",
-    "norm",
-    "normalize",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "tensordot",
-    "trace",
-    "triangular_solve",
-]
+__all__ = "band_part diag eye lstsq norm normalize svd".split()
 
 
 # -- products --------------------------------------------------------------------------------------
 
 
-@adapts("matrix_transpose", "conj")
-def adjoint(matrix: Any, name: str | None = None) -> Any:
-    """Return the conjugate of the transposed matrices."""
-    return gradtape.conj(gradtape.matrix_transpose(convert_to_tensor(matrix)))
-
-
-@adapts("matrix_transpose")
-def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Any:
-    """Return the transposed matrices, conjugated on request."""
-    return adjoint(a) if conjugate else gradtape.matrix_transpose(convert_to_tensor(a))
-
-
-def _turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
+def turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
+    """Return matrices, transposed or adjoint if it is said."""
     x = convert_to_tensor(x)
     if not transpose and not adjoint_too:
         return x
     if transpose and adjoint_too:
         raise ValueError(f"{op}: transpose and adjoint of one argument exclude each other")
-    return adjoint(x) if adjoint_too else gradtape.matrix_transpose(x)
+    turned = gradtape.matrix_transpose(x)
+    return gradtape.conj(turned) if adjoint_too else turned
 
 
-@adapts("matmul")
-def matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    adjoint_a: bool = False,
-    adjoint_b: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    output_type: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Return the matrix product, of transposed or adjoint matrices on request.
-
-    Parameters
-    ----------
-    a, b
-        Matrices; leading axes broadcast. Vectors are not taken, use :func:`matvec`.
-    transpose_a, transpose_b, adjoint_a, adjoint_b
-        Transpose, or transpose and conjugate, an argument before.
-    a_is_sparse, b_is_sparse
-        Ignored.
-    output_type
-        Ignored: the result has the arguments' dtype.
-
-    Raises
-    ------
-    ValueError
-        If an argument has fewer than two axes, or sizes do not fit.
-    """
-    a = _turned(a, transpose_a, adjoint_a, "matmul")
-    b = _turned(b, transpose_b, adjoint_b, "matmul")
+def turned_matmul(a: Any, b: Any, *turned_or_not: bool) -> Any:
+    """Return the product of matrices, of transposed or adjoint ones if it is said."""
+    transpose_a, transpose_b, adjoint_a, adjoint_b = turned_or_not
+    a = turned(a, transpose_a, adjoint_a, "matmul")
+    b = turned(b, transpose_b, adjoint_b, "matmul")
     for shape in (a.shape, b.shape):
         if shape is not None and len(shape) < 2:
             raise ValueError(f"matmul: the arguments are matrices, got shape {shape}")
     return gradtape.matmul(a, b)
 
 
-@adapts("matvec")
-def matvec(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    adjoint_a: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return the products of matrices ``(..., m, n)`` with vectors ``(..., n)``."""
-    return gradtape.matvec(_turned(a, transpose_a, adjoint_a, "matvec"), convert_to_tensor(b))
-
-
-@adapts("tensordot")
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
-    """Return the sum of products over the axes given."""
-    if not isinstance(axes, int):
-        axes = [np.asarray(axis).tolist() for axis in axes]
-    return gradtape.tensordot(convert_to_tensor(a), convert_to_tensor(b), axes)
-
-
-@adapts("linalg.cross")
-def cross(a: Any, b: Any, name: str | None = None) -> Any:
-    """Return the cross products along the last axis, of size 3."""
-    return gradtape.linalg.cross(convert_to_tensor(a), convert_to_tensor(b))
-
-
 # -- solving ---------------------------------------------------------------------------------------
-
-
-@adapts("linalg.inv")
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
-    """Return the inverses of matrices, or of their adjoints."""
-    return gradtape.linalg.inv(_turned(input, False, adjoint, "inv"))
-
-
-@adapts("linalg.solve")
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
-    """Return the solution of ``matrix @ x = rhs``, or of ``adjoint(matrix) @ x = rhs``.
-
-    ``rhs`` has shape ``(..., n, k)``.
-    """
-    return gradtape.linalg.solve(_turned(matrix, False, adjoint, "solve"), convert_to_tensor(rhs))
-
-
-@adapts("linalg.solve_triangular")
-def triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: Any = None
-) -> Any:
-    """Return the solution of ``matrix @ x = rhs``, where one triangle of the matrix is read."""
-    turned = _turned(matrix, False, adjoint, "triangular_solve")
-    return gradtape.linalg.solve_triangular(turned, convert_to_tensor(rhs), lower != adjoint)
 
 
 @adapts("linalg.lstsq")
@@ -177,49 +54,13 @@ def lstsq(
     matrix, rhs = convert_to_tensor(matrix), convert_to_tensor(rhs)
     if not l2_regularizer:
         return gradtape.matmul(gradtape.linalg.pinv(matrix), rhs)
-    turned = adjoint(matrix)
-    square = gradtape.matmul(turned, matrix)
+    other = turned(matrix, False, True, "lstsq")
+    square = gradtape.matmul(other, matrix)
     square = square + l2_regularizer * gradtape.eye(square.shape[-1], dtype=square.dtype)
-    return gradtape.linalg.solve(square, gradtape.matmul(turned, rhs))
-
-
-@adapts("linalg.pinv")
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Any = None) -> Any:
-    """Return the pseudo-inverses of matrices."""
-    return gradtape.linalg.pinv(convert_to_tensor(a), rcond)
-
-
-@adapts("linalg.det")
-def det(input: Any, name: str | None = None) -> Any:
-    """Return the determinants of matrices."""
-    return gradtape.linalg.det(convert_to_tensor(input))
-
-
-@adapts("linalg.slogdet")
-def slogdet(input: Any, name: str | None = None) -> Any:
-    """Return the signs and the logarithms of the sizes of determinants."""
-    return gradtape.linalg.slogdet(convert_to_tensor(input))
-
-
-@adapts("linalg.slogdet")
-def logdet(matrix: Any, name: str | None = None) -> Any:
-    """Return the logarithm of the determinant of a Hermitian positive definite matrix."""
-    return gradtape.linalg.slogdet(convert_to_tensor(matrix))[1]
+    return gradtape.linalg.solve(square, gradtape.matmul(other, rhs))
 
 
 # -- factorizations --------------------------------------------------------------------------------
-
-
-@adapts("linalg.cholesky")
-def cholesky(input: Any, name: str | None = None) -> Any:
-    """Return the lower triangular factors of Hermitian positive definite matrices."""
-    return gradtape.linalg.cholesky(convert_to_tensor(input))
-
-
-@adapts("linalg.expm")
-def expm(input: Any, name: str | None = None) -> Any:
-    """Return the exponentials of matrices."""
-    return gradtape.linalg.expm(convert_to_tensor(input))
 
 
 @adapts("linalg.svd")
@@ -234,26 +75,7 @@ def svd(
     if not compute_uv:
         return gradtape.linalg.svdvals(tensor)
     u, s, vh = gradtape.linalg.svd(tensor, full_matrices)
-    return s, u, adjoint(vh)
-
-
-@adapts("linalg.qr")
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
-    """Return ``q`` and ``r``, thin ones by default."""
-    return gradtape.linalg.qr(convert_to_tensor(input), "complete" if full_matrices else "reduced")
-
-
-@adapts("linalg.eigh")
-def eigh(tensor: Any, name: str | None = None) -> tuple[Any, Any]:
-    """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
-    values, vectors = gradtape.linalg.eigh(convert_to_tensor(tensor))
-    return values, vectors
-
-
-@adapts("linalg.eigvalsh")
-def eigvalsh(tensor: Any, name: str | None = None) -> Any:
-    """Return the eigenvalues, ascending, of Hermitian matrices."""
-    return gradtape.linalg.eigvalsh(convert_to_tensor(tensor))
+    return s, u, turned(vh, False, True, "svd")
 
 
 # -- diagonals -------------------------------------------------------------------------------------
@@ -275,26 +97,6 @@ def eye(
     return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
 
 
-@adapts("trace")
-def trace(x: Any, name: str | None = None) -> Any:
-    """Return the sums of the diagonals of the last two axes."""
-    return gradtape.sum(gradtape.diagonal(convert_to_tensor(x), 0, -2, -1), -1)
-
-
-@adapts("diagonal")
-def diag_part(
-    input: Any, name: str = "diag_part", k: int = 0, padding_value: Any = 0, align: str = ""
-) -> Any:
-    """Return a diagonal of the matrices of the last two axes.
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is a range of diagonals, which is not supported.
-    """
-    return gradtape.diagonal(convert_to_tensor(input), _one(k), -2, -1)
-
-
 @adapts("diag")
 def diag(
     diagonal: Any,
@@ -305,16 +107,10 @@ def diag(
     padding_value: Any = 0,
     align: str = "",
 ) -> Any:
-    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros.
-
-    Raises
-    ------
-    ValueError
-        If another size or padding is asked for, which is not supported.
-    """
+    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros."""
     if (num_rows, num_cols) != (-1, -1) or padding_value != 0:
         raise ValueError("diag: num_rows, num_cols and padding_value are not supported")
-    diagonal, k = convert_to_tensor(diagonal), _one(k)
+    diagonal, k = convert_to_tensor(diagonal), one(k)
     if diagonal.ndim == 1:
         return gradtape.diag(diagonal, k)
     n = diagonal.shape[-1] + abs(k)
@@ -325,7 +121,7 @@ def diag(
     return gradtape.expand_dims(diagonal, -1) * gradtape.eye(n, k=k, dtype=diagonal.dtype)
 
 
-def _one(k: Any) -> int:
+def one(k: Any) -> int:
     if np.size(k) != 1:
         raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported, give one")
     return int(np.asarray(k).reshape(()))
@@ -360,24 +156,7 @@ def norm(
     keepdims: bool | None = False,
     name: str | None = None,
 ) -> Any:
-    """Return norms of vectors or matrices.
-
-    Parameters
-    ----------
-    tensor
-        A tensor.
-    ord
-        ``"euclidean"`` (for matrices the Frobenius norm), ``"fro"``, or a number: for vectors any
-        p, for matrices 1, 2 or infinity.
-    axis
-        An axis of vectors, a pair of axes of matrices; by default all elements are one vector.
-    keepdims
-        Keep the axes with size 1.
-
-    Notes
-    -----
-    The gradient at 0 is 0; TensorFlow's is nan.
-    """
+    """Return norms of vectors or matrices."""
     x, axis = convert_to_tensor(tensor), axes(axis)
     if isinstance(axis, tuple) and len(axis) == 2:
         order = "fro" if ord == "euclidean" else ord
@@ -395,12 +174,6 @@ def normalize(
     """Return the tensor divided by its norm, and the norm."""
     size = norm(tensor, ord, axis, keepdims=True)
     return convert_to_tensor(tensor) / size, size
-
-
-@adapts("training.global_norm")
-def global_norm(t_list: Any, name: str | None = None) -> Any:
-    """Return the Euclidean norm of all elements of a list of tensors; None entries are skipped."""
-    return gradtape.training.global_norm(t_list)
 
 
 __getattr__ = lookup(__name__)

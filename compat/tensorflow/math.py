@@ -10,246 +10,30 @@ import numpy as np
 import gradtape
 
 from ...core.extend import as_size, is_transformed
-from ...training.metrics import sparse_top_k_categorical_accuracy
-from ...training.shapes import ratio
-from .argument_names import (
-    angle,
-    conj,
-    digamma,
-    erf,
-    erfc,
-    imag,
-    lgamma,
-    polygamma,
-    pow,
-    real,
-    rint,
-    round,
-)
-from .dtypes import as_dtype, cast, int32, int64
+from .dtypes import as_dtype, cast, int32
 from .names import adapts, lookup
-from .tensors import axes, convert_to_tensor, held_to
+from .tensors import convert_to_tensor, held_to, plain
 
-__all__ = [
-    "TopK",
-    "accumulate_n",
-    "add_n",
-    "angle",
-    "argmax",
-    "argmin",
-    "bincount",
-    "confusion_matrix",
-    "conj",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "digamma",
-    "divide_no_nan",
-    "erf",
-    "erfc",
-    "imag",
-    "in_top_k",
-    "invert_permutation",
-    "l2_normalize",
-    "lgamma",
-    "log_softmax",
-    "multiply_no_nan",
-    "polygamma",
-    "pow",
-    "real",
-    "reciprocal_no_nan",
-    "reduce_all",
-    "reduce_any",
-    "reduce_euclidean_norm",
-    "reduce_logsumexp",
-    "reduce_max",
-    "reduce_mean",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_std",
-    "reduce_sum",
-    "reduce_variance",
-    "rint",
-    "round",
-    "rsqrt",
-    "scalar_mul",
-    "segment_mean",
-    "segment_sum",
-    "softmax",
-    "squared_difference",
-    "top_k",
-    "unsorted_segment_sum",
-    "xlog1py",
-    "xlogy",
-    "zero_fraction",
-]
+__all__ = (
+    "TopK add_n bincount confusion_matrix multiply_no_nan polygamma segment_sum "
+    "squared_difference top_k unsorted_segment_sum"
+).split()
 
 
 # -- reductions ------------------------------------------------------------------------------------
 
 
-@adapts("sum")
-def reduce_sum(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the sum over ``axis``; integers keep their dtype, and wrap around."""
-    x = convert_to_tensor(input_tensor)
-    return _as_integers(gradtape.sum(x, axes(axis), bool(keepdims)), x)
-
-
-def _as_integers(found: Any, x: Any) -> Any:
-    """Return what was found of ``x`` in the dtype of ``x``, if that is one of integers."""
-    return cast(found, x.dtype) if x.dtype.kind in "iu" else found
-
-
-@adapts("mean")
-def reduce_mean(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the mean over ``axis``; that of integers is one, rounded toward zero."""
-    x = convert_to_tensor(input_tensor)
-    if x.dtype.kind not in "iu":
-        return gradtape.mean(x, axes(axis), bool(keepdims))
+def whole_mean(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the mean of integers over ``axis``: one too, rounded toward zero."""
     wide = "int64" if x.dtype.kind == "i" else "uint64"  # int8 could not hold the count
-    total = cast(reduce_sum(x, axis, keepdims), wide)
-    count = gradtape.sum(gradtape.ones_like(x, dtype=wide), axes(axis), bool(keepdims))
+    total = cast(cast(gradtape.sum(x, axis, keepdims), x.dtype), wide)
+    count = gradtape.sum(gradtape.ones_like(x, dtype=wide), axis, keepdims)
     whole = gradtape.floor_divide(gradtape.abs(total), count)
     return cast(gradtape.sign(total) * whole, x.dtype)
 
 
-@adapts("prod")
-def reduce_prod(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the product over ``axis``; integers keep their dtype, and wrap around."""
-    x = convert_to_tensor(input_tensor)
-    return _as_integers(gradtape.prod(x, axes(axis), bool(keepdims)), x)
-
-
-@adapts("max")
-def reduce_max(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the maximum over ``axis``; equal elements share its gradient."""
-    return gradtape.max(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("min")
-def reduce_min(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the minimum over ``axis``; equal elements share its gradient."""
-    return gradtape.min(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("all")
-def reduce_all(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return whether all elements over ``axis`` are true."""
-    return gradtape.all(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("any")
-def reduce_any(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return whether any element over ``axis`` is true."""
-    return gradtape.any(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("logsumexp")
-def reduce_logsumexp(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return ``log(sum(exp(x)))`` over ``axis``."""
-    return gradtape.logsumexp(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
-
-
-@adapts("var")
-def reduce_variance(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the variance (divided by n) over ``axis``."""
-    return gradtape.var(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
-
-
-@adapts("std")
-def reduce_std(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the standard deviation (of the variance divided by n) over ``axis``."""
-    return gradtape.std(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
-
-
-@adapts("linalg.vector_norm")
-def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Any:
-    """Return the square root of the sum of squares over ``axis``."""
-    return gradtape.linalg.vector_norm(
-        convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims)
-    )
-
-
-@adapts("count_nonzero")
-def count_nonzero(
-    input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = int64, name: Any = None
-) -> Any:
-    """Return how many elements over ``axis`` are not 0."""
-    return cast(gradtape.count_nonzero(convert_to_tensor(input), axes(axis), bool(keepdims)), dtype)
-
-
-@adapts("argmax")
-def argmax(input: Any, axis: Any = None, output_type: Any = int64, name: Any = None) -> Any:
-    """Return the index of the first maximum along ``axis``, the first axis by default."""
-    found = gradtape.argmax(convert_to_tensor(input), 0 if axis is None else axes(axis))
-    return cast(found, output_type)
-
-
-@adapts("argmin")
-def argmin(input: Any, axis: Any = None, output_type: Any = int64, name: Any = None) -> Any:
-    """Return the index of the first minimum along ``axis``, the first axis by default."""
-    found = gradtape.argmin(convert_to_tensor(input), 0 if axis is None else axes(axis))
-    return cast(found, output_type)
-
-
-@adapts("mean")
-def zero_fraction(value: Any, name: str | None = None) -> Any:
-    """Return the share of elements that are 0."""
-    return gradtape.mean(cast(gradtape.equal(value, 0), "float32"))
-
-
-# -- running sums ----------------------------------------------------------------------------------
-
-
-@adapts("cumsum")
-def cumsum(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Any = None
-) -> Any:
-    """Return running sums along ``axis``.
-
-    Parameters
-    ----------
-    x, axis
-        A tensor, and the axis.
-    exclusive
-        Leave out the element itself: the first sum is 0.
-    reverse
-        Sum from the end.
-    """
-    return _running(gradtape.cumsum, convert_to_tensor(x), axes(axis), exclusive, reverse, 0)
-
-
-@adapts("cumprod")
-def cumprod(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Any = None
-) -> Any:
-    """Return running products along ``axis``; see :func:`cumsum`."""
-    return _running(gradtape.cumprod, convert_to_tensor(x), axes(axis), exclusive, reverse, 1)
-
-
-def _running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first: int) -> Any:
+def running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first: int) -> Any:
+    """Return running sums or products, without the element itself, or from the end, if asked."""
     if reverse:
         x = gradtape.flip(x, axis)
     dtype = x.dtype
@@ -282,36 +66,20 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     return total
 
 
-@adapts("add")
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Any = None) -> Any:
-    """Return the sum of a list of tensors of one shape."""
-    return add_n(inputs)
-
-
-@adapts("multiply")
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """Return ``scalar * x``."""
-    return gradtape.multiply(scalar, x)
-
-
-@adapts("divide", "where")
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``x / y``, and 0 (with gradients 0) where ``y`` is 0."""
-    return ratio(convert_to_tensor(x), convert_to_tensor(y))
-
-
-@adapts("reciprocal", "where")
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
-    """Return ``1 / x``, and 0 where ``x`` is 0."""
-    return divide_no_nan(gradtape.ones_like(x), x)
-
-
 @adapts("multiply", "where")
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """Return ``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or nan."""
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     zero = gradtape.equal(y, 0)
     return gradtape.where(zero, 0, gradtape.where(zero, 0, x) * y)
+
+
+@adapts("polygamma")
+def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
+    """Return the derivative of order ``a``, one integer, of the digamma function."""
+    order = plain(a)
+    whole = isinstance(order, float) and order.is_integer()
+    return gradtape.polygamma(int(order) if whole else order, x)
 
 
 @adapts("subtract", "square")
@@ -321,48 +89,6 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
     if difference.dtype.kind == "c":
         return gradtape.conj(difference) * difference
     return gradtape.square(difference)
-
-
-@adapts("sqrt", "reciprocal")
-def rsqrt(x: Any, name: str | None = None) -> Any:
-    """Return ``1 / sqrt(x)``."""
-    return gradtape.reciprocal(gradtape.sqrt(x))
-
-
-@adapts("log", "where")
-def xlogy(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``x * log(y)``, and 0 where ``x`` is 0."""
-    x, y = convert_to_tensor(x), convert_to_tensor(y)
-    zero = gradtape.equal(x, 0)
-    return gradtape.where(zero, 0.0, x * gradtape.log(gradtape.where(zero, 1, y)))
-
-
-@adapts("log1p", "where")
-def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``x * log1p(y)``, and 0 where ``x`` is 0."""
-    x, y = convert_to_tensor(x), convert_to_tensor(y)
-    zero = gradtape.equal(x, 0)
-    return gradtape.where(zero, 0.0, x * gradtape.log1p(gradtape.where(zero, 0, y)))
-
-
-@adapts("linalg.vector_norm")
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Any = None) -> Any:
-    """Return ``x / sqrt(max(sum(x**2), epsilon))`` over ``axis``."""
-    x = convert_to_tensor(x)
-    size = gradtape.linalg.norm(x, axis=axes(axis), keepdims=True)  # no squares, which overflow
-    return x / gradtape.maximum(size, epsilon**0.5)
-
-
-@adapts("nn.softmax")
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``exp(x) / sum(exp(x))`` along ``axis``, the last by default."""
-    return gradtape.nn.softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
-
-
-@adapts("nn.log_softmax")
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``x - logsumexp(x)`` along ``axis``, the last by default."""
-    return gradtape.nn.log_softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
 
 
 # -- order and counting ----------------------------------------------------------------------------
@@ -382,11 +108,6 @@ def top_k(
     """Return the ``k`` largest elements along the last axis, in descending order.
 
     Of equal elements the first ones come first. ``sorted`` makes no difference.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than ``k`` elements.
     """
     x = convert_to_tensor(input)
     k = as_size(k, "top_k")
@@ -399,20 +120,6 @@ def top_k(
     last = gradtape.sum(gradtape.ones_like(x, dtype="int64"), axis=-1, keepdims=True) - 1
     indices = last - order
     return TopK(gradtape.take_along_axis(x, indices, -1), cast(indices, index_type))
-
-
-@adapts("training.metrics.sparse_top_k_categorical_accuracy")
-def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
-    """Return for each row of predictions whether the target's is among the ``k`` largest."""
-    targets, predictions = convert_to_tensor(targets), convert_to_tensor(predictions)
-    return sparse_top_k_categorical_accuracy(targets, predictions, k)
-
-
-@adapts("argsort")
-def invert_permutation(x: Any, name: str | None = None) -> Any:
-    """Return the permutation that undoes ``x``."""
-    x = convert_to_tensor(x)
-    return cast(gradtape.argsort(x), x.dtype)
 
 
 @adapts("bincount")
@@ -482,14 +189,6 @@ def unsorted_segment_sum(
         data = gradtape.reshape(data, (-1, *data.shape[ids.ndim :]))
         ids = gradtape.reshape(ids, -1)
     return gradtape.nn.segment_sum(data, ids, as_size(num_segments, "unsorted_segment_sum"))
-
-
-@adapts("nn.segment_sum")
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """Return the means of rows with the same number; 0 for a number without rows."""
-    data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-    counts = segment_sum(gradtape.ones_like(data), ids)
-    return segment_sum(data, ids) / gradtape.maximum(counts, 1)
 
 
 __getattr__ = lookup(__name__)

@@ -8,26 +8,14 @@ from typing import Any
 from ...core import extend
 from .names import adapts, lookup
 
-__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
-
-
-@adapts("core.extend.flatten")
-def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """Return the leaves in order; those of a dictionary by sorted key."""
-    return extend.flatten(structure)
+__all__ = ["assert_same_structure", "map_structure", "pack_sequence_as"]
 
 
 @adapts("core.extend.pack_like")
 def pack_sequence_as(
     structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
 ) -> Any:
-    """Return a container of the structure with these leaves.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many as the structure has.
-    """
+    """Return a container of the structure with these leaves."""
     wanted = len(extend.flatten(structure))
     if len(flat_sequence) != wanted:
         raise ValueError(
@@ -52,12 +40,6 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
         raise ValueError(
             f"the structures differ: {extend.structure(nest1)} and {extend.structure(nest2)}"
         )
-
-
-@adapts()
-def is_nested(structure: Any) -> bool:
-    """Return whether this is a list, a tuple or a dictionary."""
-    return isinstance(structure, (list, tuple, dict))
 
 
 __getattr__ = lookup(__name__)

@@ -8,80 +8,16 @@ import gradtape
 
 from ...core.extend import as_size, sizes_differ
 from .dtypes import cast
-from .images import (
-    avg_pool,
-    avg_pool1d,
-    avg_pool2d,
-    conv1d,
-    conv2d,
-    conv2d_transpose,
-    convolution,
-    depthwise_conv2d,
-    max_pool,
-    max_pool1d,
-    max_pool2d,
-)
-from .math import in_top_k, l2_normalize, log_softmax, softmax, top_k, zero_fraction
 from .names import adapts, lookup
 from .random import source
 from .tensors import axes, convert_to_tensor, plain
 
-__all__ = [
-    "avg_pool",
-    "avg_pool1d",
-    "avg_pool2d",
-    "batch_normalization",
-    "bias_add",
-    "conv1d",
-    "conv2d",
-    "conv2d_transpose",
-    "convolution",
-    "crelu",
-    "depthwise_conv2d",
-    "dropout",
-    "elu",
-    "embedding_lookup",
-    "gelu",
-    "in_top_k",
-    "l2_loss",
-    "l2_normalize",
-    "leaky_relu",
-    "log_softmax",
-    "max_pool",
-    "max_pool1d",
-    "max_pool2d",
-    "moments",
-    "sigmoid_cross_entropy_with_logits",
-    "silu",
-    "softmax",
-    "softmax_cross_entropy_with_logits",
-    "sparse_softmax_cross_entropy_with_logits",
-    "swish",
-    "top_k",
-    "weighted_cross_entropy_with_logits",
-    "zero_fraction",
-]
+__all__ = (
+    "bias_add dropout embedding_lookup silu swish weighted_cross_entropy_with_logits"
+).split()
 
 
 # -- activations -----------------------------------------------------------------------------------
-
-
-@adapts("nn.elu")
-def elu(features: Any, name: str | None = None) -> Any:
-    """Return ``x`` where it is positive, else ``exp(x) - 1``."""
-    return gradtape.nn.elu(convert_to_tensor(features))
-
-
-@adapts("nn.leaky_relu")
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Any:
-    """Return ``x`` where it is positive, else ``alpha * x``."""
-    return gradtape.nn.leaky_relu(convert_to_tensor(features), alpha)
-
-
-@adapts("nn.gelu")
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Any:
-    """Return ``x`` times the standard normal distribution function of ``x``."""
-    return gradtape.nn.gelu(convert_to_tensor(features), approximate)
 
 
 @adapts("nn.silu")
@@ -96,46 +32,7 @@ def silu(features: Any, beta: Any = 1.0) -> Any:
 swish = silu
 
 
-@adapts("nn.relu", "concatenate")
-def crelu(features: Any, axis: int = -1, name: str | None = None) -> Any:
-    """Return ``relu(x)`` and ``relu(-x)``, one after the other along ``axis``."""
-    x = convert_to_tensor(features)
-    return gradtape.nn.relu(gradtape.concatenate([x, -x], axis))
-
-
 # -- losses ----------------------------------------------------------------------------------------
-
-
-@adapts("nn.softmax_cross_entropy_with_logits")
-def softmax_cross_entropy_with_logits(
-    labels: Any, logits: Any, axis: int = -1, name: str | None = None
-) -> Any:
-    """Return the cross-entropies of label distributions and logits; labels have gradients too."""
-    logits = convert_to_tensor(logits)
-    return gradtape.nn.softmax_cross_entropy_with_logits(
-        labels=_like(labels, logits), logits=logits, axis=axis
-    )
-
-
-@adapts("nn.sparse_softmax_cross_entropy_with_logits")
-def sparse_softmax_cross_entropy_with_logits(
-    labels: Any, logits: Any, name: str | None = None
-) -> Any:
-    """Return the cross-entropies of integer labels and logits."""
-    return gradtape.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=convert_to_tensor(labels), logits=convert_to_tensor(logits)
-    )
-
-
-@adapts("nn.sigmoid_cross_entropy_with_logits")
-def sigmoid_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, name: str | None = None
-) -> Any:
-    """Return the cross-entropies of independent labels in ``[0, 1]`` and logits."""
-    logits = convert_to_tensor(logits)
-    return gradtape.nn.sigmoid_cross_entropy_with_logits(
-        labels=_like(labels, logits), logits=logits
-    )
 
 
 @adapts("nn.sigmoid_cross_entropy_with_logits")
@@ -144,64 +41,26 @@ def weighted_cross_entropy_with_logits(
 ) -> Any:
     """Return sigmoid cross-entropies in which positive labels count ``pos_weight`` times."""
     logits = convert_to_tensor(logits)
-    labels = _like(labels, logits)
+    labels = like(labels, logits)
     weight = 1.0 + (pos_weight - 1.0) * labels
     return (1.0 - labels) * logits + weight * gradtape.nn.softplus(-logits)
 
 
-def _like(value: Any, beside: Any) -> Any:
+def like(value: Any, beside: Any) -> Any:
     """Return ``value`` as a tensor, in the other's dtype if it has none or an integer one."""
     value = convert_to_tensor(value, None if hasattr(value, "dtype") else beside.dtype)
     return cast(value, beside.dtype) if value.dtype.kind in "biu" else value
 
 
-@adapts("sum")
-def l2_loss(t: Any, name: str | None = None) -> Any:
-    """Return ``sum(t**2) / 2``."""
-    return gradtape.sum(gradtape.square(convert_to_tensor(t))) / 2.0
-
-
 # -- normalisation ---------------------------------------------------------------------------------
-
-
-@adapts("mean", "var")
-def moments(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
-) -> tuple[Any, Any]:
-    """Return mean and variance (divided by n) over ``axes``."""
-    x, axis = convert_to_tensor(x), _axes(axes)
-    mean = gradtape.mean(x, axis, bool(keepdims))
-    return mean, gradtape.var(x, axis, keepdims=bool(keepdims))
 
 
 _axes = axes
 
 
-@adapts("nn.batch_normalization")
-def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any,
-    scale: Any,
-    variance_epsilon: float,
-    name: str | None = None,
-) -> Any:
-    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``."""
-    return gradtape.nn.batch_normalization(
-        convert_to_tensor(x), mean, variance, offset, scale, variance_epsilon
-    )
-
-
 @adapts("add")
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
-    """Return ``value + bias``, a vector along the channels.
-
-    Raises
-    ------
-    ValueError
-        If the bias is no vector of as many numbers as there are channels.
-    """
+    """Return ``value + bias``, a vector along the channels."""
     value, bias = convert_to_tensor(value), convert_to_tensor(bias)
     first = data_format is not None and data_format.startswith("NC")
     shape = value.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,14 @@ import numpy as np
 import gradtape
 
 from ...core.extend import as_size
-from .dtypes import as_dtype, cast, float32, int64
+from .dtypes import as_dtype, cast, float32
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
 
 __all__ = [
-    "categorical",
+    "Generator",
     "gamma",
-    "normal",
-    "shuffle",
-    "stateless_normal",
-    "stateless_uniform",
-    "truncated_normal",
+    "get_global_generator",
     "uniform",
 ]
 
@@ -38,36 +35,11 @@ class _Seeded(gradtape.random.Generator):
         return key
 
 
-def source(seed: int | None) -> Any:
+def source(seed: Any) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
+    if hasattr(seed, "normal"):  # a generator itself
+        return seed
     return gradtape.random if seed is None else _Seeded(seed)
-
-
-@adapts("random.normal")
-def normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return normally distributed numbers; with a ``seed``, the same at each call."""
-    return source(seed).normal(sizes(shape, "normal"), mean, stddev, as_dtype(dtype))
-
-
-@adapts("random.truncated_normal")
-def truncated_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Any:
-    """Return normally distributed numbers, cut off at two standard deviations."""
-    shape = sizes(shape, "truncated_normal")
-    return source(seed).truncated_normal(shape, mean, stddev, as_dtype(dtype))
 
 
 @adapts("random.uniform", "random.randint")
@@ -108,50 +80,54 @@ def gamma(
     return source(seed).gamma(whole, alpha, scale, dtype=alpha.dtype)
 
 
-@adapts("random.categorical")
-def categorical(
-    logits: Any, num_samples: Any, dtype: Any = int64, seed: int | None = None, name: Any = None
-) -> Any:
-    """Return for each row of logits ``num_samples`` class numbers drawn by them."""
-    drawn = source(seed).categorical(convert_to_tensor(logits), sizes(num_samples, "categorical"))
-    return cast(gradtape.matrix_transpose(drawn), dtype)
+def _drawing(name: str) -> Any:
+    """Return a function of this module as a method of a generator."""
+
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        function = getattr(sys.modules[__name__], name)
+        return function(*args, **options, seed=super(Generator, self))
+
+    method.__doc__ = f"As ``tf.random.{name}``, by this generator."
+    return method
 
 
-@adapts("random.shuffle")
-def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any:
-    """Return the slices along the first axis in a random order."""
-    return source(seed).permutation(convert_to_tensor(value))
-
-
-def _combined(seed: Any) -> int:
+def combined(seed: Any) -> int:
+    """Return one seed for a pair."""
     a, b = (int(n) for n in np.asarray(seed).reshape(-1))
     return (a % 2**31) * 2**31 + b % 2**31
 
 
-@adapts("random.Generator.normal")
-def stateless_normal(
-    shape: Any,
-    seed: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = float32,
-    name: Any = None,
-) -> Any:
-    """Return normally distributed numbers that follow from the pair ``seed`` alone."""
-    return normal(shape, mean, stddev, dtype, _combined(seed))
+@adapts("random.Generator")
+class Generator(gradtape.random.Generator):
+    """A source of random numbers, see :class:`gradtape.random.Generator`."""
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        """Return one that draws the same numbers for the same seed."""
+        return cls(int(np.asarray(seed).reshape(-1)[0]))
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+        """Return one with a seed from the operating system."""
+        return cls()
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Begin anew."""
+        self.set_seed(int(seed))
+
+    def split(self, count: int = 1) -> list[Generator]:
+        """Return generators with seeds that this one draws."""
+        return [Generator(int(n)) for n in np.asarray(self.randint((count,), 0, 2**62))]
 
 
-@adapts("random.Generator.uniform")
-def stateless_uniform(
-    shape: Any,
-    seed: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = float32,
-    name: Any = None,
-) -> Any:
-    """Return evenly distributed numbers that follow from the pair ``seed`` alone."""
-    return uniform(shape, minval, maxval, dtype, _combined(seed))
+for _name in ("normal", "truncated_normal", "uniform"):
+    setattr(Generator, _name, _drawing(_name))
+
+
+@adapts("random")
+def get_global_generator() -> Any:
+    """Return what draws where no generator is named."""
+    return gradtape.random
 
 
 __getattr__ = lookup(__name__)

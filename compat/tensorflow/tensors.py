@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from contextvars import ContextVar
+from functools import partialmethod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,18 @@ import gradtape
 
 from ...core.errors import TraceError
 from ...core.extend import (
+    Held,
     Size,
     Symbol,
     as_shape,
     as_size,
     blunt,
     flatten,
+    is_users_call,
     known_size,
     largest,
+    lifted,
+    not_known,
     same_size,
     sizes_differ,
     smallest,
@@ -32,27 +38,13 @@ from ...core.extend import (
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 
-__all__ = [
-    "TensorShape",
-    "Variable",
-    "constant",
-    "convert_to_tensor",
-    "get_static_value",
-    "is_tensor",
-]
+__all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
 
 
 class TensorShape(tuple[Any, ...]):
-    """A shape that is made by hand; tensors' own shapes are plain tuples, and equal to it.
-
-    Parameters
-    ----------
-    dims
-        Sizes, None for one that is unknown. Of a tensor's shape in a trace, a size that is open
-        stays what it is, an integer to compute with; :meth:`as_list` gives None for it.
-    """
+    """The shape of a tensor: a tuple, which is equal to a list of the same sizes too."""
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         """Make one of a size or of a sequence of sizes."""
@@ -109,6 +101,14 @@ class TensorShape(tuple[Any, ...]):
     def __radd__(self, other: Any) -> TensorShape:
         return TensorShape(other).concatenate(self)
 
+    def __eq__(self, other: object) -> Any:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> Any:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
 
@@ -124,19 +124,10 @@ def _dimension(n: Any) -> Any:
 
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
-    """Return a tensor; see :func:`gradtape.constant`.
-
-    Parameters
-    ----------
-    value
-        Numbers in nested lists, an array, or a tensor. Python integers become int32, those that do
-        not fit int64. Text becomes a tensor of dtype ``tf.string``, which no op takes.
-    dtype, shape
-        If given, those of the result.
-    name
-        Ignored.
-    """
-    if dtype is None:
+    """Return a tensor; see :func:`gradtape.constant`."""
+    if type(value) is float or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc"):
+        pass
+    elif dtype is None:
         if _is_text(value):
             dtype = string
         elif _is_made_of(int, value):
@@ -153,7 +144,7 @@ def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
     """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
-    if isinstance(value, gradtape.Variable):
+    if isinstance(value, Held):
         value = value.value  # as_tensor's reads under one tape are one
     if isinstance(value, (gradtape.Tensor, np.ndarray, np.generic)) and dtype is None:
         return gradtape.as_tensor(value)
@@ -163,7 +154,7 @@ def convert_to_tensor(
 @adapts("Tensor", "Variable")
 def is_tensor(x: Any) -> bool:
     """Return whether ``x`` is a tensor or a variable."""
-    return isinstance(x, (gradtape.Tensor, gradtape.Variable))
+    return isinstance(x, (gradtape.Tensor, Held))
 
 
 @adapts("Tensor.numpy")
@@ -230,24 +221,9 @@ sizes = as_shape
 
 
 def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
-    """Return a tensor of a shape that it must have; each run checks what a trace does not know.
-
-    Parameters
-    ----------
-    x
-        A tensor.
-    shape
-        Its sizes, None for any.
-    op
-        The name that begins the message.
-
-    Raises
-    ------
-    ValueError
-        If a size is another, or their number.
-    TraceError
-        If the rank is unknown in a trace.
-    """
+    """Return a tensor of a shape that it must have; each run checks what a trace does not know."""
+    if x.shape is None and op == "set_shape":
+        return held_in_runs(x, tuple(shape))
     if x.shape is None:
         raise TraceError(
             f"{op}: the rank of {x!r} is unknown in this trace; give its TensorSpec a shape"
@@ -284,14 +260,26 @@ def axes(axis: Any) -> Any:
 _scope: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
 
 
-@contextmanager
-def scope(name: str) -> Iterator[str]:
-    """Put ``name/`` before the names of variables that are made in a block."""
-    token = _scope.set(f"{_scope.get()}{name}/")
-    try:
-        yield _scope.get()
-    finally:
-        _scope.reset(token)
+class scope(ContextDecorator):
+    """Puts ``name/`` before the names of variables that are made in a block.
+
+    Attributes
+    ----------
+    name
+        The name, below those of the blocks around.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._given = name
+        self.name = f"{_scope.get()}{name}/" if name else ""
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> str:
+        self._tokens.append(_scope.set(f"{_scope.get()}{self._given}/" if self._given else ""))
+        return _scope.get()
+
+    def __exit__(self, *error: object) -> None:
+        _scope.reset(self._tokens.pop())
 
 
 class Standing(type):
@@ -307,33 +295,43 @@ class Standing(type):
         return super().__instancecheck__(instance)
 
 
+class Part(Held):
+    """What is read of a variable: a tensor, which can be called too; or a part, and assigned."""
+
+    __slots__ = ("_index", "_of", "_tensor")
+
+    def __init__(self, tensor: Any, of: Any = None, index: Any = None) -> None:
+        self._tensor, self._of, self._index = tensor, of, index
+
+    def __call__(self) -> Any:
+        return self._tensor
+
+    def _read(self) -> Any:
+        return self._tensor
+
+    handle = _read
+    value = property(_read)
+    array, device, dtype, ndim, shape, size = (
+        property(attrgetter(f"_tensor.{name}"))
+        for name in ("array", "device", "dtype", "ndim", "shape", "size")
+    )
+
+    def _assigned(self, method: str, value: Any) -> Any:
+        return self._of.assign(getattr(self._of.read_value().at[self._index], method)(value))
+
+    assign = partialmethod(_assigned, "set")
+    assign_add, assign_sub = partialmethod(_assigned, "add"), partialmethod(_assigned, "subtract")
+
+    def __repr__(self) -> str:
+        return repr(self._tensor)
+
+    def __str__(self) -> str:
+        return str(self._tensor)
+
+
 @adapts("Variable")
 class Variable(gradtape.Variable, metaclass=Standing):
-    """A :class:`gradtape.Variable` made with TensorFlow's arguments.
-
-    Parameters
-    ----------
-    initial_value
-        Anything that :func:`constant` takes, or a function of no arguments that returns it.
-    trainable
-        Whether tapes watch it; true by default.
-    name
-        A name, to which the open name scopes are added; ``"Variable"`` by default.
-    dtype
-        The dtype, if not the value's own.
-    shape
-        If given, the shape that the initial value must have. Shapes with unknown sizes are not
-        supported.
-    validate_shape, caching_device, variable_def, import_scope, synchronization, aggregation
-        Ignored.
-    constraint
-        Not supported.
-
-    Raises
-    ------
-    ValueError
-        If the initial value is missing, or not of the shape.
-    """
+    """A :class:`gradtape.Variable` made with TensorFlow's arguments."""
 
     __slots__ = ()
     stands_for = gradtape.Variable
@@ -362,9 +360,12 @@ class Variable(gradtape.Variable, metaclass=Standing):
                 f"Variable: shape={shape} has unknown sizes, but a variable keeps its shape; leave "
                 "it away, and make a new variable for another shape"
             )
-        value = initial_value() if callable(initial_value) else initial_value
+        if callable(initial_value):
+            with gradtape.init_scope():
+                initial_value = initial_value()
+        value = constant(initial_value, dtype)
         super().__init__(
-            constant(value, dtype),
+            gradtape.Tensor(lifted(value.array)) if type(value.array) is Symbol else value,
             trainable is None or trainable,
             _scope.get() + ("Variable" if name is None else name),
         )
@@ -372,6 +373,23 @@ class Variable(gradtape.Variable, metaclass=Standing):
             wanted = gradtape.TensorSpec(shape, self.dtype)
             if not wanted.admits(self.shape):
                 raise ValueError(f"Variable: shape={shape}, but the value has shape {self.shape}")
+
+    @property
+    def value(self) -> Any:
+        """The current value; ``value()`` is the same, as in TensorFlow."""
+        read = super().value
+        return Part(read) if is_users_call() else read
+
+    def read_value(self) -> Any:
+        """Return the current value."""
+        return super().value
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().value[index]
+        return Part(found, self, index) if is_users_call() else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(super().value)
 
     # ``read_value=False`` saves TensorFlow a read; here a variable costs nothing to return
     def assign(
@@ -391,3 +409,49 @@ class Variable(gradtape.Variable, metaclass=Standing):
     ) -> Any:
         """Subtract from the value. The options are ignored."""
         return super().assign_sub(delta)
+
+
+# -- what tensors and variables have besides -------------------------------------------------------
+
+
+class Reference:
+    """Stands for a tensor or a variable in sets and dictionaries, where it is told by identity."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def deref(self) -> Any:
+        """Return what it stands for."""
+        return self._of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._of is other._of
+
+    def __hash__(self) -> int:
+        return id(self._of)
+
+
+def _shape(self: Any) -> Any:
+    """The shape, with TensorFlow's methods."""
+    held = self.array.shape
+    if held is None:
+        if is_users_call():  # None == None would say that two shapes are equal
+            raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
+        return None
+    return tuple.__new__(TensorShape, held)
+
+
+def _set_shape(self: Any, shape: Any) -> None:
+    """Say what is known of the shape; each run of a trace checks it."""
+    self.array = held_to(self, TensorShape(shape), "set_shape").array
+
+
+# what tensors are, they are for every name that makes them
+for _kind in (gradtape.Tensor, gradtape.Variable):
+    for _name, _value in {
+        "get_shape": lambda self: self.shape,
+        "ref": lambda self: Reference(self),
+        "set_shape": _set_shape,
+        "shape": property(_shape),
+    }.items():
+        setattr(_kind, _name, _value)

@@ -23,6 +23,7 @@ from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
+from ..tensors.held import Held
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .fitting import (
@@ -105,6 +106,8 @@ class ConcreteFunction(_Kept):
     also: tuple[tuple[str, ...], ...] = ()
     #: The executor that runs it, by name, if not the one that is selected.
     executor: str | None = None
+    #: What its positional arguments are called, as far as that is known.
+    names: tuple[str, ...] = ()
     #: The variables and modules that were asked, in the trace, whether they train; and the answers.
     trained: tuple[tuple[Any, bool], ...] = ()
 
@@ -148,7 +151,8 @@ class ConcreteFunction(_Kept):
         ValueError
             If a shape does not fit, or sizes of one name differ.
         """
-        args, kwargs = as_declared((tuple(args), kwargs), self.arguments)
+        given = self._completed(tuple(args), kwargs)
+        args, kwargs = as_declared(given, self.arguments)
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
@@ -165,6 +169,29 @@ class ConcreteFunction(_Kept):
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         return tensors
+
+    def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return arguments in their places, with the Python values that need not be given again."""
+        declared, named = self.arguments
+        if len(args) == len(declared) and kwargs.keys() == named.keys():
+            return args, kwargs
+        kwargs, rest, found = dict(kwargs), list(args), []
+        by_name = [name for name in self.names if name in kwargs and name not in named]
+        constants = [not holds(flatten(x), TensorSpec) for x in declared]
+        whole = len(args) + len(by_name) == len(declared)
+        for i, (x, constant) in enumerate(zip(declared, constants)):
+            if i < len(self.names) and self.names[i] in by_name:
+                found.append(kwargs.pop(self.names[i]))
+            elif constant and not whole:
+                if rest and type(rest[0]) is type(x) and same_value(rest[0], x):
+                    rest.pop(0)  # given again all the same
+                found.append(x)
+            elif rest:
+                found.append(rest.pop(0))
+        for name, x in named.items():
+            if name not in kwargs and not holds(flatten(x), TensorSpec):
+                kwargs[name] = x
+        return (*found, *rest), kwargs
 
     def of_dtypes(self, args: Any, kwargs: Any) -> ConcreteFunction | None:
         """Return the same steps for the dtypes of these arguments, if they are among ``also``.
@@ -387,7 +414,7 @@ class RestoredFunction(_Kept):
 
 def output_of(leaf: Any, closure: Closure) -> Any:
     """Return what stands for a part of a trace's result: an output of its graph, or the value."""
-    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
+    if isinstance(leaf, Held) or is_open(leaf):  # each run has a value of its own
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         if holds(_parts(leaf), Open):

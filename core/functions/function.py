@@ -169,7 +169,7 @@ class Function(Generic[P, R]):
         bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
-            bound[self] = Function(method, *self._settings)
+            bound[self] = type(self)(method, *self._settings)
         return bound[self]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -220,7 +220,7 @@ class Function(Generic[P, R]):
                 return getattr, (method.__self__, method.__name__)
         if found_by_name(self) and not (self.__module__ == "__main__" and pickled_as_code()):
             return vars(self)["__qualname__"]
-        return Function, (method, *self._settings)
+        return type(self), (method, *self._settings)
 
     @property
     def _settings(self) -> tuple[Any, ...]:
@@ -233,7 +233,7 @@ class Function(Generic[P, R]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Function[P, R]:
         if found_by_name(self):
             return self
-        twin: Function[P, R] = Function.__new__(Function)
+        twin: Function[P, R] = type(self).__new__(type(self))
         memo[id(self)] = twin
         vars(twin).update(copy.deepcopy(vars(self), memo))
         return twin
@@ -409,6 +409,7 @@ class Function(Generic[P, R]):
         if closure.tensors:
             graph.closure = closure
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete.names = tuple(self._positional[: len(args)])
         concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
         concrete.trained = tuple(asked.values())

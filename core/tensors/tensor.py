@@ -176,6 +176,11 @@ class Tensor(Handle, Operators):
         return self
 
     @property
+    def value(self) -> Tensor:
+        """The tensor itself, so that one may stand where a layer has a variable."""
+        return self
+
+    @property
     def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
         """The shape, in which a size that is open in a trace computes; an open rank is refused."""
         shape: tuple[Any, ...] | None = self.array.shape

@@ -18,13 +18,15 @@ __all__ = ["gradtape_modules", "gradtape_ops"]
 MODULES = {
     "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
     "collectives": "averaging exchange",
-    "control": "cond loops scan subgraphs while_loop",
+    "control": "cond host_call loops scan subgraphs tensor_array while_loop",
     "elementwise": (
         "arithmetic bounds casting comparison complex_numbers floating_point integers "
         "powers rounding special trigonometry"
     ),
     "fourier": "frequencies multi_dimensional one_dimensional primitives",
-    "indexing": "batched_index duplicate_indices getitem reads selection sets sorting take",
+    "indexing": (
+        "batched_index duplicate_indices getitem partitions reads selection sets sorting take"
+    ),
     "linalg": (
         "decompositions determinants eigenvalues einsum least_squares linear_systems "
         "matmul matrices matrix_diagonals matrix_functions norms products tensordot"
@@ -41,6 +43,7 @@ MODULES = {
         "ranges rearrangement reshaping splitting tiling transposition"
     ),
     "statistics": "covariance histograms nan_quantiles quantiles",
+    "images": "resizing placing colours measures",
 }
 
 for _room, _modules in MODULES.items():

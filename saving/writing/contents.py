@@ -52,7 +52,7 @@ from .compare import compared
 from .courses import SameTrace
 from .dtypes import other_dtypes
 from .graphs import UNROLLED, GraphWriter
-from .modules import StateWriter, config_of, twin_of
+from .modules import StateWriter, config_of, name_in_files, twin_of
 from .places import at_in, check_hidden, places_of
 from .reads import reads_of
 from .requirements import KernelCheck, requirements
@@ -180,13 +180,13 @@ class Everything:
         """Return a module's record, its functions not yet in it."""
         where = self._where(module)
         known = self._class_of(module, where)
-        if not IDENTIFIER.match(module.name):
+        if not module.any_name and not IDENTIFIER.match(module.name):
             raise SaveError(
                 f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
                 "rename it"
             )
         record: dict[str, Any] = {
-            "name": module.name,
+            "name": name_in_files(module.name),
             "class": known,
             "class_name": module.class_name
             if isinstance(module, LoadedModule)
@@ -504,12 +504,14 @@ def _stream_record(variable: Variable) -> dict[str, Any]:
 
 
 def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
-    """Return parameters for a trace whose own names are not known."""
+    """Return parameters for a trace, by the names that are known of it."""
     args, kwargs = concrete.arguments
-    positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    kinds = inspect.Parameter
+    known = concrete.names if len(concrete.names) == len(args) else None
+    first = kinds.POSITIONAL_ONLY if known is None else kinds.POSITIONAL_OR_KEYWORD
     return inspect.Signature(
         [
-            *(inspect.Parameter(f"arg{i}", positional) for i in range(len(args))),
-            *(inspect.Parameter(name, named) for name in kwargs),
+            *(kinds(known[i] if known else f"arg{i}", first) for i in range(len(args))),
+            *(kinds(name, kinds.KEYWORD_ONLY) for name in kwargs),
         ]
     )

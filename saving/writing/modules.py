@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,10 +14,10 @@ from ...layers import initializers
 from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
-from ..records.schema import dump, encode, is_attribute, is_small
+from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
 from .untracked import is_code, untracked
 
-__all__ = ["StateWriter", "config_of", "twin_of"]
+__all__ = ["StateWriter", "config_of", "name_in_files", "twin_of"]
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
@@ -322,6 +323,14 @@ def _same(a: Any, b: Any) -> bool:
     return not _is_data(a) or bool(a == b)
 
 
+def name_in_files(name: str) -> str:
+    """Return a module's name as an identifier, which it is for all but those with any names."""
+    if IDENTIFIER.match(name):
+        return name
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{found}"[:128] if not found or found[0].isdigit() else found[:128]
+
+
 def config_of(
     module: Module,
     save_op: Callable[[Op], None],
@@ -333,6 +342,8 @@ def config_of(
     config = {} if get_config is None else get_config()
     result: dict[str, Any] = {}
     for key, value in config.items():
+        if key == "name" and isinstance(value, str):
+            value = name_in_files(value)
         if isinstance(value, Op):
             save_op(value)
             result[key] = {"op": value.name}

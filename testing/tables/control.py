@@ -9,6 +9,7 @@ import numpy as np
 import gradtape as gt
 from gradtape.core.extend import Graph
 
+from ...plugins.ops.control.host_call import PythonCall
 from ..samples import Sample
 from .drawing import complexes, real
 
@@ -21,6 +22,7 @@ def graph(f: Any, *shapes: Any) -> Graph:
 
 X, Z = real(3), complexes(3)
 TRUTH = np.array(True)
+DOUBLE = gt.TensorSpec(None, "float64")
 BRANCHES = {
     "true": graph(lambda x: (gt.sin(x) * x, gt.sum(x)), [None]),
     "false": graph(lambda x: (x * x, gt.max(x) * 2.0), [None]),
@@ -54,6 +56,14 @@ SAMPLES = {
     "while_loop": [
         one_dtype(X, np.array(0.7), **LOOP, most=None),
         one_dtype(X, np.array(0.7), **LOOP, most=2),
+    ],
+    "host_call": [
+        Sample(np.array(0), x, call=PythonCall(lambda x: [gt.sin(x) * x], [DOUBLE]))
+        .without("batched", reason="a Python function takes one example")
+        .without("saved", reason="files hold no Python code")
+        .without("float32", "float16", reason="it says its dtype")
+        .without("known sizes", reason="it says that no size is known")
+        for x in (X, X[:2])
     ],
     "scan": [
         one_dtype(np.array(0.3), X, np.array(0.7), **STEPS),

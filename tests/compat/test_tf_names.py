@@ -43,7 +43,7 @@ def test_common_ops_are_gradtapes_own() -> None:
     assert tf.GradientTape is gt.GradientTape
     assert tf.sin is tf.math.sin is gt.sin
     assert tf.multiply is gt.multiply
-    assert tf.nn.relu is gt.nn.relu
+    assert tf.nn.tanh is gt.nn.tanh
     assert tf.sigmoid is tf.nn.sigmoid is gt.nn.sigmoid
     assert tf.custom_gradient is gt.custom_gradient
     assert tf.recompute_grad is gt.recompute_grad
@@ -83,11 +83,11 @@ def test_submodules_are_imported_as_tensorflows_are() -> None:
         ("gradients", "use gradtape.GradientTape"),
         ("reduce_summ", "the nearest name is tf.reduce_sum"),
         ("linalg.kronecker", "nearest name is"),
-        ("math.sinn", "nearest name is gradtape.sin"),
+        ("math.sinn", "nearest name is tf.math.sin"),
         ("nn.conv9d_transposed_twice", "gradtape has no tf.nn.conv9d_transposed_twice"),
         ("keras.layers.Dens", "the nearest name is tf.keras.layers.Dense"),
         ("keras.models.clone_model", "use copy.deepcopy"),
-        ("keras.callbacks.EarlyStoping", "gradtape.training.EarlyStopping"),
+        ("keras.callbacks.EarlyStoping", "tf.keras.callbacks.EarlyStopping"),
         ("keras.optimizers.Adamex", "the nearest name is tf.keras.optimizers.Adam"),
     ],
 )
@@ -109,13 +109,15 @@ def test_the_table_lists_every_name_once_with_what_it_is() -> None:
     for row in table:
         assert row.how in ("same", "adapted")
         for path in row.gradtape.split(", ") if row.gradtape else ():
+            if path.startswith("builtins."):
+                continue
             assert path.startswith("gradtape.")
             if path not in ("gradtape.at", "gradtape.Tensor.shape"):
                 names.resolve(path.removeprefix("gradtape."))
 
 
 def test_every_adapted_function_is_documented() -> None:
-    for namespace in names.NAMESPACES:
+    for namespace in sorted(names.NAMESPACES):
         module = names.module_of(namespace)
         for name in module.__all__:
             value = getattr(module, name)

@@ -566,7 +566,7 @@ def test_a_tensor_shape_of_a_trace_is_of_known_and_open_sizes():
         "defined": (False, True),
         "open": (False, True, True, 3),
         "fits": [True, False, False, True],
-        "equal": (True, False, True),
+        "equal": (True, True, True),
     }
     with pytest.raises(ValueError, match="do not agree"):
         tf.TensorShape([2, None]).assert_is_compatible_with([3, 3])

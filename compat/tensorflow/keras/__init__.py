@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from .. import random
-from ..names import lookup
-from . import (
-    activations,
-    backend,
-    callbacks,
-    constraints,
-    initializers,
-    layers,
-    losses,
-    metrics,
-    mixed_precision,
-    models,
-    ops,
-    optimizers,
-    regularizers,
-    utils,
-)
+from ..names import lookup, namespace
+from . import activations, backend, layers, losses, metrics, models, optimizers, utils
 from .layers import Input, Layer
 from .models import Model, Sequential
 
-__all__ = [
-    "Input",
-    "Layer",
-    "Model",
-    "Sequential",
-    "activations",
-    "backend",
-    "callbacks",
-    "constraints",
-    "initializers",
-    "layers",
-    "losses",
-    "metrics",
-    "mixed_precision",
-    "models",
-    "ops",
-    "optimizers",
-    "random",
-    "regularizers",
-    "utils",
-]
+callbacks = namespace("tf.keras.callbacks")
+constraints = namespace("tf.keras.constraints")
+initializers = namespace("tf.keras.initializers")
+mixed_precision = namespace("tf.keras.mixed_precision")
+ops = namespace("tf.keras.ops")
+regularizers = namespace("tf.keras.regularizers")
+
+__all__ = (
+    "Input Layer Model Sequential activations backend callbacks constraints initializers "
+    "layers losses metrics mixed_precision models ops optimizers random regularizers utils"
+).split()
 
 __getattr__ = lookup(__name__)

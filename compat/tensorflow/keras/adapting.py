@@ -11,7 +11,7 @@ from ....core.extend import summary_of
 from ....layers.base.losses import Rules
 from ..names import adapts, resolve
 
-__all__ = ["adapted", "arguments_of", "refuse"]
+__all__ = ["adapted", "arguments_of", "by_order", "refuse"]
 
 
 def refuse(what: str, options: dict[str, Any]) -> None:
@@ -21,6 +21,12 @@ def refuse(what: str, options: dict[str, Any]) -> None:
         raise TypeError(
             f"{what}: {', '.join(given)} not supported by gradtape; see docs/migration.md"
         )
+
+
+def by_order(args: Any, order: str, named_first: str) -> dict[str, Any]:
+    """Return arguments by name, in one order, or in another if the first is a name."""
+    names = named_first if args and isinstance(args[0], str) else order
+    return dict(zip(names.split(), args))
 
 
 def arguments_of(path: str) -> dict[str, Parameter]:

@@ -7,17 +7,19 @@ Other than gradtape's, these compute in float32 whatever they are given, unless 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gradtape
 
 from ....core.extend import calling_in, map_structure
 from ....layers.base.losses import Rules
+from ....layers.base.told import told
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
-from ..tensors import Standing, sizes
-from .adapting import adapted, arguments_of, refuse
+from ..tensors import Standing, Variable, sizes
+from .adapting import adapted, arguments_of, by_order, refuse
+from .backend import floatx
 
 __all__ = ["Input", "Layer"]
 
@@ -44,6 +46,10 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Keras 2's order of arguments of ``add_weight``.
+_KERAS_2 = "name shape dtype initializer regularizer trainable constraint"
+
+
 @adapts("Input")
 def Input(
     shape: Any = None,
@@ -59,7 +65,7 @@ def Input(
     """Return a placeholder for an input of a model; see :func:`gradtape.Input`."""
     others = {"sparse": sparse, "ragged": ragged, "tensor": tensor, "optional": optional}
     refuse("Input", others)
-    return gradtape.Input(shape, batch_size, dtype, name, batch_shape)
+    return gradtape.Input(shape, batch_size, dtype or floatx(), name, batch_shape)
 
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,6 +131,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     """
 
     stands_for = gradtape.layers.Layer
+    any_name = True
     dtype: str | None = "float32"
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
@@ -141,35 +148,33 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         """Take what Keras' layers take besides; refuse what would make a difference."""
         given = {"trainable": True, **options}
         dtype = given.pop("dtype", None)  # of a layer whose parts have theirs
-        self.dtype = (self.dtype or "float32") if dtype is None else _of_weights(dtype)
+        self.dtype = (self.dtype or floatx()) if dtype is None else _of_weights(dtype)
         shape, size = given.pop("input_shape", None), given.pop("input_dim", None)
         vars(self)["_gradtape_input_shape"] = shape if size is None else (size,)
         if not given.pop("trainable"):
             self.trainable = False
         refuse(type(self).__name__, {**given, "autocast": None})
 
-    def add_weight(
-        self,
-        shape: Any = (),
-        initializer: Any = None,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = None,
-        *,
-        autocast: bool = True,
-        aggregation: str = "none",
-        **options: Any,
-    ) -> Any:
+    def add_weight(self, *args: Any, **given: Any) -> Any:
         """Return a new variable, to be kept as an attribute of the layer.
 
         As in gradtape; ``initializer`` is ``"glorot_uniform"`` for floats by default, else
-        ``"zeros"``. ``autocast`` and ``aggregation`` are ignored.
+        ``"zeros"``. A name may come first, as in Keras 2. ``autocast`` and others are ignored.
         """
-        kind = as_dtype(dtype or self.dtype or "float32")
-        if initializer is None:
-            initializer = "glorot_uniform" if kind.kind == "f" else "zeros"
-        shape = sizes(shape, "add_weight")
-        return super().add_weight(shape, initializer, name or "weight", trainable, kind, **options)
+        given |= by_order(args, "shape initializer name trainable dtype", _KERAS_2)
+        kind = as_dtype(given.get("dtype") or self.dtype or floatx())
+        usual = "glorot_uniform" if kind.kind == "f" else "zeros"
+        made = super().add_weight(
+            sizes(given.get("shape") or (), "add_weight"),
+            given.get("initializer") or usual,
+            given.get("name") or "weight",
+            given.get("trainable", True) is not False,
+            kind,
+            regularizer=given.get("regularizer"),
+            constraint=given.get("constraint"),
+        )
+        made.__class__ = Variable  # with TensorFlow's methods
+        return made
 
     @property
     def built(self) -> bool:
@@ -180,20 +185,41 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     def built(self, value: bool) -> None:
         self.mark_built(value)
 
+    @told
+    def output_shape(self) -> Any:
+        """The shape of what it gave while a model was put together."""
+        return map_structure(lambda x: x.shape, self.output)
+
+    @told
+    def input_shape(self) -> Any:
+        """The shape of what it was called on while a model was put together."""
+        return map_structure(lambda x: x.shape, self.input)
+
+    def _own(self, found: Iterable[Any]) -> list[Any]:
+        """Return variables without those of optimizers and metrics that are attributes."""
+        others = [part for part in self.submodules if isinstance(part, _NO_LAYERS)]
+        left_out = {v.id for part in others for v in part.variables}
+        return [v for v in found if v.id not in left_out]
+
     @property
     def variables(self) -> list[Any]:  # type: ignore[override]
-        """All variables, in a list."""
-        return list(super().variables)
+        """All variables but those of optimizers and metrics, in a list."""
+        return self._own(super().variables)
 
     @property
     def trainable_variables(self) -> list[Any]:  # type: ignore[override]
         """The variables that train, in a list."""
-        return list(super().trainable_variables)
+        return [v for v in self.variables if v.trainable] if self.trainable else []
 
     @property
     def non_trainable_variables(self) -> list[Any]:
         """The variables that do not train, in a list."""
         return [v for v in self.variables if not v.trainable]
+
+    @property
+    def weights(self) -> list[Any]:
+        """The weights, without those of optimizers and metrics."""
+        return self._own(super().weights)
 
     @property
     def trainable_weights(self) -> list[Any]:
@@ -204,6 +230,9 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     def non_trainable_weights(self) -> list[Any]:
         """The weights that do not train."""
         return [v for v in self.weights if not (v.trainable and self.trainable)]
+
+
+_NO_LAYERS = (gradtape.training.Optimizer, gradtape.training.metrics.Metric)
 
 
 class _Looking(Layer):

@@ -112,8 +112,11 @@ _KNOWN = {
     if name not in _NOT_KERAS
 }
 _KNOWN |= {
-    name.upper(): _KNOWN[native.SHORT_NAMES[name]] for name in ("mae", "mape", "mse", "msle")
+    name: _KNOWN[native.SHORT_NAMES[short]]
+    for short in ("mae", "mape", "mse", "msle")
+    for name in (short, short.upper())
 }
+_KNOWN |= {"kld": _KNOWN["kl_divergence"], "logcosh": _KNOWN["log_cosh"]}
 globals().update(_KNOWN)
 __all__ += _KNOWN
 

@@ -10,9 +10,9 @@ from gradtape.training import metrics as native
 
 from ....training.shapes import InOneRank
 from ..names import adapts, lookup
-from ..tensors import Standing
+from ..tensors import Standing, sizes
 from . import losses
-from .adapting import adapted, arguments_of, refuse
+from .adapting import adapted, arguments_of, by_order, refuse
 
 __all__ = ["MeanMetricWrapper", "Metric", "binary_accuracy"]
 
@@ -62,6 +62,7 @@ class Metric(native.Metric, metaclass=Standing):
     """
 
     stands_for = native.Metric
+    any_name = True
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)
@@ -69,6 +70,15 @@ class Metric(native.Metric, metaclass=Standing):
     def take_options(self, options: dict[str, Any]) -> None:
         """Ignore ``dtype``, refuse anything else."""
         refuse(type(self).__name__, {**options, "dtype": None})
+
+    def add_weight(self, *args: Any, **given: Any) -> Any:
+        """Return a new variable, zeros by default; a name may come first, as in Keras 2."""
+        given |= by_order(args, "shape initializer dtype name", "name shape aggregation")
+        shape = sizes(given.get("shape") or (), "add_weight")
+        start = given.get("initializer") or "zeros"
+        return super().add_weight(shape, start, given.get("dtype"), given.get("name"))
+
+    add_variable = add_weight
 
     def reset_states(self) -> None:
         """Forget all batches; Keras 2's name."""

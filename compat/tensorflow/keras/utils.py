@@ -12,15 +12,10 @@ import gradtape
 
 from ..names import adapts, lookup
 
-__all__ = [
-    "PyDataset",
-    "Sequence",
-    "clear_session",
-    "normalize",
-    "pad_sequences",
-    "set_random_seed",
-    "to_categorical",
-]
+__all__ = (
+    "Progbar PyDataset Sequence img_to_array normalize pad_sequences plot_model "
+    "register_keras_serializable set_random_seed to_categorical"
+).split()
 
 
 @adapts("data.Dataset")
@@ -45,10 +40,6 @@ class PyDataset:
 
 
 Sequence = PyDataset
-
-
-def clear_session(free_memory: bool = True) -> None:
-    """Do nothing: models that nobody holds are forgotten, and there is no session."""
 
 
 @adapts("linalg.norm")
@@ -98,6 +89,62 @@ def pad_sequences(
         if len(kept):
             line[start : start + len(kept)] = kept
     return found
+
+
+class Progbar:
+    """A line for a loop of one's own, with the means of what it measured."""
+
+    def __init__(
+        self,
+        target: int | None,
+        width: int = 20,
+        verbose: int = 1,
+        interval: float = 0.05,
+        stateful_metrics: Any = None,
+        unit_name: str = "step",
+    ) -> None:
+        self.target, self.verbose = target, verbose
+        self.stateful = set(stateful_metrics or ())
+        self._sums: dict[str, tuple[float, int]] = {}
+        self._done = 0
+
+    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
+        """Show that ``current`` steps are done, with ``(name, value)`` pairs of the last ones."""
+        steps, self._done = current - self._done, current
+        for name, value in values or ():
+            total, count = self._sums.get(name, (0.0, 0))
+            kept = name in self.stateful
+            self._sums[name] = (
+                (float(value), 1) if kept else (total + float(value) * steps, count + steps)
+            )
+        if self.verbose:
+            means = [f"{name}: {total / max(n, 1):.4f}" for name, (total, n) in self._sums.items()]
+            ended = finalize or current == self.target
+            whole = "Unknown" if self.target is None else self.target
+            line = " - ".join([f"{current}/{whole}", *means])
+            print(f"\r{line}", end="\n" if ended else "", flush=True)
+
+    def add(self, n: int, values: Any = None) -> None:
+        """Show that ``n`` steps more are done."""
+        self.update(self._done + n, values)
+
+
+@adapts("plot.model")
+def plot_model(model: Any, to_file: Any = "model.png", *options: Any, **ignored: Any) -> Any:
+    """Draw a model into a file, and return the picture; see :func:`gradtape.plot.model`."""
+    return gradtape.plot.model(model, to_file)
+
+
+def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
+    """Return a decorator that does nothing: files hold graphs, and need no class."""
+    return lambda cls: cls
+
+
+@adapts("asarray")
+def img_to_array(img: Any, data_format: Any = None, dtype: Any = "float32") -> Any:
+    """Return an image as an array of floats, channels last."""
+    found = np.asarray(img, dtype)
+    return found if found.ndim == 3 else found[..., None]
 
 
 __getattr__ = lookup(__name__)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from . import arrays, clipping, control, functions, indexing
+from . import arrays, control, functions, indexing
 from .arrays import *
-from .clipping import *
 from .control import *
 from .functions import *
 from .indexing import *
 
 __all__ = [
     *arrays.__all__,
-    *clipping.__all__,
     *control.__all__,
     *functions.__all__,
     *indexing.__all__,

@@ -14,7 +14,6 @@ import gradtape
 from ....core.extend import (
     Size,
     as_size,
-    broadcast_shapes,
     is_transformed,
     known_size,
     largest,
@@ -22,78 +21,17 @@ from ....core.extend import (
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import TensorShape, axes, broadcast_size, convert_to_tensor, held_to, plain, sizes
+from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
 
-__all__ = [
-    "broadcast_dynamic_shape",
-    "broadcast_static_shape",
-    "broadcast_to",
-    "concat",
-    "ensure_shape",
-    "expand_dims",
-    "fill",
-    "identity_n",
-    "linspace",
-    "meshgrid",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "pad",
-    "range",
-    "rank",
-    "repeat",
-    "reshape",
-    "reverse",
-    "roll",
-    "sequence_mask",
-    "shape",
-    "size",
-    "slice",
-    "split",
-    "squeeze",
-    "stack",
-    "tile",
-    "transpose",
-    "unstack",
-    "zeros",
-    "zeros_like",
-]
+__all__ = (
+    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice split"
+).split()
 
 _slice = slice  # TensorFlow's names below hide Python's
 _range = range
 
 
 # -- creation --------------------------------------------------------------------------------------
-
-
-@adapts("zeros")
-def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
-    """Return zeros."""
-    return gradtape.zeros(sizes(shape, "zeros"), as_dtype(dtype))
-
-
-@adapts("ones")
-def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
-    """Return ones."""
-    return gradtape.ones(sizes(shape, "ones"), as_dtype(dtype))
-
-
-@adapts("zeros_like")
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    """Return zeros of the shape and dtype of ``input``; a constant to every tape."""
-    return gradtape.zeros_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
-
-
-@adapts("ones_like")
-def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    """Return ones of the shape and dtype of ``input``; a constant to every tape."""
-    return gradtape.ones_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
-
-
-@adapts("full")
-def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
-    """Return one value in every place; gradients reach it."""
-    return gradtape.broadcast_to(convert_to_tensor(value), sizes(dims, "fill"))
 
 
 @adapts("arange")
@@ -156,21 +94,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere.
-
-    Parameters
-    ----------
-    indices
-        Integers; one out of range gives ``off_value`` everywhere.
-    depth
-        The size of the new axis.
-    on_value, off_value
-        Numbers, 1 and 0 by default.
-    axis
-        Where the new axis is; the last by default.
-    dtype
-        By default that of the values, else float32.
-    """
+    """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere."""
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         dtype = given[0] if given else float32
@@ -181,12 +105,6 @@ def one_hot(
         on, off = (convert_to_tensor(value, dtype) for value in (on, off))
         hot = gradtape.where(gradtape.equal(hot, 1), on, off)
     return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
-
-
-@adapts("meshgrid")
-def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
-    """Return grids of coordinates."""
-    return list(gradtape.meshgrid(*[convert_to_tensor(x) for x in args], indexing=indexing))
 
 
 @adapts("less")
@@ -225,36 +143,6 @@ def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     return gradtape.as_tensor(x.size, out_type)
 
 
-@adapts("Tensor.ndim")
-def rank(input: Any, name: str | None = None) -> Any:
-    """Return the number of axes as a tensor."""
-    return gradtape.constant(np.int32(convert_to_tensor(input).ndim))
-
-
-@adapts("reshape")
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
-    """Return the elements in another shape, a sequence or a tensor of sizes; -1 is what is left."""
-    return gradtape.reshape(convert_to_tensor(tensor), sizes(shape, "reshape"))
-
-
-@adapts("expand_dims")
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
-    """Return ``input`` with an axis of size 1 more."""
-    return gradtape.expand_dims(convert_to_tensor(input), axes(axis))
-
-
-@adapts("squeeze")
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return ``input`` without axes of size 1: those given, or all of them."""
-    return gradtape.squeeze(convert_to_tensor(input), axes(axis))
-
-
-@adapts("broadcast_to")
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
-    """Return ``input`` repeated to fill a shape."""
-    return gradtape.broadcast_to(convert_to_tensor(input), sizes(shape, "broadcast_to"))
-
-
 @adapts("broadcast_shapes")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """Return the shape that two shapes have together, as a tensor of integers."""
@@ -265,50 +153,6 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     return convert_to_tensor(joined[::-1] or np.zeros(0, int32))
 
 
-@adapts("broadcast_shapes")
-def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """Return the shape that two shapes have together, None for what a trace does not know."""
-    joined = broadcast_shapes(tuple(shape_x), tuple(shape_y), op="broadcast_static_shape")
-    return TensorShape(joined)
-
-
-@adapts("TensorSpec.admits")
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
-    """Return ``x``, if its shape is ``shape`` (None: any size); else raise ``ValueError``."""
-    return gradtape.copy(held_to(convert_to_tensor(x), shape, "ensure_shape"))
-
-
-@adapts("transpose")
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
-    """Return the axes in another order, reversed by default."""
-    turned = gradtape.transpose(convert_to_tensor(a), None if perm is None else sizes(perm, "perm"))
-    return gradtape.conj(turned) if conjugate else turned
-
-
-@adapts("flip")
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
-    """Return the elements in reverse along each ``axis``."""
-    return gradtape.flip(convert_to_tensor(tensor), axes(axis))
-
-
-@adapts("roll")
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
-    """Return the elements moved along ``axis``; what leaves at the end comes in at the start."""
-    return gradtape.roll(convert_to_tensor(input), axes(shift), axes(axis))
-
-
-@adapts("tile")
-def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
-    """Return copies of ``input`` side by side."""
-    return gradtape.tile(convert_to_tensor(input), sizes(multiples, "tile"))
-
-
-@adapts("repeat")
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
-    """Return each element ``repeats`` times; each its own number, if these are several."""
-    return gradtape.repeat(convert_to_tensor(input), plain(repeats), plain(axis))
-
-
 @adapts("pad")
 def pad(
     tensor: Any,
@@ -317,22 +161,7 @@ def pad(
     constant_values: Any = 0,
     name: str | None = None,
 ) -> Any:
-    """Return ``tensor`` with a border.
-
-    Parameters
-    ----------
-    tensor, paddings
-        A tensor, and for each of its axes how much to add before and after.
-    mode
-        ``"CONSTANT"``, ``"REFLECT"`` or ``"SYMMETRIC"``, in any case.
-    constant_values
-        What the border holds, with the first mode.
-
-    Raises
-    ------
-    ValueError
-        If the mode is another.
-    """
+    """Return ``tensor`` with a border."""
     known = ("constant", "reflect", "symmetric")
     if mode.lower() not in known:
         raise ValueError(f"pad: mode must be one of {known}, got {mode!r}")
@@ -345,9 +174,14 @@ def pad(
 # -- joining and parting ---------------------------------------------------------------------------
 
 
-def _tensors(values: Any) -> Any:
+_ALL_TENSORS = frozenset({gradtape.Tensor})
+
+
+def tensors_of(values: Any) -> Any:
     """Return a list of tensors; integers beside floating tensors become floating."""
     if isinstance(values, (list, tuple)):
+        if _ALL_TENSORS.issuperset(map(type, values)):
+            return values
         known = [v.dtype for v in values if hasattr(v, "dtype")]
         return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
     return convert_to_tensor(values)
@@ -357,24 +191,6 @@ def _beside(value: Any, known: list[Any]) -> Any:
     return convert_to_tensor(value, known[0] if known else None)
 
 
-@adapts("concat")
-def concat(values: Any, axis: Any, name: str = "concat") -> Any:
-    """Return the tensors one after another along an axis that they have."""
-    return gradtape.concatenate(_tensors(values), operator.index(plain(axis)))
-
-
-@adapts("stack")
-def stack(values: Any, axis: Any = 0, name: str = "stack") -> Any:
-    """Return the tensors one after another along a new axis."""
-    return gradtape.stack(_tensors(values), plain(axis))
-
-
-@adapts("unstack")
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Any]:
-    """Return the parts of ``value`` along ``axis``, without that axis."""
-    return list(gradtape.unstack(convert_to_tensor(value), axis, num))
-
-
 @adapts("split")
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
@@ -382,11 +198,6 @@ def split(
     """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
 
     One of the sizes may be -1, for what the others leave.
-
-    Raises
-    ------
-    ValueError
-        If the parts are not the whole.
     """
     value, axis = convert_to_tensor(value), operator.index(plain(axis))
     parts = plain(num_or_size_splits)

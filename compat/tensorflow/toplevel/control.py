@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import gradtape
 
 from ....core.extend import as_size, flatten, map_structure, pack_like
+from ....plugins.ops.control.tensor_array import Cells
+from ..dtypes import as_dtype
 from ..names import adapts
+from ..spaces import config, strings
 from ..tensors import convert_to_tensor
 
-__all__ = ["cond", "map_fn", "scan", "while_loop"]
+__all__ = (
+    "case cond device foldl foldr map_fn numpy_function print py_function scan switch_case "
+    "timestamp while_loop"
+).split()
+
+_print = print
 
 
 @adapts("cond")
@@ -48,20 +61,8 @@ def while_loop(
     maximum_iterations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
-
-    Parameters
-    ----------
-    cond, body, loop_vars
-        As for :func:`gradtape.while_loop`. ``body`` may return its results in a list or a tuple.
-    shape_invariants, parallel_iterations, swap_memory
-        Ignored.
-    back_prop
-        If false, gradients end at the loop.
-    maximum_iterations
-        The most steps to run.
-    """
-    start = map_structure(convert_to_tensor, loop_vars)
+    """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds."""
+    start = map_structure(_variable, loop_vars)
     kinds = [x.dtype for x in flatten(start)]
 
     def step(*args: Any) -> Any:
@@ -75,6 +76,11 @@ def while_loop(
     limit = None if maximum_iterations is None else as_size(maximum_iterations, "while_loop")
     result = gradtape.while_loop(cond, step, start, limit)
     return result if back_prop else map_structure(gradtape.stop_gradient, result)
+
+
+def _variable(x: Any) -> Any:
+    """Return a loop variable as a tensor; what a ``TensorArray`` holds as it is."""
+    return x if isinstance(x, Cells) else convert_to_tensor(x)
 
 
 def _in_dtype(value: Any, dtype: Any) -> Any:
@@ -94,24 +100,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return all of the values of ``a = fn(a, elem)`` along the first axis of ``elems``.
-
-    Parameters
-    ----------
-    fn
-        A function of the value so far and an element, each in its structure.
-    elems
-        Tensors whose first axes are the steps.
-    initializer
-        The first value, which is not part of the result. Without it, it is the first element,
-        which is.
-    parallel_iterations, swap_memory, infer_shape
-        Ignored.
-    back_prop
-        If false, gradients end here.
-    reverse
-        Run from the last element to the first.
-    """
+    """Return all of the values of ``a = fn(a, elem)`` along the first axis of ``elems``."""
     elems = map_structure(convert_to_tensor, elems)
     first = None
     if initializer is None:
@@ -151,20 +140,118 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """Apply ``fn`` to each element along the first axis of ``elems``; stack the results.
-
-    Parameters
-    ----------
-    fn
-        A function of one element, in the structure of ``elems``.
-    elems
-        Tensors, in any nested containers.
-    dtype, fn_output_signature
-        Ignored: results have the dtypes that ``fn`` gives them.
-    parallel_iterations, swap_memory, infer_shape
-        Ignored.
-    back_prop
-        If false, gradients end here.
-    """
+    """Apply ``fn`` to each element along the first axis of ``elems``; stack the results."""
     result = gradtape.map(_to_tensors(fn), map_structure(convert_to_tensor, elems))
     return result if back_prop else map_structure(gradtape.stop_gradient, result)
+
+
+def _fold(reverse: bool, what: str) -> Callable[..., Any]:
+    def fold(fn: Any, elems: Any, initializer: Any = None, *options: Any, name: Any = None) -> Any:
+        found = scan(fn, elems, initializer, reverse=reverse)
+        return map_structure(lambda x: x[0 if reverse else -1], found)
+
+    fold.__name__ = fold.__qualname__ = what
+    fold.__doc__ = f"Return the last value of :func:`scan`{', from the end on' * reverse}."
+    return adapts("scan")(fold)
+
+
+foldl, foldr = _fold(False, "foldl"), _fold(True, "foldr")
+
+
+@adapts("cond")
+def case(
+    pred_fn_pairs: Any,
+    default: Any = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: Any = None,
+) -> Any:
+    """Return what the function beside the first condition that holds returns, or ``default()``."""
+    (pred, fn), *others = pred_fn_pairs
+    if not others and default is None:  # the last one, whatever its condition
+        return fn()
+    return cond(pred, fn, default if not others else lambda: case(others, default))
+
+
+@adapts("cond")
+def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: Any = None) -> Any:
+    """Return what the function of a number returns; of no such number, ``default`` or the last."""
+    keyed = isinstance(branch_fns, dict) or isinstance(branch_fns[0], (tuple, list))
+    branches = dict(branch_fns if keyed else enumerate(branch_fns))
+    default = branches[max(branches)] if default is None else default
+    index = convert_to_tensor(branch_index)
+    return case([(gradtape.equal(index, i), fn) for i, fn in branches.items()], default)
+
+
+# -- Python in the runs of a trace -----------------------------------------------------------------
+
+
+@adapts("host_call")
+def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: Any = None) -> Any:
+    """Call a Python function of tensors, in each run; gradients go through it."""
+    several = isinstance(Tout, (list, tuple))
+    kinds = list(Tout) if several else [] if Tout is None else [Tout]
+    specs: Any = [
+        x if isinstance(x, gradtape.TensorSpec) else gradtape.TensorSpec(None, as_dtype(x))
+        for x in kinds
+    ]
+    wanted = specs if several else specs[0] if specs else None
+    given = map(convert_to_tensor, inp)
+    return gradtape.host_call(lambda *args: _typed(func(*args), kinds), *given, results=wanted)
+
+
+def _typed(found: Any, kinds: Any) -> Any:
+    """Return numbers that a function returned as tensors of the dtypes that were said."""
+    several = isinstance(found, (list, tuple))
+    parts = zip(found if several else [found], kinds)
+    typed = [x if hasattr(x, "dtype") else convert_to_tensor(x, dtype) for x, dtype in parts]
+    return typed if several else typed[0] if typed else None
+
+
+@adapts("host_call")
+def numpy_function(
+    func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: Any = None
+) -> Any:
+    """Call a Python function of arrays, in each run; no gradient goes through it."""
+    return py_function(lambda *args: func(*(np.array(x.numpy()) for x in args)), inp, Tout)
+
+
+@adapts("host_call")
+def print(
+    *inputs: Any,
+    output_stream: Any = None,
+    summarize: int | None = 3,
+    sep: str = " ",
+    end: str = "\n",
+    name: Any = None,
+) -> None:
+    """Print values to ``sys.stderr``, in each run."""
+    leaves = flatten(inputs)
+    symbols = [
+        i for i, x in enumerate(leaves) if isinstance(x, (gradtape.Tensor, gradtape.Variable))
+    ]
+
+    def run(*tensors: Any) -> None:
+        filled = list(leaves)
+        for i, x in zip(symbols, tensors):
+            filled[i] = x
+        shown = [strings.shown(x, summarize) for x in pack_like(inputs, filled)]
+        stream = getattr(sys, str(output_stream).rpartition(".")[2], output_stream)
+        _print(*shown, sep=sep, end=end, file=stream or sys.stderr)
+
+    gradtape.host_call(run, *(leaves[i] for i in symbols))
+
+
+@adapts("host_call")
+def timestamp(name: str | None = None) -> Any:
+    """Return the time in seconds as a float64 tensor, that of each run in a trace."""
+    return gradtape.host_call(time.time, results=gradtape.TensorSpec((), "float64"))
+
+
+@adapts("backend")
+def device(device_name: Any) -> Any:
+    """Return a context in which tensors are made on a device, as ``"/GPU:0"``; without it, here."""
+    kind, _, number = str(device_name or "").rpartition("device:")[2].strip("/").partition(":")
+    if kind.upper() != "GPU":
+        return gradtape.backend("numpy") if kind else contextlib.nullcontext()
+    return gradtape.backend(f"cupy:{number or 0}" if config.gpus() else "numpy")

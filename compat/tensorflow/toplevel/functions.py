@@ -9,19 +9,14 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import Function, active_graph, snake_case
+from ....core.extend import Function, active_graph, next_id, snake_case
 from ..names import adapts
+from ..spaces import config
 from ..tensors import Standing, scope
 
-__all__ = [
-    "Module",
-    "RegisterGradient",
-    "enable_eager_execution",
-    "executing_eagerly",
-    "function",
-    "name_scope",
-    "vectorized_map",
-]
+__all__ = (
+    "Module RegisterGradient enable_eager_execution executing_eagerly function name_scope"
+).split()
 
 
 @adapts("function")
@@ -38,36 +33,56 @@ def function(
 ) -> Any:
     """Trace a Python function into a graph; see :func:`gradtape.function`.
 
-    Parameters
-    ----------
-    func
-        The function; without it, a decorator is returned.
-    input_signature
-        A ``tf.TensorSpec`` per argument.
-    autograph
-        Ignored: Python's ``if`` and ``while`` on tensors are never rewritten.
-    reduce_retracing, experimental_relax_shapes
-        Whether a call that differs from those before only in sizes is traced with these open.
-    jit_compile, experimental_implements, experimental_autograph_options
-        Ignored.
-    experimental_attributes
-        Ignored.
+    A size that differs from call to call is left open with ``reduce_retracing``; the other options
+    make no difference.
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
         return functools.partial(function, input_signature=input_signature, reduce_retracing=reduce)
-    return Function(func, input_signature, reduce_retracing=reduce)
+    return TracedOnce(func, input_signature, reduce_retracing=reduce)
+
+
+_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call: {name!r} made "
+    "{variable!r} in {when}. Make variables, layers and optimizers outside of the function, or "
+    "only if they are not there yet; and give another optimizer a tf.function of its own"
+)
+
+
+class TracedOnce(Function[Any, Any]):
+    """A function whose code may make variables in its first trace alone, as in TensorFlow."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def _trace(self, args: Any, kwargs: Any) -> Any:
+        before = next_id()
+        concrete = super()._trace(args, kwargs)
+        made = self._made_since(before, concrete)
+        if made and self.concrete_functions:
+            raise ValueError(_ONCE.format(name=self.name, variable=made[0], when="a later trace"))
+        if made:
+            again = next_id()
+            concrete = super()._trace(args, kwargs)
+            for variable in self._made_since(again, concrete)[:1]:
+                raise ValueError(_ONCE.format(name=self.name, variable=variable, when="each call"))
+        return concrete
+
+    def _made_since(self, start: int, concrete: Any) -> list[str]:
+        """Return the names of the variables of a trace that were made after another id."""
+        found = concrete.graph.variables
+        return [v.name for v in found if v.id > start and v.name != "host_calls"]
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how many traces there are."""
+        return len(self.concrete_functions)
 
 
 @adapts("Module")
 class Module(gradtape.Module, metaclass=Standing):
-    """A :class:`gradtape.Module` with name scopes; variables come in tuples.
-
-    Parameters
-    ----------
-    name
-        A Python identifier; the class name in snake case by default.
-    """
+    """A :class:`gradtape.Module` with name scopes; variables come in tuples."""
 
     stands_for = gradtape.Module
 
@@ -123,18 +138,6 @@ class RegisterGradient:
 
     ``op.inputs``, ``op.outputs`` and ``op.get_attr(name)`` tell of the call; ``f`` returns a
     gradient (or None) per input. The registry is global.
-
-    Parameters
-    ----------
-    op_type
-        The op, by gradtape's name for it (``"floor_divide"``), in capitals too (``"FloorDivide"``).
-
-    Raises
-    ------
-    LookupError
-        If there is no such op.
-    gradtape.core.errors.PluginError
-        If the op has a gradient; :func:`gradtape.register_gradient` can override it.
     """
 
     def __init__(self, op_type: str) -> None:
@@ -156,18 +159,6 @@ class RegisterGradient:
         )
         gradtape.register_gradient(op.name)(rule)
         return f
-
-
-@adapts("vmap")
-def vectorized_map(
-    fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
-) -> Any:
-    """Apply ``fn`` to every element along the first axis of ``elems``, all at once.
-
-    ``elems`` is a tensor or a nested container of tensors, which ``fn`` takes as one argument.
-    Random numbers differ from element to element.
-    """
-    return gradtape.vmap(fn, randomness="different")(elems)
 
 
 @adapts()

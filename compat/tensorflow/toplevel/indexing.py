@@ -11,35 +11,14 @@ from ..dtypes import cast, int32
 from ..names import adapts
 from ..tensors import convert_to_tensor, plain, sizes
 
-__all__ = [
-    "argsort",
-    "boolean_mask",
-    "gather",
-    "gather_nd",
-    "scatter_nd",
-    "searchsorted",
-    "sort",
-    "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update",
-    "unique",
-    "where",
-]
+__all__ = "argsort gather searchsorted sort unique where".split()
 
 # -- indexing --------------------------------------------------------------------------------------
 
 
 @adapts("where", "argwhere")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds.
-
-    Raises
-    ------
-    ValueError
-        If only one of ``x`` and ``y`` is given.
-    """
+    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds."""
     if x is None and y is None:
         return gradtape.argwhere(convert_to_tensor(condition))
     if x is None or y is None:
@@ -47,7 +26,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return gradtape.where(condition, x, y)
 
 
-def _over_batch(fn: Any, batch_dims: int) -> Any:
+def over_batch(fn: Any, batch_dims: int) -> Any:
     for _ in range(batch_dims):
         fn = gradtape.vmap(fn)
     return fn
@@ -62,88 +41,23 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Any:
-    """Return the slices of ``params`` along ``axis`` at ``indices``.
-
-    Parameters
-    ----------
-    params, indices
-        A tensor, and integers of any shape.
-    validate_indices
-        Ignored: an index out of bounds is an error.
-    axis
-        The axis; ``batch_dims`` by default.
-    batch_dims
-        How many axes, the first ones of both, count examples: each has indices of its own.
-
-    Returns
-    -------
-    A tensor of the shape of ``params`` with ``indices.shape[batch_dims:]`` in the axis's place.
-    """
+    """Return the slices of ``params`` along ``axis`` at ``indices``."""
     params, indices = convert_to_tensor(params), convert_to_tensor(indices)
     batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
     axis = batch_dims if axis is None else operator.index(plain(axis)) % params.ndim
     if axis < batch_dims:
         raise ValueError(f"gather: axis {axis} is one of the first {batch_dims}, of the examples")
     inner = axis - batch_dims
-    return _over_batch(lambda p, i: gradtape.take(p, i, inner), batch_dims)(params, indices)
+    return over_batch(lambda p, i: gradtape.take(p, i, inner), batch_dims)(params, indices)
 
 
-@adapts("Tensor.__getitem__")
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
-    """Return the slices of ``params`` at indices ``(..., k)`` of its first ``k`` axes."""
-    fn = _over_batch(lambda p, i: p[_index(i)], batch_dims)
-    return fn(convert_to_tensor(params), convert_to_tensor(indices))
+def zeros_of(shape: Any, like: Any) -> Any:
+    """Return zeros of a shape, in the dtype of updates."""
+    return gradtape.zeros(sizes(shape, "scatter_nd"), convert_to_tensor(like).dtype)
 
 
-def _index(indices: Any) -> tuple[Any, ...]:
+def index_of(indices: Any) -> tuple[Any, ...]:
     return tuple(gradtape.unstack(convert_to_tensor(indices), -1))
-
-
-@adapts("compress", "Tensor.__getitem__")
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Any:
-    """Return the elements (or slices) where the mask holds, whose first axis is ``axis``."""
-    before = (slice(None),) * (0 if axis is None else operator.index(plain(axis)))
-    return convert_to_tensor(tensor)[(*before, gradtape.as_tensor(mask))]
-
-
-@adapts("at")
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
-    """Return zeros of ``shape`` to which updates are added at indices ``(..., k)``."""
-    updates = convert_to_tensor(updates)
-    empty = gradtape.zeros(sizes(shape, "scatter_nd"), updates.dtype)
-    return empty.at[_index(indices)].add(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_update(
-    tensor: Any, indices: Any, updates: Any, name: str | None = None
-) -> Any:
-    """Return ``tensor`` with updates in place of what is at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].set(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return ``tensor`` with updates added at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].add(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return ``tensor`` with updates subtracted at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].subtract(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return the maxima of ``tensor`` and updates at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].max(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return the minima of ``tensor`` and updates at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].min(updates)
 
 
 @adapts("unique")
@@ -202,5 +116,5 @@ def searchsorted(
 ) -> Any:
     """Return where values belong in sorted sequences, row by row."""
     rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
-    found = _over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
+    found = over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
     return cast(found, out_type)

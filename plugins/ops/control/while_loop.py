@@ -47,6 +47,7 @@ from .subgraphs import (
     chosen_only,
     each_its_own,
 )
+from .tensor_array import Cells, with_memory
 
 __all__ = ["while_loop"]
 
@@ -173,6 +174,8 @@ def while_loop(
     >>> gt.while_loop(lambda x: x < 100.0, lambda x: x * x, gt.constant(2.0)).item()
     256.0
     """
+    if active_graph.get() is not None:
+        loop_vars = with_memory(body, loop_vars)
     return with_wide_start(
         lambda start: _while_loop(cond, body, start, maximum_iterations), loop_vars
     )
@@ -183,7 +186,7 @@ def _while_loop(
 ) -> Any:
     spread = isinstance(loop_vars, (list, tuple))
     given = flatten(loop_vars)
-    values = [as_tensor(leaf) for leaf in given]
+    values = [_value(leaf) for leaf in given]
     most = maximum_iterations
     if most is not None:
         most = as_size(most, "while_loop: maximum_iterations")
@@ -209,7 +212,7 @@ def _while_loop(
                 f"while_loop: body must return the structure of loop_vars, {structure(loop_vars)}, "
                 f"got {structure(returned)}"
             )
-        found = [as_tensor(leaf) for leaf in flatten(returned)]
+        found = [_value(leaf) for leaf in flatten(returned)]
         for i, (before, after) in enumerate(zip(leaves, found, strict=True)):
             check_dtype(f"while_loop: loop variable {i}", i, before, after, given[i])
         return found
@@ -229,6 +232,11 @@ def _while_loop(
             return pack_like(loop_vars, values)
     found = _looped(holds, step, values, None if most is None else most - done)
     return pack_like(loop_vars, found)
+
+
+def _value(leaf: Any) -> Any:
+    """Return a loop variable as a tensor; of a loop in Python, an array's cells as they are."""
+    return leaf if type(leaf) is Cells else as_tensor(leaf)
 
 
 def _looped(holds: Any, step: Any, values: list[Tensor], most: Any) -> list[Tensor]:

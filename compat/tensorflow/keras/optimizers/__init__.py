@@ -9,16 +9,19 @@ from typing import Any
 
 import gradtape
 
-from ...names import adapts, lookup, resolve
+from ...names import adapts, lookup, namespace, resolve
 from ..adapting import adapted, arguments_of, refuse
-from . import schedules
 
-__all__ = ["Optimizer", "get", "schedules"]
+legacy = namespace("tf.keras.optimizers.legacy")
+schedules = namespace("tf.keras.optimizers.schedules")
+__all__ = ["Optimizer", "get", "legacy", "schedules"]
 
 
 @adapts("training.Optimizer")
 class Optimizer(gradtape.training.Optimizer):
     """What the optimizers share: gradients that are None are left out."""
+
+    any_name = True
 
     def take_options(self, options: dict[str, Any]) -> None:
         """Refuse what gradtape's own do not take."""

@@ -1,0 +1,125 @@
+"""Functions from the lines of :mod:`.table.signatures`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradtape
+
+from ...core.extend import as_size, map_structure
+from .dtypes import as_dtype, cast
+from .names import adapts, resolve
+from .random import source
+from .tensors import axes, convert_to_tensor, held_to, plain, sizes
+
+__all__ = ["made"]
+
+_TENSOR = "if type({0}) is not Tensor: {0} = convert({0})"
+#: What is done to an argument before: by what is said after a ``:``, or else by its name.
+_STEPS: dict[str, str] = {
+    **dict.fromkeys(
+        "a b data diagonal features image images input input_tensor labels logits matrix params "
+        "predictions rhs t targets tensor value values x y tensors".split(),
+        _TENSOR,
+    ),
+    "fft_length": "if fft_length is not None: fft_length = sizes(fft_length, called)",
+    "whole": "if type({0}) is not int: {0} = plain({0})",
+    "axes": "if axes is not None and type(axes) is not int: axes = axes_of(axes)",
+    "axis": "if axis is not None and type(axis) is not int: axis = axes_of(axis)",
+    "keepdims": "if keepdims is not False: keepdims = bool(keepdims)",
+    "seed": "seed = source(seed)",
+}
+#: What expressions name besides gradtape's own.
+_HELPERS: dict[str, Any] = {
+    "Tensor": gradtape.Tensor,
+    "as_dtype": as_dtype,
+    "as_size": as_size,
+    "axes_of": axes,
+    "cast": cast,
+    "convert": convert_to_tensor,
+    "each": map_structure,
+    "held_to": held_to,
+    "np": np,
+    "plain": plain,
+    "sizes": sizes,
+    "source": source,
+}
+
+
+def made(module: str, line: str) -> Callable[..., Any]:
+    """Return the function of a line, as it stands in a module.
+
+    Its code is compiled: a call that looked up what to do would cost as much as many an op.
+    """
+    head, _, expression = line.partition(") = ")
+    name = head.partition("(")[0]
+    labelled = head if "name=" in head or "**" in head else f"{head}, name=None"
+    tree: Any = ast.parse(f"def {labelled}):\n  return {expression}", f"<{module}.{name}>")
+    (function,) = tree.body
+    scope = {**_HELPERS, "called": name}
+    arguments = function.args
+    given = [*arguments.args, *arguments.kwonlyargs, *filter(None, [arguments.vararg])]
+    steps = []
+    for argument in given:
+        kind = argument.annotation.id if argument.annotation else argument.arg
+        argument.annotation = None
+        if kind in _STEPS and argument is not arguments.vararg:
+            steps += ast.parse(_STEPS[kind].format(argument.arg)).body
+    bound = _Bound({argument.arg for argument in given}, scope)
+    arguments.defaults = [bound.visit(default) for default in arguments.defaults]
+    function.body = [*steps, bound.visit(function.body[0])]
+    exec(compile(ast.fix_missing_locations(tree), f"<{module}.{name}>", "exec"), scope)
+    found: Any = scope[name]
+    found.__module__ = module
+    found.__doc__ = f"Return ``{expression}``."
+    return adapts(*bound.paths)(found)
+
+
+class _Bound(ast.NodeTransformer):
+    """Puts objects in the place of gradtape's names, so that calls need not look for them."""
+
+    def __init__(self, own: set[str], scope: dict[str, Any]) -> None:
+        self.own, self.scope = own, scope
+        self.paths: list[str] = []
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """Note the names that a lambda has of its own."""
+        several = [node.args.vararg] if node.args.vararg else []
+        self.own |= {argument.arg for argument in (*node.args.args, *several)}
+        return self.generic_visit(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        """Note the names that a comprehension has of its own."""
+        self.own |= {part.target.id for part in node.generators}  # type: ignore[attr-defined]
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        """Bind a name."""
+        return self._bound(node, node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """Bind a dotted name, or what it begins with."""
+        path = ast.unparse(node)
+        if path.startswith("gradtape."):  # where an argument has the name
+            return self._bound(node, path.removeprefix("gradtape."))
+        dotted = all(part.isidentifier() for part in path.split("."))
+        root = path.partition(".")[0]
+        if not dotted or root in self.own or root in self.scope:
+            return self.generic_visit(node)
+        return self._bound(node, path)
+
+    def _bound(self, node: Any, path: str) -> Any:
+        if path in self.own or path in self.scope:
+            return node
+        if not hasattr(gradtape, path.partition(".")[0]) and hasattr(builtins, path):
+            return node
+        bound = path.replace(".", "_") + "_"
+        self.scope[bound] = resolve(path)
+        if not path.startswith("tf."):
+            self.paths += [path] if path not in self.paths else []
+        return ast.Name(bound, ast.Load())

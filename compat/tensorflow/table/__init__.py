@@ -1,0 +1,1 @@
+"""What TensorFlow's names stand for, as data: docs/migration.md shows it."""

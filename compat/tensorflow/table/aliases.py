@@ -1,0 +1,226 @@
+"""Names that are gradtape's own objects, or those of another of TensorFlow's namespaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import image
+
+from ....core.extend import snake_case
+from ....layers import activations, constraints, initializers, regularizers
+from ....training import callbacks, schedules
+
+__all__ = ["ALIASES"]
+
+
+def _same(names: str, prefix: str = "") -> dict[str, str]:
+    """Return names with what they stand for: what comes after a ``:``, or the same name."""
+    pairs = (name.partition(":") for name in names.split())
+    return {name: prefix + (other or name) for name, _, other in pairs}
+
+
+def _named(module: Any) -> dict[str, str]:
+    """Return the classes of a module of layers, and their names in small letters, as Keras has."""
+    path = module.__name__.partition(".")[2]
+    base = path.rpartition(".")[2].capitalize()[:-1]
+    small = {snake_case(name): f"{path}.{name}" for name in module.__all__ if name != base}
+    return small | _same(" ".join(module.__all__), f"{path}.")
+
+
+# what Keras' functions take beside the tensor, gradtape's do not: they are adapted
+_ADAPTED_ACTIVATIONS = frozenset({"leaky_relu", "relu"})
+# Keras has it under another name only
+_RENAMED_ACTIVATIONS = frozenset({"exp"})
+
+
+def _activations() -> dict[str, str]:
+    """Return the activations that are the same in Keras, from the table that layers use."""
+    left_out = _ADAPTED_ACTIVATIONS | _RENAMED_ACTIVATIONS
+    known = {name: name for name in activations.NAMES if name not in left_out}
+    return {
+        name: op if op == "exp" else f"nn.{op}"
+        for name, op in sorted({**known, **activations.OTHER_NAMES, "glu": "glu"}.items())
+    }
+
+
+#: What takes a seed of TensorFlow's is adapted.
+_IMAGES = [x for x in image.__all__ if x != "resize" and not x.startswith("random_")]
+
+_ELEMENTWISE = {
+    **_same(
+        "abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh divide equal exp floor "
+        "greater greater_equal less less_equal logical_and logical_not logical_or maximum minimum "
+        "multiply negative not_equal sign sin sinh sqrt square subtract tan tanh"
+    ),
+    "floordiv": "floor_divide",
+    "floormod": "remainder",
+    "mod": "remainder",
+    "sigmoid": "nn.sigmoid",
+    "truediv": "divide",
+}
+
+#: By namespace, TensorFlow's name and the gradtape object that it stands for.
+ALIASES: dict[str, dict[str, str]] = {
+    "tf": {
+        **_ELEMENTWISE,
+        **_same(
+            "GradientTape Tensor TensorArray TensorSpec UnconnectedGradients custom_gradient "
+            "init_scope recompute_grad"
+        ),
+        **_same(
+            "constant_initializer:Constant ones_initializer:Ones random_normal_initializer:"
+            "RandomNormal random_uniform_initializer:RandomUniform zeros_initializer:Zeros",
+            "layers.initializers.",
+        ),
+        **_same("Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."),
+        **_same("as_string", "tf.strings."),
+        **_same("SparseTensor", "tf.sparse."),
+        "realdiv": "divide",
+        **_same(
+            "add_n argmax argmin cumsum reduce_all reduce_any reduce_logsumexp reduce_max "
+            "reduce_mean reduce_min reduce_prod reduce_sum scalar_mul",
+            "tf.math.",
+        ),
+        **_same("eye matmul norm tensordot", "tf.linalg."),
+    },
+    "tf.linalg": {"einsum": "tf.einsum", "l2_normalize": "tf.math.l2_normalize"},
+    "tf.autograph": {"set_verbosity": "tf.config.nothing"},
+    "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
+    "tf.config": dict.fromkeys(
+        "set_logical_device_configuration set_soft_device_placement set_visible_devices".split(),
+        "tf.config.nothing",
+    ),
+    "tf.config.experimental": _same(
+        "get_visible_devices list_logical_devices list_physical_devices run_functions_eagerly "
+        "VirtualDeviceConfiguration:LogicalDeviceConfiguration enable_op_determinism:nothing "
+        "set_memory_growth:nothing set_virtual_device_configuration:nothing "
+        "set_visible_devices:nothing",
+        "tf.config.",
+    ),
+    "tf.config.optimizer": {"set_jit": "tf.config.nothing"},
+    "tf.config.threading": dict.fromkeys(
+        "set_inter_op_parallelism_threads set_intra_op_parallelism_threads".split(),
+        "tf.config.nothing",
+    ),
+    "tf.test": _same(
+        "gpu_device_name is_built_with_cuda is_built_with_gpu_support is_gpu_available",
+        "tf.config.",
+    ),
+    "tf.data.experimental": _same("AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY", "tf.data."),
+    "tf.debugging": {"check_numerics": "tf.debugging.assert_all_finite"},
+    "tf.errors": _same(
+        "AbortedError:RuntimeError AlreadyExistsError:FileExistsError CancelledError:RuntimeError "
+        "DeadlineExceededError:TimeoutError FailedPreconditionError:RuntimeError "
+        "InternalError:RuntimeError InvalidArgumentError:ValueError "
+        "NotFoundError:FileNotFoundError OpError:Exception OutOfRangeError:StopIteration "
+        "PermissionDeniedError:PermissionError ResourceExhaustedError:MemoryError "
+        "UnavailableError:ConnectionError UnimplementedError:NotImplementedError "
+        "UnknownError:RuntimeError",
+        "builtins.",
+    )
+    | _same("DataLossError:DamagedFile", "saving."),
+    "tf.image": {**_same(" ".join(_IMAGES), "image."), "ResizeMethod": "tf.images.ResizeMethod"},
+    "tf.keras.backend": {
+        **_same(
+            "abs all:reduce_all any:reduce_any arange:range argmax argmin cast "
+            "concatenate:concat constant cos cumprod:math.cumprod cumsum equal exp expand_dims "
+            "eye gather greater greater_equal identity less less_equal "
+            "logsumexp:reduce_logsumexp max:reduce_max maximum mean:reduce_mean "
+            "min:reduce_min minimum not_equal one_hot ones ones_like permute_dimensions:transpose "
+            "pow print_tensor:identity prod:reduce_prod reshape reverse round shape sign sin size "
+            "sqrt square squeeze stack std:math.reduce_std stop_gradient sum:reduce_sum tile "
+            "transpose var:math.reduce_variance zeros zeros_like",
+            "tf.",
+        ),
+        **_same(
+            "binary_crossentropy categorical_crossentropy sparse_categorical_crossentropy",
+            "tf.keras.losses.",
+        ),
+        **_same("elu hard_sigmoid relu softmax softplus softsign", "tf.keras.activations."),
+        **_same(
+            "clip:clip_by_value conv1d:nn.conv1d conv2d:nn.conv2d dropout:nn.dropout "
+            "l2_normalize:math.l2_normalize log:math.log sigmoid switch:where "
+            "tanh",
+            "tf.",
+        ),
+        **_same("random_normal:normal random_uniform:uniform", "tf.random."),
+        "flatten": "ravel",
+        "ndim": "ndim",
+    },
+    "tf.math": {
+        **_same("pow round", "tf."),
+        **_ELEMENTWISE,
+        **_same("expm1 log log1p logical_xor nextafter reciprocal"),
+        "is_finite": "isfinite",
+        "is_inf": "isinf",
+        "is_nan": "isnan",
+        "log_sigmoid": "nn.log_sigmoid",
+        "softplus": "nn.softplus",
+        "softsign": "nn.softsign",
+    },
+    "tf.nn": {
+        **_same("sigmoid tanh", "nn."),
+        **_same("in_top_k l2_normalize log_softmax softmax top_k zero_fraction", "tf.math."),
+        "conv2d_transpose": "tf.images.conv2d_transpose",
+    },
+    "tf.random": {"set_seed": "random.set_seed"},
+    "tf.random.experimental": _same("Generator get_global_generator", "tf.random."),
+    "tf.autodiff": _same("ForwardAccumulator"),
+    "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
+    "tf.keras.constraints": _named(constraints),
+    "tf.keras.initializers": _named(initializers),
+    "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks.")
+    | _same("History", "training."),
+    "tf.keras.metrics": _same(
+        "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
+        "training.metrics.",
+    ),
+    "tf.keras.ops": {
+        **_same(
+            "abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin "
+            "arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort array array_split "
+            "average bincount bitwise_and bitwise_invert bitwise_not bitwise_or bitwise_xor "
+            "broadcast_to cbrt ceil clip concatenate cond conj conjugate copy corrcoef "
+            "correlate cos cosh count_nonzero cross cumprod cumsum custom_gradient deg2rad diag "
+            "diagflat diagonal diff digitize divide dot dsplit dstack einsum empty empty_like "
+            "equal erf erfc exp exp2 expand_dims expm1 eye flip floor floor_divide fmod full "
+            "full_like greater greater_equal heaviside hsplit hstack hypot identity imag inner "
+            "isclose isfinite isinf isnan kron less less_equal linspace log log10 log1p log2 "
+            "logaddexp logical_and logical_not logical_or logical_xor logspace logsumexp map "
+            "matmul max maximum mean median meshgrid min minimum mod moveaxis multiply ndim "
+            "negative nonzero not_equal ones ones_like outer pad power prod quantile ravel real "
+            "reciprocal repeat reshape roll rot90 round scan searchsorted select shape sign "
+            "signbit sin sinc sinh size sort split sqrt square squeeze stack stop_gradient "
+            "subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose "
+            "trapezoid tri tril triu true_divide trunc vdot vstack where while_loop zeros "
+            "zeros_like"
+        ),
+        **_same(
+            "celu elu gelu glu hard_shrink hard_sigmoid hard_silu hard_tanh leaky_relu log_sigmoid "
+            "log_softmax relu relu6 selu segment_sum sigmoid silu soft_shrink softmax softplus "
+            "softsign squareplus tanh_shrink",
+            "nn.",
+        ),
+        **_same(
+            "cholesky det eigh inv lstsq norm qr slogdet solve solve_triangular svd", "linalg."
+        ),
+        **_same("divide_no_nan in_top_k rsqrt top_k", "tf.math."),
+        **_same("cast convert_to_tensor is_tensor slice", "tf."),
+        **_same("moments", "tf.nn."),
+        "std": "tf.math.reduce_std",
+        "vectorized_map": "tf.vectorized_map",
+        "swish": "nn.silu",
+        "var": "tf.math.reduce_variance",
+    },
+    "tf.keras.regularizers": _named(regularizers),
+    "tf.keras.utils": {"clear_session": "tf.keras.backend.clear_session"},
+    "tf.keras.optimizers.legacy": _same(
+        "Adadelta Adagrad Adam Adamax Nadam Optimizer RMSprop SGD", "tf.keras.optimizers."
+    ),
+    "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
+    "tf.keras.mixed_precision": {
+        **_same("LossScaleOptimizer Policy", "mixed_precision."),
+        "global_policy": "mixed_precision.get_policy",
+        "set_global_policy": "mixed_precision.set_policy",
+    },
+}

@@ -1,0 +1,328 @@
+"""Names that take TensorFlow's arguments, and are gradtape's otherwise: a line for each.
+
+On the left is TensorFlow's call, on the right what it returns, by gradtape's names, a few helpers
+(``convert``, ``cast``, ``plain``: see ``making.py``) and, with ``tf.``, names of this package.
+The name of an argument, or the word after a ``:``, says what is done to it before: tensors, axes,
+sizes, flags and seeds become what gradtape takes; ``raw`` stays. Arguments that are not on the
+right are ignored, and so is ``name``, which each takes at the end.
+"""
+
+from __future__ import annotations
+
+__all__ = ["SIGNATURES"]
+
+SIGNATURES: dict[str, str] = {
+    "tf": """
+boolean_mask(tensor, mask, axis: raw=None) =
+    tensor[(slice(None),) * (axis and plain(axis) or 0) + (as_tensor(mask),)]
+broadcast_static_shape(shape_x, shape_y) =
+    tf.TensorShape(broadcast_shapes(tuple(shape_x), tuple(shape_y)))
+broadcast_to(input, shape) = broadcast_to(input, shape)
+clip_by_global_norm(t_list, clip_norm, use_norm=None) =
+    training.clip_by_global_norm(t_list, clip_norm, use_norm)
+clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
+clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
+concat(values: raw, axis: whole) = concatenate(tf.toplevel.arrays.tensors_of(values), axis)
+dynamic_partition(data, partitions, num_partitions) =
+    dynamic_partition(data, partitions, plain(num_partitions))
+dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
+einsum(equation, *inputs, **options) = einsum(equation, *inputs)
+ensure_shape(x, shape: raw) = copy(held_to(x, shape, 'ensure_shape'))
+expand_dims(input, axis) = expand_dims(input, axis)
+fill(dims, value, layout=None) = broadcast_to(value, dims)
+foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
+    each(lambda x: x[-1], tf.scan(fn, elems, initializer, back_prop=back_prop))
+foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
+    each(lambda x: x[0], tf.scan(fn, elems, initializer, back_prop=back_prop, reverse=True))
+gather_nd(params, indices, batch_dims=0) =
+    tf.toplevel.indexing.over_batch(lambda p, i: p[tf.toplevel.indexing.index_of(i)], batch_dims)
+    (params, convert(indices))
+identity(input) = copy(input)
+identity_n(input: raw) = [copy(x) for x in input]
+meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
+ones(shape, dtype=tf.float32, layout=None) = ones(shape, as_dtype(dtype))
+ones_like(input, dtype=None, layout=None) =
+    ones_like(input, None if dtype is None else as_dtype(dtype))
+pow(x: raw, y: raw) = power(x, y)
+rank(input) = constant(np.int32(input.ndim))
+repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
+reshape(tensor, shape) = reshape(tensor, shape)
+reverse(tensor, axis) = flip(tensor, axis)
+roll(input, shift, axis) = roll(input, axes_of(shift), axis)
+round(x) = round(x)
+scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updates)
+    .at[tf.toplevel.indexing.index_of(indices)].add(convert(updates))
+shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
+squeeze(input, axis=None) = squeeze(input, axis)
+stack(values: raw, axis: whole=0) = stack(tf.toplevel.arrays.tensors_of(values), axis)
+stop_gradient(input) = stop_gradient(input)
+tensor_scatter_nd_add(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].add(updates)
+tensor_scatter_nd_max(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].max(updates)
+tensor_scatter_nd_min(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].min(updates)
+tensor_scatter_nd_sub(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].subtract(updates)
+tensor_scatter_nd_update(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].set(updates)
+tile(input, multiples) = tile(input, multiples)
+transpose(a, perm=None, conjugate=False) =
+    conj(transpose(a, perm)) if conjugate else transpose(a, perm)
+unstack(value, num=None, axis=0) = list(unstack(value, axis, num))
+vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
+    vmap(fn, randomness='different')(elems)
+zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, as_dtype(dtype))
+zeros_like(input, dtype=None, layout=None) =
+    zeros_like(input, None if dtype is None else as_dtype(dtype))
+""",
+    "tf.math": """
+accumulate_n(inputs, shape: raw=None, tensor_dtype=None) = tf.math.add_n(inputs)
+angle(input) = angle(input)
+argmax(input, axis=None, output_type=tf.int64) =
+    cast(argmax(input, 0 if axis is None else axis), output_type)
+argmin(input, axis=None, output_type=tf.int64) =
+    cast(argmin(input, 0 if axis is None else axis), output_type)
+conj(x) = conj(x)
+count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
+    cast(count_nonzero(input, axis, keepdims), dtype)
+cumprod(x, axis=0, exclusive=False, reverse=False) =
+    tf.math.running(cumprod, x, axis, exclusive, reverse, 1)
+cumsum(x, axis=0, exclusive=False, reverse=False) =
+    tf.math.running(cumsum, x, axis, exclusive, reverse, 0)
+digamma(x) = digamma(x)
+divide_no_nan(x, y) = training.shapes.ratio(x, y)
+erf(x) = erf(x)
+erfc(x) = erfc(x)
+imag(input) = imag(input)
+in_top_k(targets, predictions, k) =
+    training.metrics.sparse_top_k_categorical_accuracy(targets, predictions, k)
+invert_permutation(x) = cast(argsort(x), x.dtype)
+l2_normalize(x, axis=None, epsilon=1e-12) =
+    x / maximum(linalg.norm(x, axis=axis, keepdims=True), epsilon ** 0.5)
+lgamma(x) = lgamma(x)
+log_softmax(logits, axis=-1) = nn.log_softmax(logits, -1 if axis is None else axis)
+real(input) = real(input)
+reciprocal_no_nan(x) = training.shapes.ratio(ones_like(x), x)
+reduce_all(input_tensor, axis=None, keepdims=False) = all(input_tensor, axis, keepdims)
+reduce_any(input_tensor, axis=None, keepdims=False) = any(input_tensor, axis, keepdims)
+reduce_euclidean_norm(input_tensor, axis=None, keepdims=False) =
+    linalg.vector_norm(input_tensor, axis, keepdims=keepdims)
+reduce_logsumexp(input_tensor, axis=None, keepdims=False) =
+    logsumexp(input_tensor, axis, keepdims)
+reduce_max(input_tensor, axis=None, keepdims=False) = max(input_tensor, axis, keepdims)
+reduce_mean(input_tensor, axis=None, keepdims=False) = mean(input_tensor, axis, keepdims)
+    if input_tensor.array.dtype.kind not in 'iu'
+    else tf.math.whole_mean(input_tensor, axis, keepdims)
+reduce_min(input_tensor, axis=None, keepdims=False) = min(input_tensor, axis, keepdims)
+reduce_prod(input_tensor, axis=None, keepdims=False) =
+    prod(input_tensor, axis, keepdims) if input_tensor.array.dtype.kind not in 'iu'
+    else cast(prod(input_tensor, axis, keepdims), input_tensor.dtype)
+reduce_std(input_tensor, axis=None, keepdims=False) = std(input_tensor, axis, keepdims=keepdims)
+reduce_sum(input_tensor, axis=None, keepdims=False) =
+    sum(input_tensor, axis, keepdims) if input_tensor.array.dtype.kind not in 'iu'
+    else cast(sum(input_tensor, axis, keepdims), input_tensor.dtype)
+reduce_variance(input_tensor, axis=None, keepdims=False) =
+    var(input_tensor, axis, keepdims=keepdims)
+rint(x) = rint(x)
+rsqrt(x) = reciprocal(sqrt(x))
+scalar_mul(scalar, x) = multiply(scalar, x)
+segment_mean(data, segment_ids) = tf.math.segment_sum(data, segment_ids)
+    / maximum(tf.math.segment_sum(ones_like(data), segment_ids), 1)
+softmax(logits, axis=-1) = nn.softmax(logits, -1 if axis is None else axis)
+xlog1py(x, y) = where(equal(x, 0), 0.0, x * log1p(where(equal(x, 0), 0, y)))
+xlogy(x, y) = where(equal(x, 0), 0.0, x * log(where(equal(x, 0), 1, y)))
+zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
+""",
+    "tf.linalg": """
+matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
+    a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b)
+    and len(a.array.shape or ()) > 1 < len(b.array.shape or ())
+    else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
+adjoint(matrix) = conj(matrix_transpose(matrix))
+cholesky(input) = linalg.cholesky(input)
+cross(a, b) = linalg.cross(a, b)
+det(input) = linalg.det(input)
+diag_part(input, name='diag_part', k=0, padding_value=0, align='') =
+    diagonal(input, tf.linalg.one(k), -2, -1)
+eigh(tensor) = linalg.eigh(tensor)
+eigvalsh(tensor) = linalg.eigvalsh(tensor)
+expm(input) = linalg.expm(input)
+global_norm(t_list) = training.global_norm(t_list)
+inv(input: raw, adjoint=False) = linalg.inv(tf.linalg.turned(input, False, adjoint, 'inv'))
+logdet(matrix) = linalg.slogdet(matrix)[1]
+matrix_transpose(a, name='', conjugate=False) =
+    conj(matrix_transpose(a)) if conjugate else matrix_transpose(a)
+matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False) =
+    matvec(tf.linalg.turned(a, transpose_a, adjoint_a, 'matvec'), b)
+pinv(a, rcond=None, validate_args=False) = linalg.pinv(a, rcond)
+qr(input, full_matrices=False) = linalg.qr(input, 'complete' if full_matrices else 'reduced')
+slogdet(input) = linalg.slogdet(input)
+solve(matrix: raw, rhs, adjoint=False) =
+    linalg.solve(tf.linalg.turned(matrix, False, adjoint, 'solve'), rhs)
+tensor_diag(diagonal) = reshape(diag(ravel(diagonal)), (*diagonal.shape, *diagonal.shape))
+tensordot(a, b, axes: raw) = tensordot(a, b, plain(axes))
+trace(x) = sum(diagonal(x, 0, -2, -1), -1)
+triangular_solve(matrix: raw, rhs, lower=True, adjoint=False) = linalg.solve_triangular(
+    tf.linalg.turned(matrix, False, adjoint, 'triangular_solve'), rhs, lower != adjoint)
+""",
+    "tf.nest": """
+flatten(structure, expand_composites=False) = core.extend.flatten(structure)
+is_nested(structure) = isinstance(structure, (list, tuple, dict))
+""",
+    "tf.nn": """
+avg_pool(input, ksize, strides, padding, data_format=None) =
+    tf.images.pooled(nn.avg_pool, 'avg_pool', None, input, ksize, strides, padding, data_format)
+avg_pool1d(input, ksize, strides, padding, data_format='NWC') =
+    tf.images.pooled(nn.avg_pool1d, 'avg_pool1d', 1, input, ksize, strides, padding, data_format)
+avg_pool2d(input, ksize, strides, padding, data_format='NHWC') =
+    tf.images.pooled(nn.avg_pool2d, 'avg_pool2d', 2, input, ksize, strides, padding, data_format)
+batch_normalization(x, mean, variance, offset, scale, variance_epsilon) =
+    nn.batch_normalization(x, mean, variance, offset, scale, variance_epsilon)
+conv1d(input, filters, stride, padding, data_format='NWC', dilations=None) = tf.images.convolved(
+    nn.conv1d, 'conv1d', input, filters, stride, padding, data_format, dilations)
+conv2d(input, filters, strides, padding, data_format='NHWC', dilations=None) =
+    tf.images.convolved(
+    tf.images.grouped, 'conv2d', input, filters, strides, padding, data_format, dilations)
+convolution(input, filters, strides=None, padding='VALID', data_format=None, dilations=None) =
+    tf.images.convolved(
+    nn.conv, 'convolution', input, filters, strides, padding, data_format, dilations)
+crelu(features, axis=-1) = nn.relu(concatenate([features, -features], axis))
+depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None) =
+    tf.images.convolved(nn.depthwise_conv, 'depthwise_conv2d', input, filter, strides, padding,
+    data_format, dilations)
+elu(features) = nn.elu(features)
+gelu(features, approximate=False) = nn.gelu(features, approximate)
+l2_loss(t) = sum(square(t)) / 2.0
+leaky_relu(features, alpha=0.2) = nn.leaky_relu(features, alpha)
+max_pool(input, ksize, strides, padding, data_format=None) =
+    tf.images.pooled(nn.max_pool, 'max_pool', None, input, ksize, strides, padding, data_format)
+max_pool1d(input, ksize, strides, padding, data_format='NWC') =
+    tf.images.pooled(nn.max_pool1d, 'max_pool1d', 1, input, ksize, strides, padding, data_format)
+max_pool2d(input, ksize, strides, padding, data_format='NHWC') =
+    tf.images.pooled(nn.max_pool2d, 'max_pool2d', 2, input, ksize, strides, padding, data_format)
+moments(x, axes, shift=None, keepdims=False) =
+    (mean(x, axes, keepdims), var(x, axes, keepdims=keepdims))
+relu(features) = nn.relu(features)
+relu6(features) = nn.relu6(features)
+selu(features) = nn.selu(features)
+sigmoid_cross_entropy_with_logits(labels: raw=None, logits=None) =
+    nn.sigmoid_cross_entropy_with_logits(labels=tf.nn.like(labels, logits), logits=logits)
+softmax_cross_entropy_with_logits(labels: raw, logits, axis=-1) =
+    nn.softmax_cross_entropy_with_logits(
+    labels=tf.nn.like(labels, logits), logits=logits, axis=axis)
+softplus(features) = nn.softplus(features)
+softsign(features) = nn.softsign(features)
+sparse_softmax_cross_entropy_with_logits(labels, logits) =
+    nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+""",
+    "tf.debugging": """
+Assert(condition, data: raw, summarize=None) = tf.debugging.ensure(condition, 'Assert', *data)
+assert_all_finite(x, message='') =
+    tf.debugging.ensure(isfinite(x), message or 'assert_all_finite', x)
+assert_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(equal(x, y), message or 'assert_equal', x, y)
+assert_greater(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, y), message or 'assert_greater', x, y)
+assert_greater_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, y), message or 'assert_greater_equal', x, y)
+assert_less(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, y), message or 'assert_less', x, y)
+assert_less_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, y), message or 'assert_less_equal', x, y)
+assert_near(x, y, rtol=None, atol=None, message=None, summarize=None) = tf.debugging.ensure(
+    abs(x - y) <= tf.debugging.margin(atol, x) + tf.debugging.margin(rtol, x) * abs(y),
+    message or 'assert_near', x, y)
+assert_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, 0), message or 'assert_negative', x)
+assert_non_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, 0), message or 'assert_non_negative', x)
+assert_non_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, 0), message or 'assert_non_positive', x)
+assert_none_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(not_equal(x, y), message or 'assert_none_equal', x, y)
+assert_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, 0), message or 'assert_positive', x)
+assert_scalar(tensor, message=None) =
+    tf.debugging.ensure(tensor.ndim == 0, message or 'assert_scalar', tensor)
+is_numeric_tensor(tensor: raw) = isinstance(tensor, Tensor) and tensor.dtype.kind in 'fiuc'
+""",
+    "tf.image": """
+random_brightness(image, max_delta, seed=None) =
+    gradtape.image.random_brightness(image, max_delta, seed)
+random_contrast(image, lower, upper, seed=None) =
+    gradtape.image.random_contrast(image, lower, upper, seed)
+random_crop(value, size, seed=None) =
+    gradtape.image.random_crop(value, sizes(size, 'random_crop'), seed)
+random_flip_left_right(image, seed=None) = gradtape.image.random_flip_left_right(image, seed)
+random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image, seed)
+resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
+    gradtape.image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
+""",
+    "tf.keras.ops": """
+convert_to_numpy(x) = np.array(x.numpy())
+one_hot(x, num_classes, axis: raw=-1, dtype=None, sparse=False) =
+    cast(moveaxis(one_hot(x, num_classes), -1, axis), dtype or 'float32')
+""",
+    "tf.random": """
+categorical(logits, num_samples, dtype=tf.int64, seed=None) =
+    cast(matrix_transpose(seed.categorical(logits, sizes(num_samples, 'categorical'))), dtype)
+normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
+    seed.normal(shape, mean, stddev, as_dtype(dtype))
+shuffle(value, seed=None) = seed.permutation(value)
+stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32,
+    alg='auto_select') =
+    tf.random.normal(shape, mean, stddev, dtype, tf.random.combined(seed))
+stateless_truncated_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32) =
+    tf.random.truncated_normal(shape, mean, stddev, dtype, tf.random.combined(seed))
+stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32,
+    alg='auto_select') =
+    tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
+truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
+    seed.truncated_normal(shape, mean, stddev, as_dtype(dtype))
+""",
+    "tf.sparse": """
+add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
+eye(num_rows, num_columns=None, dtype=tf.float32) =
+    tf.sparse.from_dense(eye(num_rows, num_columns, dtype=as_dtype(dtype)))
+reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_sum(sp_input, axis=None, keepdims=False) = sum(tf.sparse.dense(sp_input), axis, keepdims)
+reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))
+reshape(sp_input, shape) = tf.sparse.from_dense(reshape(tf.sparse.dense(sp_input), shape))
+sparse_dense_matmul(sp_a, b: raw, adjoint_a=False, adjoint_b=False) = tf.linalg.matmul(
+    tf.sparse.dense(sp_a), tf.sparse.dense(b), adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+transpose(sp_input, perm=None) = tf.sparse.from_dense(transpose(tf.sparse.dense(sp_input), perm))
+""",
+    "tf.strings": """
+join(inputs, separator='') =
+    tf.strings.each_text(lambda *parts: separator.encode().join(parts), *[
+    tf.strings.texts(text) for text in inputs])
+length(input: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text: len(text if unit == 'BYTE' else text.decode()), tf.strings.texts(input),
+    dtype='int32')
+lower(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().lower().encode(), tf.strings.texts(input))
+strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
+substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text, begin, count: text[begin:][:count], tf.strings.texts(input), pos, len)
+to_number(input: raw, out_type=tf.float32) =
+    cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
+upper(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().upper().encode(), tf.strings.texts(input))
+""",
+    "tf.signal": """
+fft(input) = fft.fft(input)
+fft2d(input) = fft.fft2(input)
+fft3d(input) = fft.fftn(input, axes=(-3, -2, -1))
+fftshift(x, axes=None) = fft.fftshift(x, axes)
+ifft(input) = fft.ifft(input)
+ifft2d(input) = fft.ifft2(input)
+ifft3d(input) = fft.ifftn(input, axes=(-3, -2, -1))
+ifftshift(x, axes=None) = fft.ifftshift(x, axes)
+irfft(input_tensor, fft_length=None) = fft.irfft(input_tensor, fft_length and fft_length[0])
+irfft2d(input_tensor, fft_length=None) = fft.irfft2(input_tensor, fft_length)
+rfft(input_tensor, fft_length=None) = fft.rfft(input_tensor, fft_length and fft_length[0])
+rfft2d(input_tensor, fft_length=None) = fft.rfft2(input_tensor, fft_length)
+""",
+}

@@ -1,0 +1,240 @@
+"""What a pipeline makes of several elements: padded batches, windows, running states."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..core.extend import flatten, pack_like
+from .sources import Source, Stream, arrays_of
+from .steps import Step
+
+__all__ = ["Grouped"]
+
+
+class _Padded(Step):
+    """Put elements of different sizes together, the smaller ones filled up."""
+
+    def __init__(self, source: Source, size: int, shapes: Any, values: Any, drop: bool) -> None:
+        super().__init__(source)
+        self.size, self.shapes, self.values, self.drop = size, shapes, values, drop
+        if source.length is not None:
+            self.length = source.length // size if drop else -(-source.length // size)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield batches."""
+        elements = self.source.elements()
+        while part := list(itertools.islice(elements, self.size)):
+            if len(part) < self.size and self.drop:
+                return
+            columns = list(zip(*map(flatten, part), strict=True))
+            count = len(columns)
+            shapes = _for_each(self.shapes, part[0], count)
+            values = _for_each(self.values, part[0], count)
+            padded = [_filled(*given) for given in zip(columns, shapes, values, strict=True)]
+            yield pack_like(part[0], padded)
+
+
+def _for_each(given: Any, element: Any, count: int) -> list[Any]:
+    """Return what is given for each array of an element: one for all, or in its structure."""
+    if given is None or not isinstance(element, (tuple, dict)):
+        return [given] * count
+    if isinstance(given, dict):
+        return [given[key] for key in sorted(given)]
+    return list(given) if isinstance(given, (tuple, list)) else [given] * count
+
+
+def _filled(arrays: Any, shape: Any, value: Any) -> Any:
+    largest = np.max([x.shape for x in arrays], 0) if arrays[0].ndim else ()
+    if shape is not None:
+        wanted = [m if n in (None, -1) else n for n, m in zip(shape, largest)]
+        if len(wanted) != len(largest) or any(n < m for n, m in zip(wanted, largest)):
+            raise ValueError(
+                f"padded_batch: arrays of shapes up to {tuple(map(int, largest))} do not fit into "
+                f"{tuple(shape)}"
+            )
+        largest = wanted
+    fill = 0 if value is None else value
+    found = np.full((len(arrays), *largest), fill, arrays[0].dtype)
+    for i, x in enumerate(arrays):
+        place: Any = (i, *(slice(n) for n in x.shape))
+        found[place] = x
+    return found
+
+
+class _Windows(Step):
+    """Put elements into datasets of some that follow each other."""
+
+    def __init__(
+        self, source: Source, size: int, shift: int, stride: int, drop: bool, make: Any
+    ) -> None:
+        super().__init__(source)
+        self.size, self.shift, self.stride, self.drop, self.make = size, shift, stride, drop, make
+
+    def elements(self) -> Iterator[Any]:
+        """Yield a dataset for each window."""
+        elements, held = self.source.elements(), deque[Any]()
+        span = (self.size - 1) * self.stride + 1
+        while True:
+            held.extend(itertools.islice(elements, span - len(held)))
+            found = list(held)[:: self.stride]
+            if not found or (len(found) < self.size and self.drop):
+                return
+            columns = zip(*map(flatten, found), strict=True)
+            yield pack_like(found[0], [self.make(list(column)) for column in columns])
+            for _ in range(self.shift):
+                if held:
+                    held.popleft()
+                elif next(elements, None) is None:
+                    return
+
+
+class Grouped:
+    """What makes elements of several elements; the rest is in :class:`Dataset`."""
+
+    if TYPE_CHECKING:
+        _source: Source
+
+        def __init__(self, source: Any) -> None: ...
+
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+    ) -> Self:
+        """Put elements of different sizes together, the smaller ones filled up.
+
+        Parameters
+        ----------
+        batch_size
+            How many.
+        padded_shapes
+            A shape for each array of an element, with ``None`` or -1 for the largest size of the
+            batch; by default that along each axis.
+        padding_values
+            What to fill up with, one for all or one for each array; 0 by default.
+        drop_remainder
+            Whether to leave out a last batch that is smaller.
+
+        Raises
+        ------
+        ValueError
+            At a pass, if an array does not fit into its shape.
+
+        Examples
+        --------
+        >>> data = gt.data.Dataset([np.ones(1), np.ones(3)])
+        >>> [batch.tolist() for batch in data.padded_batch(2)]
+        [[[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]]
+        """
+        size = positive("batch_size", batch_size)
+        drop = bool(drop_remainder)
+        return type(self)(_Padded(self._source, size, padded_shapes, padding_values, drop))
+
+    def window(
+        self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False
+    ) -> Self:
+        """Make datasets of elements that follow each other.
+
+        Parameters
+        ----------
+        size
+            How many elements are in one.
+        shift
+            By how many the next one begins later; ``size`` by default.
+        stride
+            The distance of the elements in one.
+        drop_remainder
+            Whether to leave out last ones that are smaller.
+
+        Examples
+        --------
+        >>> data = gt.data.Dataset.range(4).window(3, shift=1, drop_remainder=True)
+        >>> data.flat_map(lambda window: window.batch(3)).to_list()
+        [array([0, 1, 2]), array([1, 2, 3])]
+        """
+        size, stride = positive("size", size), positive("stride", stride)
+        step = size if shift is None else positive("shift", shift)
+        return type(self)(
+            _Windows(self._source, size, step, stride, bool(drop_remainder), type(self))
+        )
+
+    def take_while(self, predicate: Callable[..., Any]) -> Self:
+        """Keep the elements before the first one for which a function is false.
+
+        Parameters
+        ----------
+        predicate
+            A function of an element; of tuples, each part is an argument.
+
+        Examples
+        --------
+        >>> gt.data.Dataset.range(5).take_while(lambda x: x < 2).to_list()
+        [0, 1]
+        """
+        source = self._source
+
+        def holds(element: Any) -> Any:
+            return predicate(*element) if isinstance(element, tuple) else predicate(element)
+
+        return type(self)(Stream(lambda: itertools.takewhile(holds, source.elements())))
+
+    def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Self:
+        """Go from state to state with each element, and yield what a function gives beside it.
+
+        Parameters
+        ----------
+        initial_state
+            The first state.
+        scan_func
+            A function of a state and an element, which returns the next state and an output.
+
+        Examples
+        --------
+        >>> gt.data.Dataset.range(4).scan(0, lambda s, x: (s + x, s + x)).to_list()
+        [0, 1, 3, 6]
+        """
+        source = self._source
+
+        def outputs() -> Iterator[Any]:
+            state = initial_state
+            for element in source.elements():
+                state, output = scan_func(state, element)
+                yield arrays_of(output)
+
+        return type(self)(Stream(outputs, source.length))
+
+    def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
+        """Return what a function makes of the dataset.
+
+        Parameters
+        ----------
+        transformation_func
+            A function of a dataset.
+
+        Examples
+        --------
+        >>> gt.data.Dataset.range(4).apply(lambda data: data.skip(2)).to_list()
+        [2, 3]
+        """
+        return transformation_func(self)
+
+
+def positive(what: str, value: Any, least: int = 1) -> int:
+    """Return an integer of at least 1, or another number.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not hasattr(value, "__index__") or value < least:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
+    return int(value)

@@ -1,0 +1,327 @@
+"""``TensorArray``: tensors by number, written one by one, also in loops of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ....core.errors import TraceError
+from ....core.extend import (
+    Graph,
+    Symbol,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_dtype,
+    as_size,
+    as_tensor,
+    flatten,
+    known_size,
+    largest,
+    pack_like,
+    tracing_into,
+    unsure,
+)
+from ..indexing.take import take
+from ..shapes.creation import zeros
+from ..shapes.joining import concatenate, stack
+from ..shapes.reshaping import expand_dims
+from ..shapes.splitting import split, unstack
+
+__all__ = ["Cells", "TensorArray", "with_memory"]
+
+
+class Cells:
+    """The tensors of an array whose numbers are known: they are held one by one."""
+
+    def __init__(self, size: Any, dtype: Any, shape: Any) -> None:
+        self.size, self.dtype, self.shape = size, dtype, shape
+        self.held: dict[int, Tensor] = {}
+
+    def count(self) -> Any:
+        """Return how many tensors there are."""
+        written = max(self.held, default=-1) + 1
+        return max(self.size, written) if known_size(self.size) else self.size
+
+    def copy(self) -> Cells:
+        """Return the same, to be written to apart."""
+        twin = Cells(self.size, self.dtype, self.shape)
+        twin.held = dict(self.held)
+        return twin
+
+    def as_memory(self, shape: Any) -> Tensor:
+        """Return one tensor of them all, with zeros where none was written."""
+        memory = zeros((self.count(), *shape), self.dtype)
+        for i, x in self.held.items():
+            memory = memory.at[i].set(x)
+        return memory
+
+
+class TensorArray(tuple[Any, ...]):
+    """Tensors by number, which are written one by one and become one tensor.
+
+    As long as numbers are known, it holds what was written, so gradients go to it. A loop of a
+    trace (:func:`gradtape.while_loop`, :func:`gradtape.scan`) takes it among its variables, and
+    keeps it as one tensor.
+
+    Parameters
+    ----------
+    dtype
+        The dtype of the tensors.
+    size
+        How many there are; 0 by default.
+    dynamic_size
+        Whether it grows when a higher number is written; by default, if there is no ``size``.
+    element_shape
+        The shape of a tensor, if all have the same. In a loop of a trace it is that of what is
+        written.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        The dtype of the tensors.
+    dynamic_size : bool
+        Whether it grows.
+
+    Raises
+    ------
+    IndexError
+        If a number is out of bounds, or a tensor is read that was not written.
+
+    Examples
+    --------
+    >>> squares = gt.TensorArray("float32", size=3)
+    >>> for i in range(3):
+    ...     squares = squares.write(i, i * i)
+    >>> squares.stack().tolist()
+    [0.0, 1.0, 4.0]
+    >>> def step(i, array):
+    ...     return i + 1, array.write(i, gt.cast(i, "float32"))
+    >>> @gt.function
+    ... def numbers(n):
+    ...     array = gt.TensorArray("float32", size=n)
+    ...     return gt.while_loop(lambda i, _: i < n, step, (0, array))[1].stack()
+    >>> numbers(gt.constant(4)).tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+
+    __slots__ = ()
+    #: It is a container of what it holds, as a named tuple is.
+    _fields: ClassVar[tuple[str, ...]] = ("held",)
+    dynamic_size: ClassVar[bool] = False
+
+    def __new__(
+        cls,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        element_shape: Any = None,
+    ) -> Any:
+        """Make one; of what another holds, which a loop does."""
+        if isinstance(dtype, (Tensor, Cells)) or dtype is None:
+            return super().__new__(cls, (dtype,))
+        grows = size is None if dynamic_size is None else dynamic_size
+        shape = None if element_shape is None else tuple(element_shape)
+        count = as_size(0 if size is None else size, "TensorArray: size")
+        cells = Cells(count, as_dtype(dtype), shape)
+        return super().__new__(_Growing if grows else TensorArray, (cells,))
+
+    @property
+    def _held(self) -> Any:
+        return self[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the tensors."""
+        dtype: np.dtype[Any] = self._held.dtype
+        return dtype
+
+    @property
+    def element_shape(self) -> Any:
+        """The shape of a tensor; ``None`` if it is not known."""
+        held = self._held
+        if isinstance(held, Tensor):
+            return held.shape[1:]
+        return next((x.shape for x in held.held.values()), held.shape)
+
+    def size(self) -> Any:
+        """Return how many tensors there are, as a tensor."""
+        held = self._held
+        count = held.shape[0] if isinstance(held, Tensor) else held.count()
+        return as_tensor(count, "int32")
+
+    def write(self, index: Any, value: Any) -> TensorArray:
+        """Return the array with a tensor written; the old one is not to be used any more.
+
+        Parameters
+        ----------
+        index
+            Its number.
+        value
+            The tensor.
+        """
+        held, x = self._held, as_tensor(value)
+        if x.dtype != self.dtype:
+            weak = not hasattr(value, "dtype")
+            if not weak:
+                raise TypeError(f"TensorArray: written is {x.dtype}, its dtype is {self.dtype}")
+            x = as_tensor(value, self.dtype)
+        place = as_tensor(index)
+        if type(place.array) is not Symbol and isinstance(held, Cells):
+            i = place.item()
+            if i < 0 or (not self.dynamic_size and known_size(held.size) and i >= held.size):
+                raise IndexError(f"TensorArray: number {i} in an array of {held.size}")
+            held.held[i] = x
+            return self
+        memory = held if isinstance(held, Tensor) else held.as_memory(x.shape)
+        if not self.dynamic_size:
+            return type(self)(memory.at[place].set(x))
+        i = as_size(place, "TensorArray: index")
+        missing = zeros((largest(i - memory.shape[0], 0), *memory.shape[1:]), memory.dtype)
+        return type(self)(concatenate([memory[:i], missing, expand_dims(x, 0), memory[i + 1 :]]))
+
+    def read(self, index: Any) -> Tensor:
+        """Return a tensor by its number.
+
+        Parameters
+        ----------
+        index
+            The number.
+        """
+        held, place = self._held, as_tensor(index)
+        if isinstance(held, Tensor):
+            return held[place]
+        if type(place.array) is Symbol:
+            return self.stack()[place]
+        i = place.item()
+        if i in held.held:
+            return held.held[i]
+        if held.shape is not None and known_size(held.size) and i < held.size:
+            return zeros(held.shape, held.dtype)
+        raise IndexError(f"TensorArray: number {i} was not written")
+
+    def stack(self) -> Tensor:
+        """Return one tensor of all, along a new first axis."""
+        held = self._held
+        if isinstance(held, Tensor):
+            return held
+        shape = self.element_shape
+        count = held.count()
+        if known_size(count) and count and len(held.held) == count:
+            return stack([held.held[i] for i in range(count)])
+        if shape is None:
+            if known_size(count) and not count:
+                return zeros((0,), held.dtype)
+            raise ValueError("TensorArray: nothing was written, so no shape is known; give it one")
+        return held.as_memory(shape)
+
+    def gather(self, indices: Any) -> Tensor:
+        """Return one tensor of some of them.
+
+        Parameters
+        ----------
+        indices
+            Their numbers.
+        """
+        return take(self.stack(), as_tensor(indices), 0)
+
+    def concat(self) -> Tensor:
+        """Return them one after another along their first axis."""
+        held = self._held
+        parts = (
+            unstack(held) if isinstance(held, Tensor) else [held.held[i] for i in sorted(held.held)]
+        )
+        return concatenate(list(parts))
+
+    def unstack(self, value: Any) -> TensorArray:
+        """Return the array with the slices of a tensor written.
+
+        Parameters
+        ----------
+        value
+            A tensor with the slices along its first axis.
+        """
+        return type(self)(as_tensor(value).astype(self.dtype))
+
+    def scatter(self, indices: Any, value: Any) -> TensorArray:
+        """Return the array with the slices of a tensor written at numbers.
+
+        Parameters
+        ----------
+        indices
+            The numbers.
+        value
+            A tensor with a slice for each.
+        """
+        array = self
+        for i, x in zip(as_tensor(indices), unstack(as_tensor(value))):
+            array = array.write(i, x)
+        return array
+
+    def split(self, value: Any, lengths: Any) -> TensorArray:
+        """Return the array with parts of a tensor written.
+
+        Parameters
+        ----------
+        value
+            A tensor.
+        lengths
+            How much of its first axis each part has.
+        """
+        ends = np.cumsum(np.asarray(lengths))[:-1].tolist()
+        array = self
+        for i, x in enumerate(split(as_tensor(value), ends)):
+            array = array.write(i, x)
+        return array
+
+    def __repr__(self) -> str:
+        return f"<TensorArray of {self.dtype} tensors of shape {self.element_shape}>"
+
+    def __len__(self) -> int:
+        return 1  # as a container
+
+
+class _Growing(TensorArray):
+    __slots__ = ()
+    dynamic_size = True
+
+
+def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
+    """Return the variables of a loop in a trace, with the arrays among them as one tensor each.
+
+    The shape of what is written is that of a first step, which is traced for it.
+    """
+    leaves = flatten(loop_vars)
+    if not any(type(x) is Cells for x in leaves):
+        return loop_vars
+    graph = Graph("a step", active_graph.get())
+    with tracing_into(graph):
+        given: list[Any] = []
+        for x in leaves:
+            if type(x) is Cells:
+                given.append(x.copy())
+            else:
+                x = as_tensor(x)
+                given.append(Tensor(graph.input(TensorSpec(x.shape, x.dtype))))
+        packed = pack_like(loop_vars, given)
+        spread = isinstance(loop_vars, (list, tuple)) and not hasattr(loop_vars, "_fields")
+        after = flatten(body(*packed) if spread else body(packed))
+    for i, (cells, x) in enumerate(zip(leaves, after)):
+        if type(cells) is not Cells:
+            continue
+        shape = (
+            x.shape[1:]
+            if isinstance(x, Tensor)
+            else next((y.shape for y in x.held.values()), cells.shape)
+        )
+        if shape is None:  # it is not written to
+            shape = ()
+        if unsure(shape):
+            raise TraceError(
+                f"TensorArray: tensors of shape {shape} are written in a loop, of which a trace "
+                "does not know the sizes; give it element_shape"
+            )
+        leaves[i] = cells.as_memory(shape)
+    return pack_like(loop_vars, leaves)
