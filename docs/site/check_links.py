@@ -1,10 +1,13 @@
 """Check every link of a built site: that its page or file is there, and its anchor in it.
 
+A reference that was left as it was written, ``[name][path]``, counts as broken too.
+
 python docs/site/check_links.py docs-site
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -19,8 +22,18 @@ class Found(HTMLParser):
         super().__init__()
         self.links: set[str] = set()
         self.anchors: set[str] = set()
+        self.left: list[str] = []
+        self._code = 0
+
+    def handle_data(self, data: str) -> None:
+        if not self._code:
+            self.left += re.findall(r"^\]\[[\w.]*\]", data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._code -= tag in ("pre", "script", "style")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._code += tag in ("pre", "script", "style")
         for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.add(value)
@@ -34,7 +47,8 @@ def broken(site: Path) -> tuple[int, list[str]]:
     for path in sorted(site.rglob("*.html")):
         found[path] = Found()
         found[path].feed(path.read_text("utf-8"))
-    followed, bad = 0, []
+    followed = 0
+    bad = [f"{path.relative_to(site)}: {x}" for path, page in found.items() for x in page.left]
     for path, page in found.items():
         if path.name == "404.html":  # its links begin at the root of a server
             continue

@@ -30,6 +30,8 @@ TOPICS = {
 LARGE_ROOMS = ("elementwise",)
 #: Namespaces that have a page for each folder of theirs.
 LARGE_NAMESPACES = ("layers", "training")
+#: Who searches a name wants its entry before the guides that mention it.
+BOOST = "---\nsearch:\n  boost: 4\n---"
 
 
 @dataclass
@@ -51,9 +53,9 @@ class Page:
         """Return the page as Markdown."""
         self.names.sort(key=lambda pair: pair[0].rpartition(".")[2].lower())
         rows = [f"| [`{path}`][{path}] | {_summary(item)} |" for path, item in self.names]
-        table = ["| name | |", "| --- | --- |", *rows]
+        table = ["| Name | What it is |", "| --- | --- |", *rows]
         blocks = [f"::: {path}" for path, _ in self.names]
-        parts = [f"# {self.title}", self.intro, "\n".join(table), *blocks]
+        parts = [BOOST, f"# {self.title}", self.intro, "\n".join(table), *blocks]
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -104,7 +106,7 @@ def pages(root: griffe.Module) -> list[Page]:
     for page in found.values():
         if page.title.startswith("gradtape."):
             module = root[page.title.removeprefix("gradtape.")]
-            page.intro = _intro(module.docstring.value if module.docstring else "")
+            page.intro = f"[](){{#{page.title}}}\n\n{_intro(module.docstring.value)}"
     sections = ["Engine", "Ops", "gradtape.layers", "gradtape.training", "Namespaces"]
     return sorted(found.values(), key=lambda page: (sections.index(page.section), page.title))
 
@@ -119,17 +121,6 @@ def _intro(text: str) -> str:
     )
 
 
-def module_anchors(root: griffe.Module) -> dict[str, str]:
-    """Return the page that stands for each public module."""
-    by_title = {page.title: page for page in pages(root)}
-    found = {}
-    for path, item in public_names.every(root):
-        if item.is_module:
-            page = by_title.get(path)
-            found[path] = page.uri if page else "reference/index.md"
-    return found
-
-
 def index(root: griffe.Module) -> str:
     """Return the page that lists every public name."""
     letters: dict[str, list[str]] = {}
@@ -137,15 +128,17 @@ def index(root: griffe.Module) -> str:
         if not item.is_module:
             letter = path.rpartition(".")[2][0].upper()
             letters.setdefault(letter, []).append(f"[`{path.removeprefix('gradtape.')}`][{path}]")
-    modules = [
-        f"| <a id=\"{path}\"></a>`{path}` | {_summary(item)} |"
-        for path, item in public_names.every(root)
-        if item.is_module
-    ]
+    own = {page.title for page in pages(root)}
+    modules = []
+    for path, item in public_names.every(root):
+        if item.is_module:
+            name = f"[`{path}`][{path}]" if path in own else f"[](){{#{path}}}`{path}`"
+            modules.append(f"| {name} | {_summary(item)} |")
     parts = [
+        BOOST,
         "# API reference",
         "Every public name with its signature, types and source. `gt` is `import gradtape as gt`.",
-        "\n".join(["| namespace | |", "| --- | --- |", *modules]),
+        "\n".join(["| Namespace | What is in it |", "| --- | --- |", *modules]),
     ]
     for letter in sorted(letters):
         parts += [f"## {letter}", ", ".join(letters[letter])]

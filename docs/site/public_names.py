@@ -8,6 +8,7 @@ the objects themselves.
 from __future__ import annotations
 
 import ast
+import builtins
 import enum
 import importlib.util
 import inspect
@@ -113,18 +114,22 @@ def written_at(value: Any, path: str) -> tuple[str, int] | None:
 # -- docstrings ------------------------------------------------------------------------------------
 
 
-def markdown(text: str, path: str) -> str:
-    """Return a docstring with references that the site follows, and sections that it knows."""
+def docstring(text: str, path: str, owner: Any) -> griffe.Docstring:
+    """Return a docstring whose sections are parsed: griffe's, and those of prose beside them."""
     text = ROLE.sub(lambda match: _reference(match[1], path), inspect.cleandoc(text))
     parts = HEADING.split(text)
-    told = [parts[0]]
+    sections: list[Any] = [griffe.DocstringSectionText(parts[0])]
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
         typed = re.search(r"^ {4}\S", body, re.MULTILINE)
         if title in PROSE or (title in ("Returns", "Yields") and not typed):
-            told.append(f'<span class="doc-section-title">{title}:</span>\n\n{body}')
+            told = f'<span class="doc-section-title">{title}:</span>\n\n{body}'
+            sections.append(griffe.DocstringSectionText(told))
         else:
-            told.append(f"{title}\n{'-' * len(title)}\n{body}")
-    return "".join(told)
+            part = griffe.Docstring(f"{title}\n{'-' * len(title)}\n{body}", parent=owner)
+            sections += griffe.parse_numpy(part, warnings=False)
+    made = griffe.Docstring(text, parent=owner)
+    vars(made)["parsed"] = sections  # a cached property, given its value
+    return made
 
 
 def _reference(name: str, path: str) -> str:
@@ -153,28 +158,38 @@ def build() -> griffe.Module:
     for name in HOMES:
         getattr(gt, name)
     root = griffe.Module("gradtape", filepath=PACKAGE / "__init__.py")
-    root.docstring = _docstring(gt.__doc__ or "", "gradtape")
+    root.docstring = docstring(gt.__doc__ or "", "gradtape", root)
     for name in sorted(HOMES):
-        _add(root, name, getattr(gt, name), f"gradtape.{name}", root)
+        _add(root, name, getattr(gt, name), f"gradtape.{name}")
     return root
 
 
-def _docstring(text: str, path: str) -> griffe.Docstring:
-    return griffe.Docstring(markdown(text, path), parser=griffe.Parser.numpy)
+@cache
+def _scope() -> griffe.Module:
+    """Return where names in annotations are looked up: our public classes by their last names."""
+    scope = griffe.Module("gradtape")
+    for line in (ROOT / "docs" / "api.txt").read_text("utf-8").splitlines():
+        path, _, kind = line.partition(": ")
+        name = path.rpartition(".")[2]
+        if kind.startswith("class") and name not in scope.members and not hasattr(builtins, name):
+            scope.set_member(name, griffe.Alias(name, path))
+    return scope
 
 
-def _expression(value: Any, root: griffe.Module) -> Any:
+def _expression(value: Any) -> Any:
     """Return an annotation as griffe's expression, whose names are links where they are public."""
     if value is inspect.Parameter.empty:
         return None
     text = value if isinstance(value, str) else inspect.formatannotation(value)
     try:
-        return griffe.safe_get_annotation(ast.parse(text.strip("'\""), mode="eval").body, root)
+        return griffe.safe_get_annotation(
+            ast.parse(text.strip("'\""), mode="eval").body, _scope()
+        )
     except SyntaxError:
         return text
 
 
-def _parameters(function: Any, root: griffe.Module) -> tuple[griffe.Parameters, Any]:
+def _parameters(function: Any) -> tuple[griffe.Parameters, Any]:
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):
@@ -182,13 +197,13 @@ def _parameters(function: Any, root: griffe.Module) -> tuple[griffe.Parameters, 
     made = [
         griffe.Parameter(
             p.name,
-            annotation=_expression(p.annotation, root),
+            annotation=_expression(p.annotation),
             kind=KINDS[p.kind],
             default=None if p.default is p.empty else _default(p.default),
         )
         for p in found.parameters.values()
     ]
-    return griffe.Parameters(*made), _expression(found.return_annotation, root)
+    return griffe.Parameters(*made), _expression(found.return_annotation)
 
 
 def _default(value: Any) -> str:
@@ -197,7 +212,7 @@ def _default(value: Any) -> str:
     return "..." if " at 0x" in repr(value) or "<" in repr(value) else repr(value)
 
 
-def _add(parent: Any, name: str, value: Any, path: str, root: griffe.Module) -> None:
+def _add(parent: Any, name: str, value: Any, path: str) -> None:
     known = path if isinstance(value, ModuleType) else API.public_path(value, path)
     if known != path:
         made: Any = griffe.Attribute(name)
@@ -205,14 +220,14 @@ def _add(parent: Any, name: str, value: Any, path: str, root: griffe.Module) -> 
     elif isinstance(value, ModuleType):
         made = griffe.Module(name, filepath=Path(value.__file__ or ""))
         for inner in getattr(value, "__all__", ()):
-            _add(made, inner, getattr(value, inner), f"{path}.{inner}", root)
-        made.docstring = _docstring(value.__doc__ or "", path)
+            _add(made, inner, getattr(value, inner), f"{path}.{inner}")
+        made.docstring = docstring(value.__doc__ or "", path, made)
     elif isinstance(value, type) and API.is_ours(value):
-        made = _class(name, value, path, root)
+        made = _class(name, value, path)
     elif isinstance(value, (FunctionType, Op)):
-        parameters, returns = _parameters(value, root)
+        parameters, returns = _parameters(value)
         made = griffe.Function(name, parameters=parameters, returns=returns)
-        made.docstring = _docstring(value.__doc__ or "", path)
+        made.docstring = docstring(value.__doc__ or "", path, made)
     elif callable(value) and not isinstance(value, np.dtype):
         made = griffe.Attribute(name, value=f"{API.library_of(value)}.{value.__name__}")
         made.docstring = griffe.Docstring(f"{API.library_of(value)}'s own `{value.__name__}`.")
@@ -226,26 +241,26 @@ def _add(parent: Any, name: str, value: Any, path: str, root: griffe.Module) -> 
     parent.set_member(name, made)
 
 
-def _class(name: str, cls: type, path: str, root: griffe.Module) -> griffe.Class:
+def _class(name: str, cls: type, path: str) -> griffe.Class:
     bases = [API.public_path(base, "") for base in cls.__bases__]
-    made = griffe.Class(name, bases=[_expression(base, root) for base in bases if base])
-    made.docstring = _docstring(cls.__doc__ or "", path)
+    made = griffe.Class(name, bases=[_expression(base.rpartition(".")[2]) for base in bases if base])
+    made.docstring = docstring(cls.__doc__ or "", path, made)
     if API.made_by(cls) and not issubclass(cls, enum.Enum):
-        parameters, _ = _parameters(cls, root)
+        parameters, _ = _parameters(cls)
         made.set_member("__init__", griffe.Function("__init__", parameters=parameters))
     for line in API.members(path, cls):
         inner, _, kind = line.removeprefix(f"{path}.").partition(": ")
-        made.set_member(inner, _member(cls, inner, kind, f"{path}.{inner}", root))
+        made.set_member(inner, _member(cls, inner, kind, f"{path}.{inner}"))
     return made
 
 
-def _member(cls: type, name: str, kind: str, path: str, root: griffe.Module) -> Any:
+def _member(cls: type, name: str, kind: str, path: str) -> Any:
     owner = next(base for base in cls.__mro__ if name in vars(base))
     raw = vars(owner)[name]
     made: Any
     if kind.startswith(("method", "classmethod", "staticmethod")):
         function = getattr(raw, "__func__", raw)
-        parameters, returns = _parameters(function, root)
+        parameters, returns = _parameters(function)
         made = griffe.Function(name, parameters=parameters, returns=returns)
         if not kind.startswith("method"):
             made.labels.add(kind.partition(" ")[0])
@@ -253,14 +268,14 @@ def _member(cls: type, name: str, kind: str, path: str, root: griffe.Module) -> 
     elif kind == "property":
         getter = getattr(raw, "fget", None)
         hint = getattr(getter, "__annotations__", {}).get("return", inspect.Parameter.empty)
-        made = griffe.Attribute(name, annotation=_expression(hint, root))
+        made = griffe.Attribute(name, annotation=_expression(hint))
         made.labels.add("property")
         text, at = inspect.getdoc(raw), written_at(getter, path) if getter else None
     else:
         value = None if callable(raw) or inspect.ismemberdescriptor(raw) else repr(raw)
         made = griffe.Attribute(name, value=value if value and " at 0x" not in value else None)
         text, at = None, None
-    made.docstring = _docstring(text, path) if text else None
+    made.docstring = docstring(text, path, made) if text else None
     made.extra["gradtape"] = {"source": at, "numpy": None, "same": None}
     return made
 
