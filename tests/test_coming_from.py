@@ -1,7 +1,4 @@
-"""The tables of docs/coming-from.md: both columns run, and give the same values.
-
-``python tests/test_coming_from.py`` lists the libraries that are here.
-"""
+"""The tables of docs/coming-from.md: both columns run, and give the same values."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +93,9 @@ def test_both_columns_of_a_row_give_the_same(library: str, left: str, right: str
         convert = LIBRARIES[library](theirs)
     except ImportError:
         pytest.skip(f"to compare, pip install {library}")
-    theirs |= {name: convert(np.asarray(names[name])) for name in ("x", "v", "rows", "labels")}
-    if library == "jax":
-        with theirs["jax"].enable_x64():
-            theirs |= {n: convert(np.asarray(names[n])) for n in ("x", "v", "rows", "labels")}
-            expected = values(eval(left, theirs))
-    else:
+    with theirs["jax"].enable_x64() if library == "jax" else nullcontext():
+        for name in ("x", "v", "rows", "labels"):
+            theirs[name] = convert(np.asarray(names[name]))
         expected = values(eval(left, theirs))
     assert len(ours) == len(expected)
     for one, other in zip(ours, expected, strict=True):

@@ -182,9 +182,7 @@ def _expression(value: Any) -> Any:
         return None
     text = value if isinstance(value, str) else inspect.formatannotation(value)
     try:
-        return griffe.safe_get_annotation(
-            ast.parse(text.strip("'\""), mode="eval").body, _scope()
-        )
+        return griffe.safe_get_annotation(ast.parse(text.strip("'\""), mode="eval").body, _scope())
     except SyntaxError:
         return text
 
@@ -242,8 +240,8 @@ def _add(parent: Any, name: str, value: Any, path: str) -> None:
 
 
 def _class(name: str, cls: type, path: str) -> griffe.Class:
-    bases = [API.public_path(base, "") for base in cls.__bases__]
-    made = griffe.Class(name, bases=[_expression(base.rpartition(".")[2]) for base in bases if base])
+    bases = [API.public_path(base, "").rpartition(".")[2] for base in cls.__bases__]
+    made = griffe.Class(name, bases=[_expression(base) for base in bases if base])
     made.docstring = docstring(cls.__doc__ or "", path, made)
     if API.made_by(cls) and not issubclass(cls, enum.Enum):
         parameters, _ = _parameters(cls)

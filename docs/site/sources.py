@@ -1,4 +1,4 @@
-"""Pages that show source files, with an anchor for each line: what the site's links to code open."""
+"""Pages that show source files, with an anchor for each line: what links to code open."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def style() -> str:
     return f"""\
 :root {{ color-scheme: light dark; }}
 body {{ margin: 0; font: 14px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }}
-header {{ padding: .7rem 1rem; background: #3f51b5; color: #fff; position: sticky; top: 0; z-index: 1; }}
+header {{ position: sticky; top: 0; z-index: 1; padding: .7rem 1rem; }}
+header {{ background: #3f51b5; color: #fff; }}
 header a {{ color: #fff; font-weight: bold; margin-right: 1rem; }}
 main {{ padding: 0 1rem; overflow-x: auto; }}
 .code pre {{ line-height: 1.5 !important; }}
