@@ -5,8 +5,8 @@ Each shows what the program was given and the gradient of its result. Needs Matp
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import matplotlib as mpl
@@ -18,29 +18,23 @@ import matplotlib.pyplot as plt
 import gradtape as gt
 
 PICTURES = Path(__file__).resolve().parent
-sys.path.insert(0, str(PICTURES.parent / "examples"))
-import fft_convolution
-import gaussian_mixture
-import gaussian_process
-import kalman_filter
-import wave_equation
-
 WIDTH, HEIGHT = 4.8, 2.4
 
 
-def gradients(example: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def gradients(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return an example's inputs, and the gradient of its result with respect to each."""
-    given = example.inputs()
+    example = run_path(str(PICTURES.parent / "examples" / f"{name}.py"))
+    given = example["inputs"]()
     tensors = {name: gt.constant(value) for name, value in given.items()}
     with gt.GradientTape() as tape:
         tape.watch(tensors)
-        result = example.program(**tensors)
+        result = example["program"](**tensors)
     return given, {name: g.numpy() for name, g in tape.gradient(result, tensors).items()}
 
 
 def wave(axes: Any) -> None:
     """Draw how the speed of the medium changes what the corner hears."""
-    given, found = gradients(wave_equation)
+    given, found = gradients("wave_equation")
     axes[0].imshow(given["start"], cmap="viridis")
     axes[0].set_title("the wave at rest")
     most = np.abs(found["speed"]).max()
@@ -50,7 +44,7 @@ def wave(axes: Any) -> None:
 
 def mixture(axes: Any) -> None:
     """Draw where each point would go to make the likelihood larger."""
-    given, found = gradients(gaussian_mixture)
+    given, found = gradients("gaussian_mixture")
     axes[0].scatter(*given["points"].T, s=14)
     axes[0].scatter(*given["means"].T, marker="x", color="C3")
     axes[0].set_title("points, first means (x)")
@@ -60,7 +54,7 @@ def mixture(axes: Any) -> None:
 
 def process(axes: Any) -> None:
     """Draw the observations, and how each changes the marginal likelihood."""
-    given, found = gradients(gaussian_process)
+    given, found = gradients("gaussian_process")
     axes[0].plot(given["x"], given["y"], "o", markersize=4)
     axes[0].set_title("observations")
     axes[1].bar(given["x"], found["y"], width=0.3)
@@ -69,7 +63,7 @@ def process(axes: Any) -> None:
 
 def kalman(axes: Any) -> None:
     """Draw the observations, and how each changes the likelihood."""
-    given, found = gradients(kalman_filter)
+    given, found = gradients("kalman_filter")
     times = np.arange(len(given["observations"]))
     axes[0].plot(times, given["observations"][:, 0], "o-", markersize=4)
     axes[0].set_title("observations in time")
@@ -79,7 +73,7 @@ def kalman(axes: Any) -> None:
 
 def fft(axes: Any) -> None:
     """Draw a signal, and the gradient with respect to it."""
-    given, found = gradients(fft_convolution)
+    given, found = gradients("fft_convolution")
     axes[0].plot(given["signal"], drawstyle="steps-mid")
     axes[0].set_title("the signal")
     axes[1].plot(found["signal"], drawstyle="steps-mid", color="C3")

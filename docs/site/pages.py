@@ -23,7 +23,7 @@ TOPICS = {
     "Tensors and variables": (".core.tensors.", ".core.base.dtypes", ".core.base.spec"),
     "Traced functions": (".core.functions.", ".core.graphs.", ".core.base.context"),
     "Modules and models": (".core.module.", ".layers.models."),
-    "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".core.versions"),
+    "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".cli."),
     "Saving and profiling": (".saving", ".profiler."),
 }
 #: Rooms of ops whose modules have a page each.
