@@ -1,7 +1,10 @@
 # make demo: train, save and verify a small model. make test: everything that CI checks.
+# make docs: the documentation site, in docs-site. make dist: sdist and wheel, built twice and checked.
 # Nothing is written outside this folder; PYTHON names the interpreter (3.11 or later).
 
 PYTHON ?= python3
+# where an environment has its programs
+BIN := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -14,28 +17,43 @@ export GRADTAPE_CACHE_DIR := $(CACHE)/loops
 # the root is the package, so a stray import of its folders must not pass for the installed ones
 export PYTHONSAFEPATH := 1
 
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -q \
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/$(BIN)/python -m pytest -q \
 	--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests
 
-.PHONY: help demo test test-gpu coverage environment clean
+.PHONY: help demo test docs dist test-gpu coverage environment clean
 
 help:
-	@head -2 Makefile | cut -c3-
+	@head -3 Makefile | cut -c3-
 
 demo:
 	$(PYTHON) -m venv .venv-demo
 	rm -rf build
-	.venv-demo/bin/python -m pip install --quiet '.[plot]'
-	.venv-demo/bin/gradtape demo
+	.venv-demo/$(BIN)/python -m pip install --quiet '.[plot]'
+	.venv-demo/$(BIN)/gradtape demo
 
 test: environment
-	.venv-test/bin/ruff check .
-	.venv-test/bin/ruff format --check .
-	.venv-test/bin/lint-imports --config .importlinter --cache-dir $(CACHE)/import-linter
-	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape
-	.venv-test/bin/python -c 'import gradtape; print("testing", gradtape.__file__); \
+	.venv-test/$(BIN)/ruff check .
+	.venv-test/$(BIN)/ruff format --check .
+	.venv-test/$(BIN)/lint-imports --config .importlinter --cache-dir $(CACHE)/import-linter
+	.venv-test/$(BIN)/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape
+	.venv-test/$(BIN)/python -c 'import gradtape; print("testing", gradtape.__file__); \
 		assert "site-packages" in gradtape.__file__'
 	$(PYTEST) --durations 10
+
+# warnings are errors, and so is a link that leads nowhere; it takes half a minute
+docs:
+	$(PYTHON) -m venv --clear .venv-docs
+	rm -rf build docs-site
+	.venv-docs/$(BIN)/python -m pip install --quiet '.[docs]'
+	rm -rf build
+	NO_MKDOCS_2_WARNING=1 .venv-docs/$(BIN)/python -m mkdocs build --quiet
+	.venv-docs/$(BIN)/python docs/site/check_links.py docs-site
+	@echo 'to read it: $(PYTHON) -m http.server --directory docs-site'
+
+dist:
+	$(PYTHON) -m venv --clear .venv-dist
+	.venv-dist/$(BIN)/python -m pip install --quiet build twine
+	.venv-dist/$(BIN)/python .ci/dist.py dist
 
 # which lines the tests run; it takes them twice the time
 coverage: environment
@@ -44,8 +62,8 @@ coverage: environment
 environment:
 	$(PYTHON) -m venv --clear .venv-test
 	rm -rf build dist
-	.venv-test/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	.venv-test/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
+	.venv-test/$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	.venv-test/$(BIN)/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
 
 # on a machine with an NVIDIA GPU: all that needs one, and a report of it. GPU_PACKAGES are CuPy for the
 # driver's CUDA (cupy-cuda13x[ctk] for 13); GPU_OTHERS is what gradtape is compared with
@@ -55,10 +73,11 @@ GPU_OTHERS ?= torch jax[cuda12]
 test-gpu:
 	$(PYTHON) -m venv .venv-gpu
 	rm -rf build dist
-	.venv-gpu/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	.venv-gpu/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]" $(GPU_PACKAGES)
-	.venv-gpu/bin/python -m pip install --quiet $(GPU_OTHERS) || echo "compared with less: see above"
-	env -u PYTHONSAFEPATH .venv-gpu/bin/python docs/benchmarks/gpu.py --out gpu-report.md
+	.venv-gpu/$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	.venv-gpu/$(BIN)/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]" $(GPU_PACKAGES)
+	.venv-gpu/$(BIN)/python -m pip install --quiet $(GPU_OTHERS) || echo "compared with less: see above"
+	env -u PYTHONSAFEPATH .venv-gpu/$(BIN)/python docs/benchmarks/gpu.py --out gpu-report.md
 
 clean:
-	rm -rf .cache .coverage .hypothesis .venv-demo .venv-gpu .venv-test build demo-out dist gradtape.egg-info
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-test build demo-out dist \
+		docs-site gradtape.egg-info

@@ -24,6 +24,7 @@ _TABLE = {
         "compat data datasets debug distributed errors export fft image layers linalg "
         "mixed_precision nn plot profiler random saving sklearn testing training"
     ),
+    ".cli.doctor": "show_versions",
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
     ".core.base.spec": "TensorSpec",

@@ -20,6 +20,7 @@ from . import saving as saving
 from . import sklearn as sklearn
 from . import testing as testing
 from . import training as training
+from .cli.doctor import show_versions as show_versions
 from .core.base.context import init_scope as init_scope
 from .core.base.dtypes import default_dtype as default_dtype
 from .core.base.dtypes import set_default_dtype as set_default_dtype

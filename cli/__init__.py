@@ -20,6 +20,7 @@ from .files import add_commands
 from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
 from .profiling import add_profile
+from .tutorial import add_tutorial
 
 __all__ = ["main"]
 
@@ -111,6 +112,7 @@ def parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     add_commands(commands)
+    add_tutorial(commands)
     return root
 
 

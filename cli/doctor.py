@@ -15,19 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import registry
 from ..plugins.numpy.threads import NEEDED, pools
-from ..plugins.planned.compiled.compiler import unavailable, unusable
+from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
+from .plugins import quiet_registry
 
-__all__ = ["diagnosis", "doctor_json", "doctor_text"]
+__all__ = ["diagnosis", "doctor_json", "doctor_text", "show_versions"]
 
-PACKAGES = ("gradtape", "numpy", "scipy", "llvmlite", "jax", "cupy", "threadpoolctl")
+#: Distributions that matter to what computes here, by the module that each brings.
+PACKAGES = {
+    "gradtape": "gradtape",
+    "numpy": "numpy",
+    "h5py": "h5py",
+    "pluggy": "pluggy",
+    "xxhash": "xxhash",
+    "scipy": "scipy",
+    "llvmlite": "llvmlite",
+    "jax": "jax",
+    "cupy": "cupy",
+    "onnx": "onnx",
+    "sklearn": "scikit-learn",
+    "matplotlib": "matplotlib",
+    "threadpoolctl": "threadpoolctl",
+}
 VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "CUDA_VISIBLE_DEVICES",
     "CUPY_CACHE_DIR",
+    CACHE,
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
 )
@@ -56,14 +72,17 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
         takes about two seconds.
     """
     found: dict[str, Any] = {
-        "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
-        "packages": {name: _version(name) for name in PACKAGES},
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        "packages": {name: _version(module, name) for module, name in PACKAGES.items()},
         "cores": _cores(),
         "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "blas": _blas(),
+        "plugins": _plugins(),
         "backends": _backends(),
         "devices": _devices(),
         "executors": _executors(),
+        "cache": _cache(),
     }
     if measure:
         found["product"] = _product()
@@ -76,13 +95,29 @@ def doctor_json(measure: bool = True) -> str:
     return json.dumps(diagnosis(measure), indent=2)
 
 
+def show_versions() -> None:
+    """Print the versions of Python, gradtape and its libraries, and what computes here.
+
+    Paste it into a report of a problem. It prints what ``gradtape doctor --no-measure`` does:
+    plugins, backends, executors, BLAS and its threads, GPUs, and what to do about what is wrong.
+    The path of your home folder is shortened to ``~``.
+
+    Examples
+    --------
+    >>> gt.show_versions()  # doctest: +ELLIPSIS
+    python       3...
+    """
+    print(doctor_text(measure=False))
+
+
 def doctor_text(measure: bool = True) -> str:
-    """Return :func:`diagnosis` in words."""
+    """Return :func:`diagnosis` in words, to be pasted into a report."""
     found = diagnosis(measure)
     cores, product = found["cores"], found.get("product")
     packages = [f"{name} {x or '(not installed)'}" for name, x in found["packages"].items()]
     lines = [
         ("python", found["python"]),
+        ("system", found["system"]),
         ("packages", ", ".join(packages)),
         ("cores", _cores_told(cores)),
         ("environment", ", ".join(f"{k}={x}" for k, x in found["environment"].items()) or "-"),
@@ -90,8 +125,11 @@ def doctor_text(measure: bool = True) -> str:
     ]
     if product:
         lines.append(("threads", _product_told(product)))
+    lines += [("plugins", _plugin_told(x)) for x in found["plugins"]]
     for what in ("backends", "executors"):
         lines += [(what, f"{name}: {x or 'ready'}") for name, x in found[what].items()]
+    cache = found["cache"]
+    lines.append(("cache", f"{cache['path'] or 'none'}: {cache['problem'] or 'ready'}"))
     for name, told in found["devices"].items():
         lines += [(name, line) for line in told["lines"]]
     words = []
@@ -101,14 +139,15 @@ def doctor_text(measure: bool = True) -> str:
         words.append(_filled(f"{label:13}{text}", " " * 13))
         last = head
     advice = [_filled(f"* {x}", "  ") for x in found["advice"]]
-    return "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
+    told = "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
+    return _without_home(told)
 
 
 # -- what is there ---------------------------------------------------------------------------------
 
 
-def _version(name: str) -> str | None:
-    if name != "gradtape" and importlib.util.find_spec(name) is None:
+def _version(module: str, name: str) -> str | None:
+    if module != "gradtape" and importlib.util.find_spec(module) is None:
         return None
     for called in (name, f"{name}-cuda12x", f"{name}-cuda13x"):  # CuPy has one for each CUDA
         with suppress(PackageNotFoundError):
@@ -148,19 +187,39 @@ def _blas() -> list[dict[str, Any]]:
         return [{"internal_api": name, "version": blas.get("version"), "num_threads": None}]
 
 
+def _plugins() -> list[dict[str, Any]]:
+    """Return the plugins that others provide, and those of ours that are not in use."""
+    return [
+        {
+            "name": info.name,
+            "distribution": info.distribution,
+            "version": info.version,
+            "problem": info.problem,
+        }
+        for info in quiet_registry().plugins
+        if not info.ours or info.problem
+    ]
+
+
+def _cache() -> dict[str, str | None]:
+    """Return where compiled loops are kept, and why they cannot be."""
+    folder, problem = (None, None) if unavailable() else cache_folder()
+    return {"path": str(folder) if folder else None, "problem": problem}
+
+
 def _backends() -> dict[str, str | None]:
-    return {name: x.unavailable() for name, x in registry(strict=False).backends.items()}
+    return {name: x.unavailable() for name, x in quiet_registry().backends.items()}
 
 
 def _devices() -> dict[str, Any]:
     """Return what backends tell of what they run on, those that have something to tell."""
-    found = {name: x.diagnosis() for name, x in registry(strict=False).backends.items()}
+    found = {name: x.diagnosis() for name, x in quiet_registry().backends.items()}
     return {name: told for name, told in found.items() if told}
 
 
 def _executors() -> dict[str, str | None]:
     reasons = {"fused": unavailable() or unusable()}
-    return {name: reasons.get(name) for name in registry(strict=False).executors}
+    return {name: reasons.get(name) for name in quiet_registry().executors}
 
 
 # -- what threads cost -----------------------------------------------------------------------------
@@ -221,11 +280,34 @@ def _advice(found: dict[str, Any]) -> list[str]:
         advice.append(
             f"GRADTAPE_EXECUTOR names {named!r}, which is no executor: no compiled function runs."
         )
+    advice += [_about_plugin(x) for x in found.get("plugins", ()) if _failed(x)]
     for told in found.get("devices", {}).values():
         advice += told["advice"]
+    cache = found.get("cache", {})
+    if cache.get("problem"):
+        advice.append(
+            f"Compiled loops cannot be kept in {cache['path']} ({cache['problem']}), so that every "
+            f"process compiles them anew: set {CACHE} to a folder of your own, or to nothing to "
+            "keep none."
+        )
     if found["executors"].get("fused"):
         advice.append(f"Compiled functions would run faster: {found['executors']['fused']}.")
     return advice
+
+
+def _failed(plugin: dict[str, Any]) -> bool:
+    return plugin["problem"] not in (None, "disabled")
+
+
+def _about_plugin(plugin: dict[str, Any]) -> str:
+    """Return what to do about a plugin that is not in use."""
+    name, distribution = plugin["name"], plugin["distribution"]
+    problem = " ".join(plugin["problem"].split()).rstrip(".")
+    mend = f"pip install --upgrade {distribution}" if distribution else "mend it"
+    return (
+        f"The plugin {name!r} is not in use. {problem}. Mend it ({mend}), or leave it out: "
+        f"GRADTAPE_DISABLE_PLUGINS={name}."
+    )
 
 
 # -- in words --------------------------------------------------------------------------------------
@@ -237,6 +319,22 @@ def _filled(text: str, indent: str) -> str:
         100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
     return wrapper.fill(text)
+
+
+def _without_home(text: str) -> str:
+    """Return text without the path of the user's home, which has a name in it."""
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # nobody knows it
+        return text
+    return text.replace(f"{home}{os.sep}", f"~{os.sep}") if len(home) > 1 else text
+
+
+def _plugin_told(plugin: dict[str, Any]) -> str:
+    where = f" ({plugin['distribution']} {plugin['version']})" if plugin["distribution"] else ""
+    problem = plugin["problem"]
+    state = "in use" if problem is None else "disabled" if problem == "disabled" else "failed"
+    return f"{plugin['name']}{where}: {state}"
 
 
 def _cores_told(cores: dict[str, Any]) -> str:

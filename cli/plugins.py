@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.extend import PluginInfo, Registry, registry
 
-__all__ = ["op_table", "plugin_json", "plugin_table"]
+__all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry"]
 
 #: What plugins provide, by the attributes of ``PluginInfo``; a column of the table each.
 KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends")
@@ -18,7 +18,7 @@ KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends")
 
 def plugin_table() -> str:
     """Return tables of plugins, backends and executors, with notes on what cannot be used."""
-    found = _registry()
+    found = quiet_registry()
     rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *KINDS)]
     notes = []
     for info in found.plugins:
@@ -42,7 +42,7 @@ def plugin_table() -> str:
 
 def op_table() -> str:
     """Return a table of the ops, with who provides kernel and gradient of each."""
-    found = _registry()
+    found = quiet_registry()
     rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
     for name, kernel, gradient, special in _ops(found):
         rows.append((name, kernel, gradient or "-", ", ".join(special) or "-"))
@@ -56,7 +56,7 @@ def plugin_json(ops: bool = False) -> str:
     ``KINDS`` (names each) and ``unavailable``, by the names of such backends why they are; an op
     ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
     """
-    found = _registry()
+    found = quiet_registry()
     if ops:
         return json.dumps(
             [
@@ -101,7 +101,8 @@ def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
         yield name, _provider(op.provider), gradient, special
 
 
-def _registry() -> Registry:
+def quiet_registry() -> Registry:
+    """Return the registry; what is not in use is told elsewhere than in warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table tells what is not in use
         return registry(strict=False)

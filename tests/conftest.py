@@ -21,6 +21,7 @@ settings.load_profile("gradtape")
 # what forks is not to come after JAX, which starts threads
 _LAST = (
     "test_docs.py",
+    "test_coming_from.py",
     "test_numpy_protocols.py",
     "test_tensor.py",
     "test_stablehlo.py",

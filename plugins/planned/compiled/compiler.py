@@ -37,6 +37,7 @@ __all__ = [
     "RANK",
     "SHAPE",
     "STATE",
+    "cache_folder",
     "compiled",
     "unavailable",
     "unusable",
@@ -203,21 +204,39 @@ def _engine() -> tuple[Any, Any, Any]:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def _path(key: str) -> Path | None:
-    """Return the file of a key in the user's own cache, if there is one."""
+def cache_folder(make: bool = False) -> tuple[Path | None, str | None]:
+    """Return the folder of compiled loops, none if none is wanted, and why it cannot be used.
+
+    Parameters
+    ----------
+    make
+        Make it if it is not there.
+    """
     named = os.environ.get(CACHE)
     if named == "":
-        return None
+        return None, None
+    folder = None
     try:
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(named) if named else Path(caches) / "gradtape" / "loops"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if make:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        there = next(x for x in (folder, *folder.parents) if x.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            return folder, "it cannot be written"
         # what is found there is run: nobody else may write to it
-        state = folder.stat()
-    except (OSError, RuntimeError):  # a home that is not there, or cannot be written
-        return None
-    mine = state.st_uid == os.getuid() and not state.st_mode & 0o022
-    return folder / f"{key}.o" if mine else None
+        state = folder.stat() if there == folder else None
+    except (OSError, RuntimeError) as error:  # a home that is not there, or cannot be written
+        return folder, str(error)
+    if state is not None and (state.st_uid != os.getuid() or state.st_mode & 0o022):
+        return folder, "others may write to it"
+    return folder, None
+
+
+def _path(key: str) -> Path | None:
+    """Return the file of a key in the user's own cache, if there is one."""
+    folder, problem = cache_folder(make=True)
+    return None if folder is None or problem else folder / f"{key}.o"
 
 
 def _kept(path: Path) -> bytes | None:

@@ -1,0 +1,164 @@
+"""``gradtape tutorial``: the guides as notebooks, made from the pages that the test suite runs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+__all__ = ["add_tutorial", "notebook", "write_notebooks"]
+
+GUIDES = Path(__file__).resolve().parents[1] / "docs" / "guides"
+INSTALL = 'pip install "gradtape[notebooks]"'
+#: A block that runs, with the comment before it that names the libraries that it needs.
+BLOCK = re.compile(r"^(?:<!-- needs: (.*?) -->\n)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$\n?", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
+
+
+def add_tutorial(commands: Any) -> None:
+    """Add the command to a parser."""
+    tutorial = commands.add_parser(
+        "tutorial",
+        help="write the guides as notebooks, and open them",
+        description="Write the guides as Jupyter notebooks into a folder. Needs the extra "
+        f"notebooks: {INSTALL}.",
+    )
+    tutorial.add_argument(
+        "folder", metavar="DIR", nargs="?", default="gradtape-tutorial", help="(%(default)s)"
+    )
+    tutorial.add_argument("--open", action="store_true", help="open them in JupyterLab")
+    tutorial.add_argument(
+        "--run",
+        dest="execute",
+        action="store_true",
+        help="run each first, so that it shows its results",
+    )
+    tutorial.add_argument(
+        "--overwrite", action="store_true", help="replace notebooks that are there"
+    )
+    tutorial.set_defaults(run=_tutorial)
+
+
+def _tutorial(options: argparse.Namespace) -> int:
+    needed = ["jupyterlab"] if options.open else []
+    _require("nbformat", *(["nbclient", "ipykernel"] if options.execute else []), *needed)
+    folder = Path(options.folder)
+    written = write_notebooks(folder, overwrite=options.overwrite, run=options.execute)
+    print("\n".join([f"wrote {len(written)} notebooks", *(f"  {path}" for path in written)]))
+    if options.open:
+        return subprocess.run([sys.executable, "-m", "jupyterlab", str(written[0])]).returncode
+    print(f"to open them: jupyter lab {folder}, or any editor that knows notebooks")
+    return 0
+
+
+def write_notebooks(folder: Path, overwrite: bool = False, run: bool = False) -> list[Path]:
+    """Write each guide as a notebook and return the paths, in the order in which to read them.
+
+    Parameters
+    ----------
+    folder
+        Where to write; it is made if it is not there.
+    overwrite
+        Replace notebooks that are there. Otherwise they are refused, as they may have been changed.
+    run
+        Run each notebook before it is written.
+
+    Raises
+    ------
+    FileExistsError
+        If a notebook is there, and ``overwrite`` is false.
+    ModuleNotFoundError
+        If what this needs is not installed, with the line that installs it.
+    """
+    _require("nbformat", *(["nbclient", "ipykernel"] if run else []))
+    nbformat = import_module("nbformat")
+    pages = _in_reading_order()
+    paths = [folder / f"{i:02}-{page.stem}.ipynb" for i, page in enumerate(pages, 1)]
+    there = [str(path) for path in paths if path.exists()]
+    if there and not overwrite:
+        raise FileExistsError(
+            f"{there[0]} is there, and you may have changed it: name another folder, or say "
+            "--overwrite"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {page.name: path.name for page, path in zip(pages, paths, strict=True)}
+    for page, path in zip(pages, paths, strict=True):
+        made = notebook(page.read_text("utf-8"), names)
+        if run:
+            client = import_module("nbclient").NotebookClient
+            client(made, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+        nbformat.write(made, path)
+    return paths
+
+
+def _in_reading_order() -> list[Path]:
+    """Return the guides as their own list has them; those that it lacks come last."""
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", (GUIDES / "README.md").read_text("utf-8"))
+    rest = sorted(path.name for path in GUIDES.glob("*.md") if path.name != "README.md")
+    return [GUIDES / name for name in dict.fromkeys([*listed, *rest])]
+
+
+def notebook(text: str, names: dict[str, str]) -> Any:
+    """Return a page as a notebook, without results.
+
+    Parameters
+    ----------
+    text
+        The page in Markdown.
+    names
+        The notebook of each page that it may link to. Links to other files become plain text.
+    """
+    nbformat: Any = import_module("nbformat")
+    cells = []
+    for i, (kind, part) in enumerate(_parts(text)):
+        if kind == "code":
+            cell = nbformat.v4.new_code_cell(part)
+        else:
+            cell = nbformat.v4.new_markdown_cell(_without_files(part, names))
+        cell.id = f"cell-{i}"  # the same each time
+        cells.append(cell)
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata.gradtape = version("gradtape")
+    nbformat.validate(made)
+    return made
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Give the parts of a page: what is read, and what is run."""
+    at = 0
+    for match in BLOCK.finditer(text):
+        needs = f"\n\n*The next cell needs {match[1].replace(' ', ', ')}.*" if match[1] else ""
+        before = (text[at : match.start()].strip() + needs).strip()
+        if before:
+            yield "text", before
+        yield "code", match[2].rstrip()
+        at = match.end()
+    if text[at:].strip():
+        yield "text", text[at:].strip()
+
+
+def _without_files(text: str, names: dict[str, str]) -> str:
+    """Return text in which links lead to notebooks alone, and without pictures: cells draw them."""
+
+    def moved(match: re.Match[str]) -> str:
+        page, _, anchor = match[2].partition("#")
+        if page in names:
+            return f"[{match[1]}]({names[page]})"
+        return f"[{match[1]}](#{anchor})" if not page else match[1]
+
+    return LINK.sub(moved, PICTURE.sub("", text))
+
+
+def _require(*modules: str) -> None:
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(f"notebooks need {', '.join(missing)}: {INSTALL}")

@@ -1,0 +1,136 @@
+"""``gradtape doctor`` in environments that are broken for real: each gets the advice that mends it.
+
+They are folders on the path of a process of its own, as pip would have left them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradtape.cli.doctor import diagnosis as diagnosis_of_all
+from gradtape.cli.doctor import doctor_text
+from gradtape.plugins.cupy import diagnosis
+
+#: What CuPy's wheel is without a driver: it imports, and every call to the runtime fails so.
+CUPY = """
+__version__ = "14.2.0"
+class CUDARuntimeError(RuntimeError): pass
+def insufficient():
+    raise CUDARuntimeError(
+        "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"
+    )
+class cuda:
+    class runtime:
+        CUDARuntimeError = CUDARuntimeError
+        runtimeGetVersion = staticmethod(lambda: 12090)
+        driverGetVersion = staticmethod(lambda: 0)
+        getDeviceCount = staticmethod(insufficient)
+class ndarray: pass
+"""
+
+
+def distribution(folder: Path, name: str, version: str, entry_points: str = "") -> None:
+    """Write what pip records of an installed distribution."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def doctor(folder: Path, before: str = "", **environment: str) -> dict[str, Any]:
+    """Return what ``gradtape doctor`` finds in a process that has a folder on its path."""
+    code = "from gradtape.cli import main; main(['doctor', '--no-measure', '--json'])"
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", before + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "GRADTAPE_DISABLE_PLUGINS": "jax",  # which takes a second to import
+            **environment,
+        },
+    )
+    assert "Warning" not in done.stderr
+    return json.loads(done.stdout)
+
+
+def test_cupy_without_a_driver(tmp_path: Path) -> None:
+    if diagnosis.facts()["wheels"] or diagnosis.facts()["driver"]:
+        pytest.skip("a driver or CuPy is here")
+    (tmp_path / "cupy.py").write_text(CUPY)
+    distribution(tmp_path, "cupy-cuda12x", "14.2.0")
+    found = doctor(tmp_path)
+    assert "cudaErrorInsufficientDriver" in found["backends"]["cupy"]
+    (advice,) = found["advice"]
+    assert advice.startswith("CuPy is installed, and no NVIDIA driver: install the driver")
+    assert "docker run --gpus all" in advice
+
+
+def test_a_plugin_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "acme_ops.py").write_text("import a_library_that_is_not_here\n")
+    entry = "[gradtape]\nacme = acme_ops\n"
+    distribution(tmp_path, "acme-ops", "1.2", entry)
+    found = doctor(tmp_path)
+    told = [x for x in found["plugins"] if x["name"] == "acme"]
+    assert [(x["distribution"], x["version"]) for x in told] == [("acme-ops", "1.2")]
+    (advice,) = [x for x in found["advice"] if "acme" in x]
+    assert "No module named 'a_library_that_is_not_here'" in advice
+    assert "pip install --upgrade acme-ops" in advice
+    assert "GRADTAPE_DISABLE_PLUGINS=acme" in advice
+    # which is what it says
+    found = doctor(tmp_path, GRADTAPE_DISABLE_PLUGINS="acme,jax")
+    assert not [x for x in found["advice"] if "acme" in x]
+    assert {**told[0], "problem": "disabled"} in found["plugins"]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_blas_with_more_threads_than_cores(tmp_path: Path) -> None:
+    pytest.importorskip("threadpoolctl", reason='pip install "gradtape[threads]"')
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    # a container's bound, which BLAS does not see: it has started a thread per core before
+    bound = "import os, numpy; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    found = doctor(tmp_path, before=bound, **threads)
+    if not any(x["num_threads"] == 2 for x in found["blas"]):
+        pytest.skip("this BLAS starts one thread")
+    (advice,) = [x for x in found["advice"] if "BLAS" in x]
+    assert advice.startswith("BLAS starts 2 threads where this process has 1 cores")
+    assert "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1)" in advice
+
+
+@pytest.mark.skipif(os.name == "nt", reason="loops are not compiled on Windows")
+def test_a_cache_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(tmp_path / "a_file"))
+    (tmp_path / "a_file").touch()
+    found = diagnosis_of_all(measure=False)
+    (advice,) = [x for x in found["advice"] if "GRADTAPE_CACHE_DIR" in x]
+    assert advice.startswith("Compiled loops cannot be kept in")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(shared))
+    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "others may write to it"
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
+    assert diagnosis_of_all(measure=False)["cache"] == {"path": None, "problem": None}
+
+
+def test_a_report_does_not_name_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(tmp_path / "loops"))
+    told = doctor_text(measure=False)
+    assert str(tmp_path) not in told
+    assert f"~{os.sep}loops" in told or "GRADTAPE_CACHE_DIR" in told
