@@ -1,4 +1,4 @@
-"""The command line: ``gradtape plugins | plugin new | doctor | profile | demo | inspect | ...``.
+"""The command line: ``gradtape plugins | plugin new | doctor | profile | train | demo | ...``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
 failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from .demo import run
+from .distributed import add_train
 from .doctor import doctor_json, doctor_text
 from .files import add_commands
 from .new_plugin import new_plugin
@@ -99,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     add_profile(commands)
+    add_train(commands)
 
     demo = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
     demo.add_argument(

@@ -10,12 +10,11 @@ import subprocess
 import sys
 import textwrap
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.extend import registry
-from ..plugins.numpy.threads import NEEDED, pools
+from ..plugins.numpy.threads import NEEDED, pools, quota
 from ..plugins.planned.compiled.compiler import unavailable, unusable
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text"]
@@ -119,16 +118,7 @@ def _cores() -> dict[str, Any]:
     """Return the cores of the machine, those that this process may use, and what others use."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": allowed, "quota": _quota(), "load": load}
-
-
-def _quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the cores' worth of time that a container may use, if that is bounded."""
-    try:
-        limit, period = Path(path).read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
+    return {"machine": os.cpu_count(), "allowed": allowed, "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:
