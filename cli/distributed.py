@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..distributed.launching.launch import train
+from ..distributed.runner import run_script
 
 __all__ = ["add_train"]
 
@@ -25,4 +25,4 @@ def add_train(commands: Any) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    return train(options.script, options.arguments)
+    return run_script(options.script, options.arguments)

@@ -14,8 +14,9 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.extend import registry
-from ..plugins.numpy.threads import NEEDED, pools, quota
+from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import unavailable, unusable
+from .cores import allowed, quota
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text"]
 
@@ -116,9 +117,8 @@ def _version(name: str) -> str | None:
 
 def _cores() -> dict[str, Any]:
     """Return the cores of the machine, those that this process may use, and what others use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": allowed, "quota": quota(), "load": load}
+    return {"machine": os.cpu_count(), "allowed": allowed(), "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from .lifeline import Lifeline, done, leave_at_once, say
 
 __all__ = ["exit_code", "failed", "failed_alone", "forget", "install", "installed", "leave", "line"]
 
-_RUNNER = os.path.join("launching", "runner.py")
+_RUNNER = os.path.join("distributed", "runner.py")
 #: The lifeline of this process, once it has one.
 _lines: list[Lifeline] = []
 #: The process that has the hooks: its children do as they did.

@@ -197,6 +197,7 @@ class Lifeline(threading.Thread):
     def _end(self, reason: str, code: int) -> None:
         """Say why the job ends, and end this process when the hub has heard that all have."""
         self._ended.set()
+        done()
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         self.wire.send(told=True)
         until = time.monotonic() + PATIENCE
@@ -211,6 +212,7 @@ class Lifeline(threading.Thread):
     def _end_alone(self, reason: str) -> NoReturn:
         """End the process without the hub."""
         self._ended.set()
+        done()
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         time.sleep(GRACE)  # the others say so too
         leave_at_once(1)

@@ -80,18 +80,14 @@ def stuck(
     if not waiting or (not late and len(waiting) < len(states)):
         return None
     first = answers[waiting[0]]
-    what = f"{first['doing']}, collective number {most}"
+    what = f"for more than {seconds:g} s in {first['doing']}, collective number {most}"
     if first["step"] is not None:
-        what += f", in {first['step']}"
+        what += f", of {first['step']}"
     if not late:
-        return f"all ranks wait in {what}, for more than {seconds:g} s: does the network work?", []
+        return f"all ranks wait {what}: does the network work?", []
     told = [_late(rank, answers.get(rank), hosts) for rank in late]
-    who = ranks_in_words(waiting)
     wait = "waits" if len(waiting) == 1 else "wait"
-    return (
-        f"{'; '.join(told)}. {who} {wait} in {what}, for more than {seconds:g} s",
-        late,
-    )
+    return f"{'; '.join(told)}, while {ranks_in_words(waiting)} {wait} {what}", late
 
 
 def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ import numpy  # noqa: F401 - the libraries that are asked are those that are loa
 
 from ...core.errors import BackendUnavailable
 
-__all__ = ["limit_threads", "pools", "quota"]
+__all__ = ["limit_threads", "pools"]
 
 NEEDED = 'threadpoolctl is not installed: pip install "gradtape[threads]"'
 
@@ -26,15 +25,6 @@ def pools() -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = _threadpoolctl().threadpool_info()
     return found
-
-
-def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the cores' worth of time that a container may use, if that is bounded."""
-    try:
-        limit, period = Path(path).read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
 
 
 def _threadpoolctl() -> Any:

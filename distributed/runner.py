@@ -9,10 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
-from ...plugins.mpi.launchers import place
-from ..faults import hooks
-from ..faults.lifeline import done, hostname
-from ..group import joined
+from ..plugins.mpi.launchers import place
+from .faults import hooks
+from .faults.lifeline import done, hostname
+from .group import joined
 
 __all__ = ["main", "run_script"]
 
@@ -46,6 +46,8 @@ def run_script(script: str, arguments: list[str]) -> int:
     sys.argv = [script, *arguments]
     if not sys.flags.safe_path:
         sys.path[:1] = [str(Path(script).resolve().parent)]
+    if not Path(script).exists():
+        raise FileNotFoundError(f"there is no file {script!r}")
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as leaving:

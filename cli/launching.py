@@ -1,61 +1,51 @@
-"""What ``gradtape train`` does before the script runs: threads, and a process for each rank."""
+"""What ``gradtape train`` does under a launcher before anything is imported: a supervisor, threads.
+
+The rank runs as a child of a small process, which the launcher takes for it: that one can say how
+the rank ended if it could not. The rank's environment is complete when its Python starts.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
 
-from ...plugins.mpi.launchers import Place, place
-from ...plugins.numpy.threads import quota
+from ..plugins.mpi.launchers import Place, place
 from . import supervisor
-from .runner import run_script
+from .cores import allowed, quota
 
-__all__ = ["THREADS", "TRAINING", "share_of_cores", "threads_to_set", "train"]
+__all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
 #: What says how many threads BLAS uses. It is read when NumPy is first imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Set for ranks that ``gradtape train`` started: they tell on rank 0 what they are.
+#: Set for ranks that ``gradtape train`` started: rank 0 tells what they are.
 TRAINING = "GRADTAPE_TRAINING"
 
 
-def train(script: str, arguments: list[str]) -> int:
-    """Run a script on this rank; alone, if no launcher started several.
+def start_rank(arguments: Sequence[str]) -> None:
+    """Become the supervisor of a rank, if the command is ``train`` under a launcher of several.
+
+    It does not return then.
 
     Parameters
     ----------
-    script
-        Its path.
     arguments
-        What it finds in ``sys.argv[1:]``.
-
-    Returns
-    -------
-    int
-        The exit code that it asks for.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
+        Those of the command line. If they name no script, the command itself tells so.
     """
-    if not Path(script).exists():
-        raise FileNotFoundError(f"there is no file {script!r}")
     found = place()
-    if found is None or found.size == 1:
-        return run_script(script, arguments)
+    if found is None or found.size == 1 or list(arguments[:1]) != ["train"]:
+        return
+    script = arguments[1] if len(arguments) > 1 else "-"
+    if script.startswith("-") or not os.path.exists(script):
+        return
     os.environ.update(threads_to_set(found))
     os.environ[TRAINING] = "1"
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    command = [sys.executable, *flags, "-m", "gradtape.distributed.launching.runner", script]
+    ranks = [str(found.rank), str(found.size)]
+    runner = ["-m", "gradtape.distributed.runner", *arguments[1:]]
     _become(
-        [
-            *(sys.executable, "-I", "-S", supervisor.__file__, str(found.rank), str(found.size)),
-            *(*command, *arguments),
-        ]
+        [sys.executable, "-I", "-S", supervisor.__file__, *ranks, sys.executable, *flags, *runner]
     )
 
 
@@ -73,24 +63,17 @@ def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> i
     no more than it may use, and no more than its part of what the launcher's own process may.
     """
     told = environment.get("SLURM_CPUS_PER_TASK", "")
-    mine = _allowed(0)
+    mine = allowed()
     if told.isdecimal():
         return max(1, min(int(told), mine))
-    whole = max(mine, _allowed(os.getppid()))
+    whole = max(mine, allowed(os.getppid()))
     bound = quota()
     if bound is not None:
         whole = min(whole, max(1, int(bound)))
     return max(1, min(mine, whole // ranks))
 
 
-def _allowed(process: int) -> int:
-    try:
-        return len(os.sched_getaffinity(process))
-    except (AttributeError, OSError):
-        return os.cpu_count() or 1
-
-
-def _become(command: list[str]) -> NoReturn:
+def _become(command: list[str]) -> None:
     """Go on as another program, in the same process where the system allows it."""
     sys.stdout.flush()
     sys.stderr.flush()
