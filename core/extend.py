@@ -118,12 +118,14 @@ from .ops.collectives import (
     BatchRows,
     Communicator,
     Engine,
+    Wish,
     as_group_of_one,
     batch_rows,
     communicator,
     connect_to,
     exchanging,
     ranks_in_words,
+    wish,
 )
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
@@ -207,6 +209,7 @@ __all__ = [
     "UnaryOp",
     "Variable",
     "Watcher",
+    "Wish",
     "Written",
     "active_graph",
     "active_tapes",
@@ -335,6 +338,7 @@ __all__ = [
     "vmap",
     "warn_user",
     "watching",
+    "wish",
 ]
 
 publish(__name__)
