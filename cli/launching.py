@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from ..plugins.mpi.launchers import Place, place
+from ..plugins.mpi.launchers import TRAINING, Place, place
 from . import supervisor
 from .cores import allowed, quota
 
@@ -19,8 +19,6 @@ __all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
 #: What says how many threads BLAS uses. It is read when NumPy is first imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Set for ranks that ``gradtape train`` started: rank 0 tells what they are.
-TRAINING = "GRADTAPE_TRAINING"
 
 
 def start_rank(arguments: Sequence[str]) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core.errors import DistributedError
-from ..core.extend import Communicator, communicator, connect_to, registry
+from ..core.extend import Communicator, communicator, connect_to, public, registry
+from ..plugins.mpi.launchers import TRAINING
 from ..plugins.ops.collectives import exchange
 from .faults import hooks
 from .faults.lifeline import done, hostname, join
@@ -246,7 +250,26 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
         connect_to(registry().engine(chosen).connect(**options))
     _group.append(Group(communicator()))
     _watch(communicator(), timeout)
+    if TRAINING in os.environ and communicator().rank == 0:
+        sys.stderr.write(f"gradtape train: {_told(communicator())}\n")
+        sys.stderr.flush()
     return _group[0]
+
+
+def _told(found: Communicator) -> str:
+    """Return what the group is, for the top of a log."""
+    line = hooks.line()
+    hosts = ", ".join(dict.fromkeys(line.hosts)) if line else hostname()
+    engine = registry().engine(found.engine)
+    return "; ".join(
+        [
+            f"{found.size} ranks on {hosts}",
+            f"engine {found.engine!r}, {', '.join(engine.diagnosis())}",
+            f"gradtape {public('__version__')}, NumPy {np.__version__}, "
+            f"Python {platform.python_version()}",
+            f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'as many as it likes')}",
+        ]
+    )
 
 
 def _watch(found: Communicator, timeout: float | None) -> None:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Place", "place", "started"]
+__all__ = ["TRAINING", "Place", "place", "started"]
 
+#: Set for ranks that ``gradtape train`` started: their group tells what it is.
+TRAINING = "GRADTAPE_TRAINING"
 #: Rank and number of processes, by launcher: MPICH and Intel MPI, Open MPI, SLURM.
 WORLD = (
     ("PMI_RANK", "PMI_SIZE"),
