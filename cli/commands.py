@@ -13,6 +13,7 @@ from importlib.metadata import version
 from . import demo
 from .distributed import add_train
 from .doctor import doctor_json, doctor_text
+from .doctor_of_ranks import told as of_ranks
 from .files import add_commands
 from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
@@ -90,7 +91,12 @@ def parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--no-measure",
         action="store_true",
-        help="do not time a matrix product, which takes about two seconds",
+        help="do not time a matrix product (or collectives), which takes about two seconds",
+    )
+    doctor.add_argument(
+        "--distributed",
+        action="store_true",
+        help="say whether several ranks can train together; under mpiexec or srun, let them try",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)
@@ -154,6 +160,10 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    if options.distributed:
+        text, code = of_ranks(options.json, measure=not options.no_measure)
+        print(text, end="\n" if text else "")
+        return code
     told = doctor_json if options.json else doctor_text
     print(told(measure=not options.no_measure))
     return 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["allowed", "quota"]
+__all__ = ["cores", "quota"]
 
 
-def allowed(process: int = 0) -> int:
-    """Return how many of the machine's cores a process may use; 0 is this one."""
+def cores(process: int = 0) -> list[int]:
+    """Return which of the machine's cores a process may use; 0 is this one."""
     try:
-        return len(os.sched_getaffinity(process))
+        return sorted(os.sched_getaffinity(process))
     except (AttributeError, OSError):
-        return os.cpu_count() or 1
+        return list(range(os.cpu_count() or 1))
 
 
 def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:

@@ -15,9 +15,9 @@ def add_train(commands: Any) -> None:
     parser = commands.add_parser(
         "train",
         help="run a script on each rank that mpiexec or srun started; alone without them",
-        description="Run a Python script as `python SCRIPT ARGUMENT ...` does. Under a launcher, as "
-        "in `mpiexec -n 4 gradtape train SCRIPT`, each rank computes with its share of the cores, "
-        "and a rank that fails ends the job and says why.",
+        description="Run a Python script as `python SCRIPT ARGUMENT ...` does. Under a launcher, "
+        "as in `mpiexec -n 4 gradtape train SCRIPT`, each rank computes with its share of the "
+        "cores, and a rank that fails ends the job and says why.",
     )
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)

@@ -16,9 +16,9 @@ from ..core.errors import BackendUnavailable
 from ..core.extend import registry
 from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import unavailable, unusable
-from .cores import allowed, quota
+from .cores import cores, quota
 
-__all__ = ["diagnosis", "doctor_json", "doctor_text"]
+__all__ = ["diagnosis", "doctor_json", "doctor_text", "filled"]
 
 PACKAGES = ("gradtape", "numpy", "scipy", "llvmlite", "jax", "cupy", "threadpoolctl")
 VARIABLES = (
@@ -97,9 +97,9 @@ def doctor_text(measure: bool = True) -> str:
     last = None
     for head, text in lines:
         label = "" if head == last else head
-        words.append(_filled(f"{label:13}{text}", " " * 13))
+        words.append(filled(f"{label:13}{text}", " " * 13))
         last = head
-    advice = [_filled(f"* {x}", "  ") for x in found["advice"]]
+    advice = [filled(f"* {x}", "  ") for x in found["advice"]]
     return "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
 
 
@@ -118,7 +118,7 @@ def _version(name: str) -> str | None:
 def _cores() -> dict[str, Any]:
     """Return the cores of the machine, those that this process may use, and what others use."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": allowed(), "quota": quota(), "load": load}
+    return {"machine": os.cpu_count(), "allowed": len(cores()), "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:
@@ -220,7 +220,7 @@ def _advice(found: dict[str, Any]) -> list[str]:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _filled(text: str, indent: str) -> str:
+def filled(text: str, indent: str) -> str:
     """Return text in lines; a command in it can be copied, names in it stay whole."""
     wrapper = textwrap.TextWrapper(
         100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ..plugins.mpi.launchers import TRAINING, Place, place
 from . import supervisor
-from .cores import allowed, quota
+from .cores import cores, quota
 
 __all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
@@ -57,14 +57,14 @@ def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) ->
 def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> int:
     """Return how many cores each of the host's ranks has.
 
-    A launcher may have bound this rank to some cores, or to some that it shares with others: it gets
-    no more than it may use, and no more than its part of what the launcher's own process may.
+    A launcher may have bound this rank to some cores, or to some that it shares with others: it
+    gets no more than it may use, and no more than its part of what the launcher's own process may.
     """
     told = environment.get("SLURM_CPUS_PER_TASK", "")
-    mine = allowed()
+    mine = len(cores())
     if told.isdecimal():
         return max(1, min(int(told), mine))
-    whole = max(mine, allowed(os.getppid()))
+    whole = max(mine, len(cores(os.getppid())))
     bound = quota()
     if bound is not None:
         whole = min(whole, max(1, int(bound)))

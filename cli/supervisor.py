@@ -2,8 +2,8 @@
 
 python supervisor.py RANK SIZE COMMAND ...
 
-If the rank ends without a word, it says how, and waits a moment before it ends as well: the launcher
-ends the other ranks as soon as it sees that, and they too are to say why.
+If the rank ends without a word, it says how, and waits a moment before it ends as well: the
+launcher ends the other ranks as soon as it sees that, and they too are to say why.
 """
 
 import os

@@ -40,9 +40,9 @@ def agree(group: Any, what: str) -> None:
 def agree_on_graph(group: Any, graph: Graph) -> None:
     """Raise on every rank if ranks traced different graphs; collective.
 
-    Ops, dtypes, ranks of arrays, variables and how they are connected are compared; and if all ranks'
-    arrays have the same shapes, so are sizes and the numbers that stand in the code. What is in the
-    arrays is not.
+    Ops, dtypes, numbers of axes, variables and how they are connected are compared; where the
+    arrays of all ranks have the same shapes, so are sizes, and the numbers that stand in the code.
+    What is in the arrays is not.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _described(symbol: Any, sizes: bool) -> str:
 
 
 def _value(x: Any, sizes: bool) -> str:
-    """Return a parameter's value as text, without addresses, and without numbers if they are open."""
+    """Return a parameter's value as text: no addresses, and no numbers if they are open."""
     if isinstance(x, (bool, str, type(None), np.dtype)):
         return repr(x) if isinstance(x, str) else str(x)
     if isinstance(x, (Dim, Size)):

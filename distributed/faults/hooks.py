@@ -53,9 +53,7 @@ def install(rank: int, size: int, host: str, found: Lifeline | None = None) -> N
     before, before_in_threads = sys.excepthook, threading.excepthook
     own = before is not sys.__excepthook__  # it reports, and prints, in its own way
 
-    def hook(
-        kind: type[BaseException], error: BaseException, where: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         if not installed():
             before(kind, error, where)
             return
@@ -141,4 +139,3 @@ def _ours(where: TracebackType) -> bool:
     """Return whether a frame is of what runs the script: runpy, and the module that called it."""
     name = where.tb_frame.f_code.co_filename
     return name.startswith("<frozen runpy") or name.endswith(_RUNNER)
-

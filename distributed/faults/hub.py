@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from . import verdicts
 from .wires import Message, Wire
@@ -201,7 +200,7 @@ class Hub(threading.Thread):
             texts = {r: x["text"] for r, x in self.failures.items() if x["text"]}
             for text in dict.fromkeys(texts.values()):
                 self.say(text, [rank for rank in texts if texts[rank] == text])
-            self._end(verdicts.failed(self.failures), next((code for code in sorted(codes) if code), 1))
+            self._end(verdicts.failed(self.failures), min(codes))
         elif self.gone:
             self._end(verdicts.gone({r: self.pids[r] for r in self.gone}, self.hosts), 1)
         elif self.left and (self.alone or any(x["code"] for x in self.left.values())):

@@ -191,7 +191,8 @@ def _unname_shared_memory(comm: Any) -> None:
 
 
 def _library() -> str:
-    return " ".join(str(_mpi().Get_library_version()).split())[:60].strip()
+    first = str(_mpi().Get_library_version()).splitlines()[0]
+    return " ".join(first.partition(",")[0].split())
 
 
 @hookimpl
