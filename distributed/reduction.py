@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.extend import F, Tensor, Variable, as_tensor, flatten, ops, pack_like
@@ -28,6 +29,8 @@ class Reduction:
     def __init__(self, weight: Any = 1.0, reduction: str = "mean") -> None:
         self.weight = weight if reduction == "mean" else 1.0
         self.mean = reduction == "mean"
+        #: Who is told of the variables when gradients are first asked by them.
+        self.meet: Callable[[list[Variable]], None] | None = None
         #: What goes along with the next gradients, to be averaged in the same message.
         self.beside: list[Tensor] = []
         self._means: dict[int, Tensor] = {}
@@ -45,6 +48,9 @@ class Reduction:
         """
         if not self._concerns(sources):
             return seeds
+        if self.meet is not None:
+            meet, self.meet = self.meet, None
+            meet(sources)
         for target in targets:
             if self.mean and target.shape != ():
                 raise TypeError(

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..core.extend import Module, late
+from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
 from .checks import warn_of_sorted
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .epochs import run_epochs
-from .loop import Trainer
 from .loss_scaling import LossScaleOptimizer
 from .optimizers.optimizer import Optimizer
-from .ranks import ALONE
 from .resuming import Run, as_epochs
 from .session import History
+from .taking_part import ranks_of
 
 __all__ = ["fit"]
 
@@ -209,8 +207,7 @@ def fit(
             raise ValueError("fit: give checkpoint= or BackupAndRestore, not both")
         backup.path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint, save_every, resume = backup.path, backup.save_every, True
-    ranks = ALONE if distributed is None else _together(distributed)
-    kind = Trainer if ranks is ALONE else partial(_parallel().ParallelTrainer, ranks)
+    ranks, kind = ranks_of(distributed, "fit")
     trainer = kind(
         model,
         loss,
@@ -276,16 +273,6 @@ def fit(
     if backup is not None and not history.interrupted:
         backup.ended()
     return history
-
-
-def _parallel() -> Any:
-    """Return what trains with several ranks: imported by those who do."""
-    return late("training.parallel")
-
-
-def _together(group: Any) -> Any:
-    """Return the ranks of a group."""
-    return _parallel().together(group)
 
 
 def _as_frequency(often: Any) -> int | Collection[int]:

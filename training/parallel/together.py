@@ -9,13 +9,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from ...core.errors import DistributedError
 from ...core.extend import (
     BatchRows,
+    Communicator,
     Tensor,
-    Variable,
     Wish,
     as_group_of_one,
     batch_rows,
@@ -23,13 +22,13 @@ from ...core.extend import (
     communicator,
     flatten,
     ranks_in_words,
-    to_numpy,
     told_by_ranks,
     wish,
 )
 from ...data import sharding_of
 from ...distributed import Group
 from ...distributed.agreement import agree
+from ...distributed.comparing import compare
 from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
 from ..interrupt import DeferredInterrupt
@@ -130,26 +129,7 @@ class Together(Alone):
         DistributedError
             With the ranks that have others than most.
         """
-        digest = digest_of(arrays)
-        told = communicator().exchange(digest.encode())
-        if len(set(told)) > 1:
-            usual = max(set(told), key=lambda x: (told.count(x), told[0] == x))
-            others = [rank for rank, x in enumerate(told) if x != usual]
-            raise DistributedError(
-                f"fit: {ranks_in_words(others)} of {len(told)} "
-                f"{'has' if len(others) == 1 else 'have'} other {what} than "
-                f"{'the others' if told.count(usual) > 1 else 'rank ' + str(told.index(usual))}"
-                f"; {hint}"
-            )
-
-    def begin_alike(self, variables: Iterable[Variable]) -> None:
-        """Give all ranks the first one's values."""
-        found = communicator()
-        for variable in variables:
-            mine = variable.numpy()
-            theirs = found.broadcast(np.ascontiguousarray(mine).reshape(mine.shape))
-            if not np.array_equal(mine, theirs, equal_nan=mine.dtype.kind in "fc"):
-                variable.assign(theirs)
+        compare("fit", what, hint, arrays)
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -300,31 +280,20 @@ class SharedKeeper:
         return self._keeper.plan(path)
 
 
-def together(group: Any) -> Alone:
-    """Return the ranks of a group that train one model.
-
-    Raises
-    ------
-    TypeError
-        If it is no group.
-    DistributedError
-        If its engine does not run steps rank by rank.
-    """
+def together(group: Any, method: str) -> Alone:
+    """Return the ranks of a group that train one model; see ``ranks_of``."""
     if not isinstance(group, Group):
         raise TypeError(
-            f"fit: distributed is the group of gradtape.distributed.init(), got {group!r}"
+            f"{method}: distributed is the group of gradtape.distributed.init(), got {group!r}"
         )
-    return ALONE if group.size == 1 else Together(group)
-
-
-def digest_of(arrays: Iterable[Any]) -> str:
-    """Return what tells arrays apart."""
-    state = xxhash.xxh3_128()
-    for array in arrays:
-        host = np.ascontiguousarray(to_numpy(array))
-        state.update(f"{host.dtype}{host.shape}".encode())
-        state.update(host.reshape(-1).view(np.uint8))
-    return state.hexdigest()
+    if group.size == 1:
+        return ALONE
+    if type(group.communicator).parallel is not Communicator.parallel:
+        raise DistributedError(
+            f"{method}: the engine {group.engine!r} runs steps as one global program, which "
+            f"{method}(distributed=) does not; write the step with group.data_parallel"
+        )
+    return Together(group)
 
 
 def sample_of(*parts: Any) -> list[Any]:

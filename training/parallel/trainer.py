@@ -28,6 +28,7 @@ from ...core.extend import (
     pack_like,
     reducing,
 )
+from ...distributed import broadcast_variables
 from ...distributed.reduction import Reduction
 from ...layers import keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
@@ -107,7 +108,7 @@ class ParallelTrainer(Trainer):
         held = self.held()
         told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in held)
         self.ranks.agree(f"trains {told} by {type(self.optimizer).__name__}")
-        self.ranks.begin_alike([*held, shared().state])
+        broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
     def held(self) -> list[Variable]:
