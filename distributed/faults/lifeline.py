@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from json import dumps, loads
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -37,7 +36,7 @@ COLLECTIVES = (
 DONE = "GRADTAPE_DONE_FD"
 #: Seconds until a rank ends itself if nobody ends it.
 PATIENCE = 3.0
-PACKAGE = str(Path(__file__).parents[2])
+PACKAGE = __name__.partition(".")[0]
 STANDARD = sysconfig.get_paths()["stdlib"]
 
 
@@ -327,8 +326,9 @@ def _place(frame: FrameType | None) -> str:
     """Return where the user's code is: the innermost frame outside packages."""
     innermost = frame
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith((PACKAGE, STANDARD, "<")) and "site-packages" not in name:
+        name, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        elsewhere = name.startswith((STANDARD, "<")) or "site-packages" in name
+        if not elsewhere and module.partition(".")[0] != PACKAGE:
             return f"{name}, line {frame.f_lineno}, in {frame.f_code.co_name}"
         frame = frame.f_back
     if innermost is None:

@@ -19,6 +19,7 @@ def fail(way: str) -> None:
         raise ValueError("x is wrong")
     if way == "thread":
         threading.Thread(target=lambda: 1 / 0).start()
+        time.sleep(5)
     elif way == "interrupt":
         raise KeyboardInterrupt
     elif way.startswith("exit"):

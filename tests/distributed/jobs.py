@@ -88,9 +88,16 @@ class Running:
             start_new_session=True,
         )
 
-    def ranks(self) -> list[int]:
-        """Return the processes that run a rank's Python: those that have the script among theirs."""
-        return [pid for pid in self.processes() if _is_rank(pid)]
+    def ranks(self) -> dict[int, int]:
+        """Return the processes that run a rank's Python, by the rank."""
+        found = {}
+        for pid in self.processes():
+            with suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                rank = re.search(rb"\0PMI_RANK=(\d+)\0", Path(f"/proc/{pid}/environ").read_bytes())
+                if rank and b"python" in words[0] and not any(b"supervisor" in x for x in words):
+                    found[int(rank[1])] = pid
+        return found
 
     def processes(self) -> list[int]:
         """Return all processes of the job, wherever they were started from."""
@@ -135,10 +142,3 @@ class Running:
         while (left := self.processes()) and time.monotonic() < until:
             time.sleep(0.05)
         return left
-
-
-def _is_rank(pid: int) -> bool:
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"python" in words[0] and not any(b"supervisor.py" in word for word in words)
-    return False

@@ -17,7 +17,7 @@ GONE = "ended without a word"
         ("thread", 0, "rank 0 raised ZeroDivisionError: division by zero"),
         ("exit0", 1, "ended its script after 10 collectives, and others wait for it: rank 0 in "),
         ("abort", 1, "rank 1 aborts: the data are gone"),
-        ("sleep", 1, "rank 1 on {host} is stuck at {script}, line 33, in fail"),
+        ("sleep", 1, "rank 1 on {host} is stuck at {script}, line 30, in fail"),
     ],
 )
 def test_the_job_ends_and_every_rank_says_why(way: str, rank: int, said: str) -> None:
@@ -50,10 +50,11 @@ def test_the_supervisor_says_how_a_rank_died(way: str, rank: int, said: str) -> 
 
 
 def test_a_process_that_is_stopped_is_named_by_the_others() -> None:
-    job = run(FAILING, "SIGSTOP", 0, ranks=3)
+    job = run(FAILING, "SIGSTOP", 1, ranks=3)
     assert job.code not in (0, -1), job.said
     assert not job.left
-    for rank in (1, 2):
+    for rank in (0, 2):
+        assert "rank 1 on " in job.of(rank)
         assert "is stuck: it does not answer" in job.of(rank)
 
 
@@ -66,6 +67,6 @@ def test_an_exit_code_that_all_ranks_ask_for_is_the_jobs() -> None:
 def test_ranks_that_all_fail_alike_are_told_once() -> None:
     job = run(FAILING, "exception", -1, ranks=3)
     assert job.code not in (0, -1)
-    assert job.said.count("[ranks 0-2 of 3 on") == job.said.count("Traceback") * 5
+    assert job.said.count("ValueError: x is wrong\n") == 4  # the traceback, and each rank's line
     assert job.said.count("Traceback") == 1
-    assert "Traceback" in job.said
+    assert "[ranks 0-2 of 3 on " in job.said
