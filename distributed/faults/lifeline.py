@@ -20,7 +20,18 @@ from . import verdicts
 from .hub import ANSWER, GRACE, Hub
 from .wires import Message, Wire, addresses, connected, listening
 
-__all__ = ["Lifeline", "done", "hostname", "join", "leave_at_once", "prefixed", "say"]
+__all__ = [
+    "DONE",
+    "JOINED",
+    "JOINING",
+    "Lifeline",
+    "hostname",
+    "join",
+    "leave_at_once",
+    "prefixed",
+    "say",
+    "tell_supervisor",
+]
 
 #: The methods of a communicator that wait for the other ranks.
 COLLECTIVES = (
@@ -32,8 +43,9 @@ COLLECTIVES = (
     "exchange",
     "barrier",
 )
-#: Names the file descriptor on which a rank tells its supervisor that its end is no surprise.
-DONE = "GRADTAPE_DONE_FD"
+#: How a rank tells its supervisor how far it is: see cli/supervisor.py.
+STATE = "GRADTAPE_STATE_FD"
+JOINING, JOINED, DONE = b"i", b"j", b"d"
 #: Seconds until a rank ends itself if nobody ends it.
 PATIENCE = 3.0
 PACKAGE = __name__.partition(".")[0]
@@ -196,7 +208,7 @@ class Lifeline(threading.Thread):
     def _end(self, reason: str, code: int) -> None:
         """Say why the job ends, and end this process when the hub has heard that all have."""
         self._ended.set()
-        done()
+        tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         self.wire.send(told=True)
         until = time.monotonic() + PATIENCE
@@ -211,7 +223,7 @@ class Lifeline(threading.Thread):
     def _end_alone(self, reason: str) -> NoReturn:
         """End the process without the hub."""
         self._ended.set()
-        done()
+        tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         time.sleep(GRACE)  # the others say so too
         leave_at_once(1)
@@ -295,7 +307,7 @@ def closed_in_children(close: Callable[[], None]) -> None:
 
 def leave_at_once(code: int) -> NoReturn:
     """End the process with what it has printed, without waiting for any other rank."""
-    done()
+    tell_supervisor(DONE)
 
     def flush() -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -308,13 +320,14 @@ def leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def done() -> None:
-    """Tell the supervisor, if there is one, that this rank's end is no surprise."""
-    number = os.environ.pop(DONE, "")
+def tell_supervisor(state: bytes) -> None:
+    """Tell the supervisor, if there is one, how far this rank is; nothing after its end is told."""
+    number = os.environ.get(STATE, "")
     if number.isdecimal():
         with suppress(OSError):
-            os.write(int(number), b"1")
-            os.close(int(number))
+            os.write(int(number), state)
+        if state == DONE:
+            del os.environ[STATE]
 
 
 def hostname() -> str:

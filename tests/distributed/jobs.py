@@ -54,7 +54,7 @@ def run(
 ) -> Job:
     """Run a script with its arguments on so many ranks, and wait for the job's end.
 
-    A job that does not end in time is killed, and its code is None. ``meanwhile`` is called with the
+    A job that does not end in time is killed, and its code is -1. ``meanwhile`` is called with the
     job while it runs.
     """
     assert MPIEXEC is not None
