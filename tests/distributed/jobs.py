@@ -40,8 +40,8 @@ class Job:
 
     def of(self, rank: int) -> str:
         """Return the lines that stand behind a rank's prefix."""
-        lines = re.findall(rf"^\[rank {rank} of \d+ on \S+\] (.*)$", self.said, re.MULTILINE)
-        return "\n".join(lines)
+        ends = r"(?=\n|\[ranks? \S+ of \d+ on |$)"  # lines of ranks may run into each other
+        return "\n".join(re.findall(rf"\[rank {rank} of \d+ on \S+\] (.*?){ends}", self.said))
 
 
 def run(
