@@ -27,7 +27,7 @@ def job() -> Job:
         ("uneven", "nothing"),
         ("nan", "FloatingPointError: data_parallel: the loss is not finite on rank 1 of 3"),
         ("op", "ranks 0, 2 traced relu(%6) -> %7: float32[4, 8]; rank 1 traced tanh(%6) -> "),
-        ("number", "ranks 0, 2 traced greater_equal(%12, 0.1) -> %13: bool[4, 8]; rank 1 traced "),
+        ("number", "ranks 0, 2 traced greater_equal(%11, 0.1) -> %12: bool[4, 8]; rank 1 traced "),
         ("factor", "rank 1 traced multiply(2.0, "),
         (
             "collective",
