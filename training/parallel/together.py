@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -95,12 +95,14 @@ class Together(Alone):
     @contextmanager
     def working_on(self, layout: Layout) -> Iterator[None]:
         """Do a step on a part of a batch."""
-        with ExitStack() as stack:
-            stack.enter_context(collectives_agreed())
-            rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
-            for variable, value in ((batch_rows, rows), (wish, self.wish)):
-                stack.callback(variable.reset, variable.set(value))  # type: ignore[attr-defined]
-            yield
+        rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
+        places, wishes = batch_rows.set(rows), wish.set(self.wish)
+        try:
+            with collectives_agreed():
+                yield
+        finally:
+            wish.reset(wishes)
+            batch_rows.reset(places)
 
     # -- agreement -----------------------------------------------------------------------------
 
@@ -189,7 +191,7 @@ class SharedInterrupt(DeferredInterrupt):
         super().__init__()
 
     @property
-    def requested(self) -> bool:  # type: ignore[override]
+    def requested(self) -> bool:
         """Whether one of the ranks was interrupted, as all of them know."""
         return self._ranks.wish.granted
 
