@@ -251,7 +251,11 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
         connect_to(registry().engine(chosen).connect(**options))
         tell_supervisor(JOINED)
     _group.append(Group(communicator()))
-    _watch(communicator(), timeout)
+    try:
+        _watch(communicator(), timeout)
+    except DistributedError:
+        shutdown()
+        raise
     if TRAINING in os.environ and communicator().rank == 0:
         sys.stderr.write(f"gradtape train: {_told(communicator())}\n")
         sys.stderr.flush()

@@ -15,7 +15,7 @@ from json import dumps, loads
 from types import FrameType
 from typing import Any, NoReturn
 
-from ...core.extend import Communicator, describe
+from ...core.extend import Communicator, describe, ranks_in_words
 from . import verdicts
 from .hub import ANSWER, GRACE, Hub
 from .wires import Message, Wire, addresses, connected, listening
@@ -295,7 +295,7 @@ def say(
 def prefixed(text: str, ranks: Sequence[int], size: int, hosts: Sequence[str]) -> str:
     """Return lines, each behind ``[rank 1 of 4 on host]``."""
     where = ", ".join(dict.fromkeys(hosts))
-    head = f"[{verdicts.ranks_in_words(ranks)} of {size} on {where}]"
+    head = f"[{ranks_in_words(ranks)} of {size} on {where}]"
     return "".join(f"{head} {line}\n" for line in text.rstrip().splitlines())
 
 
