@@ -6,7 +6,9 @@ If the rank ends without a word, it says how, and waits a moment before it ends 
 launcher ends the other ranks as soon as it sees that, and they too are to say why.
 """
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,8 +40,10 @@ def main() -> int:
             signal.signal(getattr(signal, name), lambda number, _: child.send_signal(number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes to all of a terminal's processes
     told: list[bytes] = []
+    shared: set[str] = set()
     listening = threading.Thread(target=listen, args=(reading, told, rank, size), daemon=True)
     listening.start()
+    threading.Thread(target=look, args=(child, told, shared), daemon=True).start()
     code = child.wait()
     listening.join(0.1)  # children of the rank may keep the pipe open
     if code < 0:
@@ -50,6 +54,12 @@ def main() -> int:
     if code < 0 or DONE not in told:
         time.sleep(GRACE)
     code = 128 - code if code < 0 else code or (DONE not in told)
+    if code and JOINED not in told:
+        for pid in beside():
+            shared |= memory(pid)
+        for path in shared:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
     if code:
         end_all(code, JOINED in told)
     return code
@@ -69,6 +79,37 @@ def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
             reminder = threading.Timer(LONG, remind)
             reminder.daemon = True
             reminder.start()
+
+
+def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
+    """Note what shared memory the rank has, from when it starts MPI till its name is removed."""
+    while child.poll() is None and told in ([], [JOINING]):
+        if told:
+            shared |= memory(child.pid)
+        time.sleep(0.01)
+
+
+def memory(pid: int) -> set[str]:
+    """Return the files of shared memory of MPICH that a process has."""
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            return set(re.findall(r" (/dev/shm/mpich_shm_\S+)$", file.read(), re.MULTILINE))
+    except OSError:
+        return set()
+
+
+def beside() -> list[int]:
+    """Return the processes of the ranks that the same launcher started on this host."""
+    parents: dict[int, int] = {}
+    with contextlib.suppress(OSError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with (
+                contextlib.suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat") as file,
+            ):
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    supervisors = {pid for pid, parent in parents.items() if parent == os.getppid()}
+    return [pid for pid, parent in parents.items() if parent in supervisors]
 
 
 def end_all(code: int, joined: bool) -> None:
