@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ from ...core.extend import (
     BatchRows,
     Communicator,
     Tensor,
+    Variable,
     Wish,
     as_group_of_one,
     batch_rows,
@@ -113,6 +114,17 @@ class Together(Alone):
     def any(self, flag: bool) -> bool:
         """Return whether one of the ranks says so."""
         return bool(communicator().all_reduce(np.array(int(flag)), "max"))
+
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Give variables of all ranks their mean."""
+        if not variables:
+            return
+        values = [variable.numpy() for variable in variables]
+        flat = np.concatenate([x.reshape(-1).astype(np.float64) for x in values])
+        means = communicator().all_reduce(flat) / self.group.size
+        ends = np.cumsum([x.size for x in values])[:-1]
+        for variable, like, part in zip(variables, values, np.split(means, ends), strict=True):
+            variable.assign(part.reshape(like.shape).astype(like.dtype))
 
     def interrupt(self) -> DeferredInterrupt:
         """Return what notes Ctrl-C, on whichever rank."""
@@ -240,13 +252,13 @@ class SharedKeeper:
         DistributedError
             If ranks have come apart, with those that have; or if the first could not write.
         """
-        variables = self._session.held()
+        self._session.settle()
         self._ranks.compare(
             "weights",
             "they came apart: code in the step gives another result on each rank, as random "
             "numbers of NumPy do, or a layer assigns what its own examples say. No checkpoint was "
             "written",
-            [variable.array for variable in variables],
+            [variable.array for variable in self._session.held()],
         )
         failure: BaseException | None = None
         if self._ranks.first:

@@ -12,7 +12,7 @@ import gradtape as gt
 from training import Steps
 
 (X, Y), (HELD_X, HELD_Y) = gt.datasets.load_digits()
-EPOCHS = 5
+EPOCHS, BATCH = 5, 64
 EVERY = [(False, False), (False, True), (True, False), (True, True)]
 CASES = EVERY if "--all" in sys.argv else [(False, False), (True, True)]
 
@@ -27,6 +27,14 @@ def network(norm: bool, drop: bool) -> Any:
         layers.append(gt.layers.Activation("relu"))
         layers += [gt.layers.Dropout(0.2)] if drop else []
     return gt.layers.Sequential([*layers, gt.layers.Dense(10)])
+
+
+def of_steps(means: list[float]) -> Any:
+    """Return the loss of each batch, of the means over an epoch's examples so far."""
+    totals = np.reshape(means, (EPOCHS, -1))
+    counts = np.minimum(np.arange(1, totals.shape[1] + 1) * BATCH, len(X))
+    totals = np.diff(totals * counts, axis=1, prepend=0.0)
+    return (totals / np.diff(counts, prepend=0)).ravel()
 
 
 def curves() -> dict[str, Any]:
@@ -47,7 +55,7 @@ def curves() -> dict[str, Any]:
                     model,
                     (X, Y),
                     epochs=EPOCHS,
-                    batch_size=64,
+                    batch_size=BATCH,
                     seed=0,
                     verbose=False,
                     optimizer=optimizer(),
@@ -55,10 +63,10 @@ def curves() -> dict[str, Any]:
                     distributed=distributed,
                     callbacks=[steps],
                 )
-                losses = [x["loss"] for x in steps.logs]
+                losses = of_steps([x["loss"] for x in steps.logs])
                 results.append((losses, history.history, [v.numpy() for v in model.variables]))
             (losses, history, weights), (reference, known, kept) = results
-            off = np.abs(np.divide(losses, reference) - 1)
+            off = np.abs(losses / reference - 1)
             case = name + (" norm" if norm else "") + (" dropout" if drop else "")
             found[case] = {
                 "first epoch": off[: len(off) // EPOCHS].max(),

@@ -359,6 +359,23 @@ def unlike() -> dict[str, Any]:
     return found
 
 
+def statistics() -> dict[str, Any]:
+    """Moving statistics of layers that are not synchronized are averaged, not refused."""
+    gt.random.set_seed(1)
+    norm = gt.layers.BatchNorm(momentum=0.5)
+    model = gt.layers.Sequential([norm, gt.layers.Dense(3)])
+    path = os.path.join(folder(), "run.h5")
+    data = (X[: 4 * SIZE], Y[: 4 * SIZE])
+    options = {"batch_size": 4 * SIZE, "shuffle": False, "verbose": False, "distributed": group}
+    fit(model, data, epochs=1, checkpoint=path, **options)
+    parts = X[: 4 * SIZE].reshape(SIZE, 4, 8)
+    return {
+        "mean": apart(norm.moving_mean.numpy(), parts.mean(1).mean(0) / 2),
+        "variance": apart(norm.moving_variance.numpy(), 0.5 + parts.var(1).mean(0) / 2),
+        "alike": alike([v.numpy() for v in model.variables]),
+    }
+
+
 def measuring() -> dict[str, Any]:
     """``evaluate`` by all ranks."""
     model = network(True)
@@ -370,5 +387,5 @@ def measuring() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    few = [shards, interrupted, decisions, unlike, measuring]
+    few = [shards, interrupted, decisions, unlike, statistics, measuring]
     tell(few if "--few" in sys.argv else [training, *few])
