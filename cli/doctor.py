@@ -17,9 +17,10 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
+from .cores import cores, quota
 from .plugins import quiet_registry
 
-__all__ = ["diagnosis", "doctor_json", "doctor_text", "show_versions"]
+__all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
 
 #: Distributions that matter to what computes here, by the module that each brings.
 PACKAGES = {
@@ -136,9 +137,9 @@ def doctor_text(measure: bool = True) -> str:
     last = None
     for head, text in lines:
         label = "" if head == last else head
-        words.append(_filled(f"{label:13}{text}", " " * 13))
+        words.append(filled(f"{label:13}{text}", " " * 13))
         last = head
-    advice = [_filled(f"* {x}", "  ") for x in found["advice"]]
+    advice = [filled(f"* {x}", "  ") for x in found["advice"]]
     told = "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
     return _without_home(told)
 
@@ -157,18 +158,8 @@ def _version(module: str, name: str) -> str | None:
 
 def _cores() -> dict[str, Any]:
     """Return the cores of the machine, those that this process may use, and what others use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": allowed, "quota": _quota(), "load": load}
-
-
-def _quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the cores' worth of time that a container may use, if that is bounded."""
-    try:
-        limit, period = Path(path).read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
+    return {"machine": os.cpu_count(), "allowed": len(cores()), "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:
@@ -313,7 +304,7 @@ def _about_plugin(plugin: dict[str, Any]) -> str:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _filled(text: str, indent: str) -> str:
+def filled(text: str, indent: str) -> str:
     """Return text in lines; a command in it can be copied, names in it stay whole."""
     wrapper = textwrap.TextWrapper(
         100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False

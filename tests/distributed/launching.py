@@ -44,17 +44,17 @@ def run(program: str, ranks: int, *arguments: str, seconds: int = 60) -> str:
 
 
 @cache
-def _printed(program: str, ranks: int) -> tuple[str, str]:
+def _printed(program: str, ranks: int, *arguments: str) -> tuple[str, str]:
     """Return what a program printed, and what went wrong; it is not started again then."""
     try:
-        return run(program, ranks), ""
+        return run(program, ranks, *arguments), ""
     except (AssertionError, subprocess.TimeoutExpired) as error:
         return "", str(error)
 
 
-def found_by(program: str, ranks: int) -> dict[str, Any]:
+def found_by(program: str, ranks: int, *arguments: str) -> dict[str, Any]:
     """Return what the checks of a program found, by their names, on so many ranks."""
-    text, failure = _printed(program, ranks)
+    text, failure = _printed(program, ranks, *arguments)
     assert not failure, failure
     lines = [x for x in text.splitlines() if x.startswith("{")]
     return {name: value for line in lines for name, value in json.loads(line).items()}

@@ -30,7 +30,7 @@ from ...core.extend import (
 )
 from ...distributed import broadcast_variables
 from ...distributed.reduction import Reduction
-from ...layers import keep_mask, mask_of
+from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
 from ..checks import FirstLook, whats_not_finite
 from ..loop import Trainer
@@ -122,6 +122,12 @@ class ParallelTrainer(Trainer):
     def held(self) -> list[Variable]:
         """Return the variables that all ranks have alike."""
         return self._held()
+
+    def settle(self) -> None:
+        """Average what layers know of each rank's own examples: moving means and variances."""
+        layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
+        apart = [x for x in layers if not x.synchronized and x.built]
+        self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
 
     # -- steps ---------------------------------------------------------------------------------
 
