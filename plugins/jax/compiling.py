@@ -26,7 +26,7 @@ from ...core.extend import (
 if TYPE_CHECKING:
     from .backend import JaxBackend
 
-__all__ = ["Refused", "compiled_by_xla", "portable", "pure", "traced"]
+__all__ = ["Parts", "Refused", "compiled_by_xla", "portable", "pure", "traced"]
 
 # Constants with more elements are passed to the compiled function, not written into it.
 _LARGEST_WRITTEN = 2**12
@@ -147,6 +147,48 @@ class _Nothing:
 # -- compiled --------------------------------------------------------------------------------------
 
 
+class Parts:
+    """A program as a function of what a compiler is given: variables, large constants, inputs.
+
+    Called with the arrays of ``spent`` and ``kept``, ``large`` and the inputs, it returns the
+    outputs and the updates.
+
+    Parameters
+    ----------
+    owner
+        The JAX backend.
+    program
+        A graph after ``forward_only``.
+    constants
+        The arrays of its constants.
+
+    Attributes
+    ----------
+    spent, kept
+        The variables that it reads: those that it writes too, and the others.
+    writes
+        The variables whose new arrays are the updates.
+    large
+        The constants that are passed rather than written into what is compiled.
+    """
+
+    def __init__(self, owner: JaxBackend, program: Any, constants: Mapping[Symbol, Any]) -> None:
+        self._owner, self._program = owner, program
+        self._large = [x for x, array in constants.items() if prod(array.shape) > _LARGEST_WRITTEN]
+        self._written = {x: a for x, a in constants.items() if x not in self._large}
+        self.large = [constants[symbol] for symbol in self._large]
+        reads, self.writes = _read_by(program), list(program.updates)
+        self.spent = [variable for variable in reads if variable in program.updates]
+        self.kept = [variable for variable in reads if variable not in program.updates]
+
+    def __call__(
+        self, old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        variables = dict(zip([*self.spent, *self.kept], [*old, *rest], strict=True))
+        known = {**self._written, **dict(zip(self._large, more, strict=True))}
+        return _results(self._program, self._owner, known, variables, inputs)
+
+
 def compiled_by_xla(
     owner: JaxBackend, program: Any, arrays: Sequence[Any]
 ) -> Callable[[Sequence[Any]], list[Any]]:
@@ -154,21 +196,14 @@ def compiled_by_xla(
 
     What XLA cannot compile runs one op after the other; ``explain()`` says why.
     """
-    constants = local_constants(program, arrays)
-    big = {symbol: prod(array.shape) > _LARGEST_WRITTEN for symbol, array in constants.items()}
-    large = [symbol for symbol in constants if big[symbol]]
-    written = {symbol: array for symbol, array in constants.items() if not big[symbol]}
-    reads, writes = _read_by(program), list(program.updates)
-    spent = [variable for variable in reads if variable in program.updates]
-    kept = [variable for variable in reads if variable not in program.updates]
+    parts = Parts(owner, program, local_constants(program, arrays))
+    spent, writes = parts.spent, parts.writes
+    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
 
-    def ordered(old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], xs: Any) -> Any:
-        variables = dict(zip([*spent, *kept], [*old, *rest], strict=True))
-        known = {**written, **dict(zip(large, more, strict=True))}
-        outputs, updates = _results(program, owner, known, variables, xs)
+    def ordered(*given: Any) -> list[Any]:
+        outputs, updates = parts(*given)
         return [*updates, *outputs]
 
-    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
     compiled = jax.jit(ordered)
     donating = jax.jit(ordered, donate_argnums=0)
     refusal: list[str] = []
@@ -196,8 +231,8 @@ def compiled_by_xla(
         with owner.scope():
             given = (
                 [variable.array for variable in spent],
-                [variable.array for variable in kept],
-                [constants[symbol] for symbol in large],
+                [variable.array for variable in parts.kept],
+                parts.large,
                 list(arrays),
             )
             if not refusal:
