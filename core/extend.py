@@ -115,9 +115,11 @@ from .ops.backend import (
     to_numpy,
 )
 from .ops.collectives import (
+    BatchRows,
     Communicator,
     Engine,
     as_group_of_one,
+    batch_rows,
     communicator,
     connect_to,
     exchanging,
@@ -158,6 +160,7 @@ __all__ = [
     "ArrayOperators",
     "Backend",
     "BackendUnavailable",
+    "BatchRows",
     "Batched",
     "BinaryOp",
     "Branch",
@@ -223,6 +226,7 @@ __all__ = [
     "as_tensor",
     "backend",
     "backend_of",
+    "batch_rows",
     "batched_graph",
     "begin_step",
     "beside",

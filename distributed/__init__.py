@@ -19,8 +19,10 @@ from ..plugins.ops.collectives.exchange import (
 )
 from ..public import publish
 from .group import Group, abort, group, init, shutdown
+from .parallel import DataParallel
 
 __all__ = [
+    "DataParallel",
     "Group",
     "abort",
     "all_gather",

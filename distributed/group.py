@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..core.errors import DistributedError
 from ..core.extend import Communicator, communicator, connect_to, registry
 from ..plugins.ops.collectives import exchange
+from .parallel import DataParallel
 
 __all__ = ["Group", "abort", "group", "init", "shutdown"]
 
@@ -59,6 +61,85 @@ class Group:
     def barrier(self) -> None:
         """Wait until every rank is here: :func:`gradtape.distributed.barrier`."""
         exchange.barrier()
+
+    def data_parallel(
+        self,
+        step: Callable[..., Any] | None = None,
+        *,
+        reduction: str = "mean",
+        outputs: str = "mean",
+        compile: bool = True,
+        timeout: float | None = None,
+    ) -> Any:
+        """Return a training step that each rank does on its part of a batch, on all ranks alike.
+
+        The step is that of a single process: it opens a tape, asks for the gradients of a loss by
+        variables, applies them, and returns numbers. Each rank calls it with its part of a batch.
+        ``tape.gradient`` by variables returns gradients of the whole batch, the same on each rank,
+        so that variables that begin alike stay alike, bit for bit.
+
+        Parameters
+        ----------
+        step
+            A function of arrays, the first of which counts this rank's examples on its first axis.
+            Without one, a decorator is returned.
+        reduction
+            ``"mean"``, the default: losses are means over examples, and parts of different lengths
+            are weighed by them. ``"sum"``: they are sums over examples; what does not depend on
+            examples, as a penalty, is summed over the ranks as well then.
+        outputs
+            ``"mean"``, the default: the step returns numbers, floating tensors, which become the
+            means over the whole batch. ``"local"``: what each rank has is returned as it is.
+        compile
+            Whether the step is traced (see :func:`gradtape.function`); true by default.
+        timeout
+            After how many seconds a rank that does not come is named; ``None``, the default, waits.
+
+        Returns
+        -------
+        A callable like ``step``: a :class:`DataParallel`. All ranks call it, in the same order.
+
+        Raises
+        ------
+        TypeError
+            If ``step`` is no function. When called: if the target of a gradient by variables is no
+            number, gradients are asked by variables and tensors at once, a Jacobian is asked by
+            variables, or something that is no number is returned.
+        ValueError
+            If an argument is none of these; when called, on every rank, if one has no examples.
+        FloatingPointError
+            When called, on every rank, if the loss of one of them is not finite. The optimizer has
+            done no step then.
+        DistributedError
+            At the first call, on every rank, if ranks run different code.
+
+        Notes
+        -----
+        Gradients by tensors, such as inputs, stay those of each rank's own examples. Random numbers
+        drawn for a tensor of as many rows as the rank has examples are its rows of what a single
+        process would draw for the whole batch. Batch normalization takes the mean and variance of
+        each rank's examples unless ``synchronized=True``.
+
+        Examples
+        --------
+        >>> group = gt.distributed.init()  # started without a launcher
+        >>> w, optimizer = gt.Variable(0.0), gt.training.SGD(0.5)
+        >>> @group.data_parallel
+        ... def step(x, y):
+        ...     with gt.GradientTape() as tape:
+        ...         loss = gt.mean((w * x - y) ** 2)
+        ...     optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        ...     return loss
+        >>> step(gt.constant([1.0, 1.0]), gt.constant([2.0, 4.0])).item()
+        10.0
+        >>> w.item()
+        3.0
+        """
+        options: dict[str, Any] = {"reduction": reduction, "outputs": outputs}
+        options |= {"compile": compile, "timeout": timeout}
+        if step is None:
+            return lambda function: DataParallel(self, function, **options)
+        return DataParallel(self, step, **options)
 
     def abort(self, reason: str, code: int = 1) -> NoReturn:
         """End all ranks: :func:`gradtape.distributed.abort`."""

@@ -34,6 +34,9 @@ class Reducer(Protocol):
     ) -> list[Tensor | None]:
         """Return the gradients of all ranks."""
 
+    def refuse(self, method: str, sources: list[Any]) -> None:
+        """Raise if a derivative of another kind would be by variables, and of this rank alone."""
+
 
 class Batching(NamedTuple):
     """A batch that is running: its level, a tensor as long as it, and what random numbers do."""

@@ -16,6 +16,7 @@ from ..base.context import (
     active_graph,
     calling_in,
     noting_trainable,
+    reducing,
     tracing_into,
     training_mode,
 )
@@ -182,13 +183,15 @@ class Function(Generic[P, R]):
                 known is not None
                 and active_graph.get() is None
                 and not active_batches.get()
+                and reducing.get() is None
                 and not (known.trained and known.outdated)
                 and not (known.asks_mode and told_to_train())
             ):
                 known.called_again = True
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
-        if active_graph.get() is not None or active_batches.get():  # a part of what is around it
+        alone = active_graph.get() is None and not active_batches.get() and reducing.get() is None
+        if not alone:  # a part of what is around it
             leaves = flatten((given, named))
             if self.input_signature is not None:  # which the code may rely on
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])

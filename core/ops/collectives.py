@@ -19,10 +19,12 @@ from ..base.spec import describe
 from ..errors import DistributedError
 
 __all__ = [
+    "BatchRows",
     "Communicator",
     "Engine",
     "agreed",
     "as_group_of_one",
+    "batch_rows",
     "communicator",
     "connect_to",
     "exchanging",
@@ -76,6 +78,16 @@ class Communicator:
         found = self.all_reduce(array, reduction)
         return lambda: found
 
+    def reduce_in_place(self, array: Array) -> None:
+        """Put the sum of all ranks' arrays in the memory of this one.
+
+        Parameters
+        ----------
+        array
+            A contiguous array of ``float32`` or ``float64`` in host memory.
+        """
+        array[...] = self.all_reduce(array)
+
     def all_gather(self, array: Array) -> Array:
         """Return the arrays of all ranks, in a new first axis."""
         return array[None]
@@ -96,6 +108,25 @@ class Communicator:
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
+
+    def parallel(
+        self, step: Callable[..., Any], options: dict[str, Any]
+    ) -> Callable[..., Any] | None:
+        """Return what runs a data-parallel step, if the engine does so as one global program.
+
+        Parameters
+        ----------
+        step
+            The function that was given to ``group.data_parallel``.
+        options
+            Its keyword arguments.
+
+        Returns
+        -------
+        callable or None
+            ``None``, the default: each rank runs the step on its part of the batch.
+        """
+        return None
 
     def abort(self, reason: str, code: int = 1) -> None:
         """End the processes of all ranks at once.
@@ -157,6 +188,34 @@ class Engine:
         """Return what ``gradtape doctor --distributed`` shows: versions, launcher, library."""
         return ()
 
+
+class BatchRows:
+    """Which rows of the global batch a rank has.
+
+    Parameters
+    ----------
+    count
+        How many they are.
+    place
+        The number of the first one, and of the rows of all ranks; by default ranks tell each other
+        when somebody asks.
+    """
+
+    def __init__(self, count: int, place: tuple[int, int] | None = None) -> None:
+        self.count = count
+        self._place = place
+
+    def place(self) -> tuple[int, int]:
+        """Return the number of the first row, and how many all ranks have; collective."""
+        if self._place is None:
+            found = communicator()
+            counts = found.all_gather(np.array(self.count)).tolist()
+            self._place = sum(counts[: found.rank]), sum(counts)
+        return self._place
+
+
+#: The rows of the batch that a data-parallel step runs on.
+batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 _ALONE = Communicator()
 _connected: list[Communicator] = []
@@ -235,8 +294,9 @@ def connect_to(found: Communicator | None) -> None:
 @contextmanager
 def as_group_of_one() -> Iterator[None]:
     """Run a block as a group of one: for what one rank does that others do not."""
-    token = _isolated.set(True)
+    token, rows = _isolated.set(True), batch_rows.set(None)
     try:
         yield
     finally:
+        batch_rows.reset(rows)
         _isolated.reset(token)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from ..base.context import reducing
 from ..base.dtypes import is_differentiable
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
@@ -14,7 +15,14 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = ["UnconnectedGradients", "check_rows", "handle_of", "seeds_of", "unconnected_kind"]
+__all__ = [
+    "UnconnectedGradients",
+    "check_rows",
+    "handle_of",
+    "refuse_parts",
+    "seeds_of",
+    "unconnected_kind",
+]
 
 
 class UnconnectedGradients(enum.Enum):
@@ -63,6 +71,13 @@ def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
             f"batch_jacobian: {argument} must be one Tensor or Variable, got {type(leaf).__name__}"
         )
     raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
+
+
+def refuse_parts(method: str, sources: list[Any]) -> None:
+    """Raise if derivatives would be those of this rank's part of a batch, and silently so."""
+    reducer = reducing.get()
+    if reducer is not None:
+        reducer.refuse(method, sources)
 
 
 def seeds_of(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:

@@ -18,7 +18,14 @@ from ..batches.batched import whole_shape
 from ..ops.backend import scope_of
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
-from .arguments import UnconnectedGradients, check_rows, handle_of, seeds_of, unconnected_kind
+from .arguments import (
+    UnconnectedGradients,
+    check_rows,
+    handle_of,
+    refuse_parts,
+    seeds_of,
+    unconnected_kind,
+)
 from .backward import run_backward
 from .broken import check_strict
 from .explain import explain
@@ -306,7 +313,9 @@ class GradientTape(RecordingTape):
         check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
         y = handle_of(target, "target", "jacobian")
-        handles = [handle_of(leaf, "sources", "jacobian") for leaf in flatten(sources)]
+        leaves = flatten(sources)
+        handles = [handle_of(leaf, "sources", "jacobian") for leaf in leaves]
+        refuse_parts("jacobian", leaves)
         check_strict(self, [y], handles)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
@@ -375,6 +384,7 @@ class GradientTape(RecordingTape):
         unconnected_kind(unconnected_gradients)
         y = handle_of(target, "target", "batch_jacobian")
         x = handle_of(source, "source", "batch_jacobian")
+        refuse_parts("batch_jacobian", [source])
         check_examples(self, y, x, check)
         check_strict(self, [y], [x])
         self._used = True

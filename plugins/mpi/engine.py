@@ -82,6 +82,7 @@ class MPICommunicator(Communicator):
         self.comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._ops = {"sum": mpi.SUM, "min": mpi.MIN, "max": mpi.MAX}
+        self._in_place = mpi.IN_PLACE
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
         """Return ``MPI_Allreduce`` of the arrays; half precision is summed in ``float32``."""
@@ -104,6 +105,10 @@ class MPICommunicator(Communicator):
             return out
 
         return wait
+
+    def reduce_in_place(self, array: Array) -> None:
+        """Call ``MPI_Allreduce`` with the array as both buffers."""
+        self.comm.Allreduce(self._in_place, array, self._ops["sum"])
 
     def all_gather(self, array: Array) -> Array:
         """Return ``MPI_Allgather`` of the arrays."""

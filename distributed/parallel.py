@@ -1,0 +1,172 @@
+"""``DataParallel``: a training step that each rank does on its part of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import TraceError
+from ..core.extend import (
+    BatchRows,
+    Function,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    batch_rows,
+    collectives_agreed,
+    communicator,
+    flatten,
+    public,
+    ranks_in_words,
+    reducing,
+)
+from .agreement import agree
+from .reduction import MEANS, Reduction
+
+if TYPE_CHECKING:
+    from .group import Group
+
+__all__ = ["DataParallel"]
+
+
+class DataParallel:
+    """A training step that each rank does on its part of a batch: as ``group.data_parallel`` makes.
+
+    Attributes
+    ----------
+    step
+        The function that was given.
+    group
+        Whose ranks do it.
+    timeout
+        After how many seconds a rank that does not come is named, or ``None``.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        step: Callable[..., Any],
+        *,
+        reduction: str = "mean",
+        outputs: str = "mean",
+        compile: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        _check(step, reduction, outputs, compile, timeout)
+        self.step, self.group, self.timeout = step, group, timeout
+        self.name = getattr(step, "__name__", type(step).__name__)
+        self._reduction, self._outputs, self._compile = reduction, outputs, compile
+        options = {"reduction": reduction, "outputs": outputs, "compile": compile}
+        self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
+        self._traced = Function(self._run, None, self.name)
+        self._usual = 0  # how many examples weigh 1
+        self._agreed = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do the step on this rank's part of the batch; collective."""
+        if self._whole is not None:
+            return self._whole(*args, **kwargs)
+        if reducing.get() is not None:
+            raise TraceError(
+                f"data_parallel: {self.name} is called in a data-parallel step, which reduces "
+                "gradients already; call the function inside it"
+            )
+        count = _examples((args, kwargs))
+        rows = BatchRows(count)
+        if not self._usual:
+            rows = self._meet(count)
+        return self.run(rows, args, kwargs)
+
+    def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
+        """Do the step on rows of the global batch.
+
+        Parameters
+        ----------
+        rows
+            Which they are.
+        args, kwargs
+            The step's arguments.
+        """
+        alone = communicator().size == 1
+        even = alone or rows.count == self._usual or self._reduction == "sum"
+        weight: Any = 1.0 if even else rows.count / self._usual
+        token = batch_rows.set(None if alone else rows)
+        try:
+            if not self._compile:
+                return self._run(weight, *args, **kwargs)
+            if not even:  # a number would make a trace of each share
+                weight = as_tensor(np.float64(weight))
+            with collectives_agreed() if self._agreed else nullcontext():
+                return self._traced(weight, *args, **kwargs)
+        finally:
+            batch_rows.reset(token)
+
+    def _meet(self, count: int) -> BatchRows:
+        """Compare what ranks run, and learn how many examples each has."""
+        found = communicator()
+        agree(
+            self.group,
+            f"runs {self.name} of gradtape {public('__version__')}, reduction={self._reduction!r}, "
+            f"outputs={self._outputs!r}, compile={self._compile}",
+        )
+        counts = found.all_gather(np.array(count)).tolist()
+        empty = [rank for rank, n in enumerate(counts) if not n]
+        if empty:
+            raise ValueError(
+                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch of no "
+                "examples; each rank needs one at least"
+            )
+        self._usual = max(counts)
+        return BatchRows(count, (sum(counts[: found.rank]), sum(counts)))
+
+    def _run(self, weight: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the step, or trace it, with gradients of the whole batch."""
+        reduction = Reduction(weight, self._reduction)
+        token = reducing.set(reduction)
+        try:
+            returned = self.step(*args, **kwargs)
+            found = returned if self._outputs == "local" else reduction.results(returned)
+        finally:
+            reducing.reset(token)
+        graph = active_graph.get()
+        if graph is not None and not self._agreed and communicator().size > 1:
+            # before it runs: ranks that exchange other arrays would wait for each other
+            names = " ".join(node.op.name for node in graph.nodes if hasattr(node.op, "name"))
+            agree(self.group, f"traced the ops {names}")
+            self._agreed = True
+        return found
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, data-parallel on {self.group!r}>"
+
+
+def _check(step: Any, reduction: str, outputs: str, compile: Any, timeout: Any) -> None:
+    """Raise if an argument of ``data_parallel`` is none that it takes."""
+    if not callable(step):
+        raise TypeError(f"data_parallel: the step is a function, got {step!r}")
+    if isinstance(step, DataParallel):
+        raise TypeError(f"data_parallel: {step.name} is data-parallel already")
+    if reduction not in MEANS:
+        raise ValueError(f"data_parallel: reduction is 'mean' or 'sum', got {reduction!r}")
+    if outputs not in ("mean", "local"):
+        raise ValueError(f"data_parallel: outputs is 'mean' or 'local', got {outputs!r}")
+    if not isinstance(compile, bool):
+        raise TypeError(f"data_parallel: compile is True or False, got {compile!r}")
+    if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
+        raise ValueError(f"data_parallel: timeout is a number of seconds, got {timeout!r}")
+
+
+def _examples(arguments: Any) -> int:
+    """Return how many examples the first array among the arguments has; 1 if there is none."""
+    for leaf in flatten(arguments):
+        if isinstance(leaf, (Tensor, Variable, np.ndarray)) and leaf.ndim:
+            return int(leaf.shape[0])
+    return 1

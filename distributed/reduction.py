@@ -1,0 +1,138 @@
+"""``Reduction``: what makes a single process's training step that of all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.extend import F, Tensor, Variable, as_tensor, flatten, ops, pack_like
+
+__all__ = ["MEANS", "Reduction"]
+
+MEANS = ("mean", "sum")
+
+
+class Reduction:
+    """Makes gradients by variables those of the global batch, and losses its mean.
+
+    It is in force while a step runs, or is traced (``reducing`` of the core).
+
+    Parameters
+    ----------
+    weight
+        By what this rank's losses count, a number or a tensor: its examples, as a share of the
+        usual number.
+    reduction
+        ``"mean"`` if losses are means over examples, ``"sum"`` if they are sums.
+    """
+
+    def __init__(self, weight: Any = 1.0, reduction: str = "mean") -> None:
+        self.weight = weight if reduction == "mean" else 1.0
+        self.mean = reduction == "mean"
+        self._means: dict[int, Tensor] = {}
+
+    def weighed(
+        self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[Any]
+    ) -> list[Tensor | None]:
+        """Return the upstream gradients with which this rank's targets count.
+
+        Raises
+        ------
+        TypeError
+            If gradients are asked by variables and by tensors at once, or the target of a mean is
+            no number.
+        """
+        if not self._concerns(sources):
+            return seeds
+        for target in targets:
+            if self.mean and target.shape != ():
+                raise TypeError(
+                    f"gradient: in a data-parallel step the target is a number, the mean over this "
+                    f"rank's examples; got shape {target.shape}. Take its mean, or, for a sum over "
+                    "examples, say group.data_parallel(step, reduction='sum')"
+                )
+        if _is_one(self.weight):
+            return seeds
+        return [
+            self._weighed(Tensor(F.ones_like(target.array)) if seed is None else seed)
+            for target, seed in zip(targets, seeds, strict=True)
+        ]
+
+    def reduced(
+        self, targets: list[Tensor], sources: list[Any], grads: list[Tensor | None]
+    ) -> list[Tensor | None]:
+        """Return the gradients of all ranks, and remember the mean of the targets."""
+        if not self._concerns(sources):
+            return grads
+        held = [x for x in targets if x.dtype.kind == "f"]
+        known = [g for g in grads if g is not None]
+        found = self.averages([*map(self._weighed, held), *known], checked=len(held))
+        means, rest = found[: len(held)], iter(found[len(held) :])
+        self._means.update({x.id: mean for x, mean in zip(held, means, strict=True)})
+        return [None if g is None else next(rest) for g in grads]
+
+    def refuse(self, method: str, sources: list[Any]) -> None:
+        """Raise if Jacobians are asked by variables, which would be those of this rank alone."""
+        if any(isinstance(x, Variable) for x in sources):
+            raise TypeError(
+                f"{method}: in a data-parallel step this would be the Jacobian of this rank's part "
+                "of the batch; ask gradient(), which is that of the whole batch, or compute it "
+                "outside"
+            )
+
+    def averages(self, tensors: list[Tensor], checked: int = 0) -> list[Tensor]:
+        """Return the means over all ranks of tensors that were multiplied by the weight."""
+        if not tensors:
+            return []
+        found: Any = ops["average_over_ranks"](
+            self.weight, *tensors, checked=checked, mean=self.mean
+        )
+        return list(found)
+
+    def results(self, returned: Any) -> Any:
+        """Return what a step returns with its numbers averaged over the global batch.
+
+        Raises
+        ------
+        TypeError
+            If something is no floating number.
+        """
+        leaves = [as_tensor(x) if isinstance(x, Variable) else x for x in flatten(returned)]
+        waiting: dict[int, Tensor] = {}
+        for x in leaves:
+            if x is None:
+                continue
+            if not isinstance(x, Tensor) or x.shape != () or x.dtype.kind != "f":
+                got = f"shape {x.shape} and dtype {x.dtype}" if isinstance(x, Tensor) else repr(x)
+                raise TypeError(
+                    "data_parallel: what a step returns is averaged over the ranks, so it is "
+                    f"floating tensors of one number each; got {got}. "
+                    "Return means over the batch, or say data_parallel(step, outputs='local') for "
+                    "what each rank has"
+                )
+            if x.id not in self._means:
+                waiting[x.id] = x
+        found = self.averages([self._weighed(x) for x in waiting.values()])
+        self._means.update(zip(waiting, found, strict=True))
+        return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])
+
+    def _concerns(self, sources: list[Any]) -> bool:
+        """Return whether gradients are by variables, which all ranks have alike."""
+        shared = [isinstance(x, Variable) for x in sources]
+        if any(shared) and not all(shared):
+            raise TypeError(
+                "gradient: in a data-parallel step gradients by variables are those of the whole "
+                "batch, and gradients by tensors those of this rank's part; ask for them in two "
+                "calls, of a persistent tape"
+            )
+        return any(shared)
+
+    def _weighed(self, x: Tensor) -> Tensor:
+        if _is_one(self.weight):
+            return x
+        weight = self.weight
+        weight = ops["cast_like"](weight, x) if isinstance(weight, Tensor) else weight
+        return x * weight
+
+
+def _is_one(weight: Any) -> bool:
+    return isinstance(weight, float) and weight == 1.0
