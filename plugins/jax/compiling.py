@@ -26,7 +26,16 @@ from ...core.extend import (
 if TYPE_CHECKING:
     from .backend import JaxBackend
 
-__all__ = ["Parts", "Refused", "compiled_by_xla", "portable", "pure", "traced"]
+__all__ = [
+    "Parts",
+    "Refused",
+    "compiled_by_xla",
+    "free",
+    "portable",
+    "pure",
+    "references",
+    "traced",
+]
 
 # Constants with more elements are passed to the compiled function, not written into it.
 _LARGEST_WRITTEN = 2**12
@@ -211,7 +220,7 @@ def compiled_by_xla(
     def call(*given: Any) -> list[Any]:
         """Run, assign the variables, and return the outputs."""
         found: Iterator[Any]
-        if open_updates or not _free(spent, given[0]):
+        if open_updates or not free(spent, given[0]):
             found = iter(compiled(*given))
         else:
             # It runs when the first array is asked for. Then the old arrays are gone, and until
@@ -257,24 +266,25 @@ def compiled_by_xla(
 class _Held:
     """A variable, as far as reference counts go."""
 
-    def __init__(self) -> None:
-        self.array = object()
+    array: Any
 
 
 def _counts(variables: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
     return [sys.getrefcount(array) for array in arrays]
 
 
-def _free(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
+def free(variables: Sequence[Any], arrays: Sequence[Any], alone: int | None = None) -> bool:
     """Return whether nobody but variables holds their arrays, so that XLA may write into them.
 
-    Another thread could take one between this look and the call, so that it has to be alone.
+    ``alone`` is how many references there are then, as :func:`references` counts. Another thread
+    could take one between this look and the call, so that there must be none.
     """
+    alone = _ALONE if alone is None else alone
     return (
         bool(arrays)
         and threading.active_count() == 1
         and getattr(sys, "_is_gil_enabled", lambda: True)()
-        and all(count <= _ALONE for count in _counts(variables, arrays))
+        and all(count <= alone for count in _counts(variables, arrays))
         and not any(_seen_on_host(array) for array in arrays)
     )
 
@@ -284,9 +294,11 @@ def _seen_on_host(array: Any) -> bool:
     return getattr(array, "_npy_value", None) is not None
 
 
-def _calibrated() -> int:
+def references(array: Any) -> int:
+    """Return how many references an array has that one variable holds, and whoever does now."""
     held = [_Held()]
+    held[0].array, array = array, None
     return max(_counts(held, [variable.array for variable in held]))
 
 
-_ALONE = _calibrated()
+_ALONE = references(object())
