@@ -118,6 +118,7 @@ from .ops.collectives import (
     BatchRows,
     Communicator,
     Engine,
+    Wish,
     as_group_of_one,
     as_one_program,
     batch_rows,
@@ -126,6 +127,7 @@ from .ops.collectives import (
     connect_to,
     exchanging,
     ranks_in_words,
+    wish,
 )
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
@@ -209,6 +211,7 @@ __all__ = [
     "UnaryOp",
     "Variable",
     "Watcher",
+    "Wish",
     "Written",
     "active_graph",
     "active_tapes",
@@ -339,6 +342,7 @@ __all__ = [
     "vmap",
     "warn_user",
     "watching",
+    "wish",
 ]
 
 publish(__name__)

@@ -7,6 +7,7 @@ from . import dataset
 from .dataset import *
 
 # for training
+from .dataset import sharding_of as sharding_of
 from .sources import length_of as length_of
 
 __all__: list[str] = []

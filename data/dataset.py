@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -215,10 +214,7 @@ class Dataset(Made):
         shards = _count("num_shards", num_shards)
         if not 0 <= index < shards:
             raise ValueError(f"shard: index must be from 0 to {shards - 1}, got {index!r}")
-        if isinstance(self._source, Indexed):
-            return Dataset(steps.Chosen(self._source, range(index, self._source.length, shards)))
-        source = self._source
-        return Dataset(Stream(lambda: itertools.islice(source.elements(), index, None, shards)))
+        return Dataset(steps.sharded(self._source, shards, index))
 
     def concatenate(self, dataset: Dataset) -> Dataset:
         """Go on with another dataset.
@@ -406,6 +402,12 @@ class Dataset(Made):
         kinds = [type(source).__name__ for source in self._sources()]
         length = "?" if self._source.length is None else self._source.length
         return f"<Dataset of {length} elements: {' ← '.join(kinds)}>"
+
+
+def sharding_of(data: Any) -> tuple[int, int] | None:
+    """Return which shard of how many a dataset is, as ``(shards, index)``; None if it is none."""
+    sources = data._sources() if isinstance(data, Dataset) else ()
+    return next((source.shard for source in sources if source.shard is not None), None)
 
 
 def _leaves(packed: Any) -> list[Dataset]:

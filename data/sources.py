@@ -79,9 +79,12 @@ class Source:
     ----------
     length : int or None
         How many elements there are, if that is known.
+    shard : tuple of int, or None
+        Of how many shards it is one, and which.
     """
 
     length: int | None = None
+    shard: tuple[int, int] | None = None
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements, from the first on."""

@@ -20,6 +20,7 @@ __all__ = [
     "Cache",
     "Chain",
     "Chosen",
+    "Every",
     "Filter",
     "FlatMap",
     "Interleave",
@@ -32,6 +33,7 @@ __all__ = [
     "Take",
     "Unbatch",
     "Zip",
+    "sharded",
 ]
 
 
@@ -305,6 +307,29 @@ class Chosen(Indexed):
             part = self.numbers[chosen]
             return self.source.several(slice(part.start, part.stop, part.step))
         return self.source.several(self.numbers.start + np.asarray(chosen) * self.numbers.step)
+
+
+class Every(Step):
+    """Some of the elements of a source that gives them in order: every so many."""
+
+    def __init__(self, source: Source, first: int, step: int) -> None:
+        super().__init__(source)
+        self.first, self.step = first, step
+        if source.length is not None:
+            self.length = len(range(first, source.length, step))
+
+    def elements(self) -> Iterator[Any]:
+        """Yield those elements."""
+        return itertools.islice(self.source.elements(), self.first, None, self.step)
+
+
+def sharded(source: Source, shards: int, index: int) -> Source:
+    """Return every so many elements of a source, from a number on."""
+    found: Source = Every(source, index, shards)
+    if isinstance(source, Indexed):
+        found = Chosen(source, range(index, source.length, shards))
+    found.shard = shards, index
+    return found
 
 
 class Cache(Step):

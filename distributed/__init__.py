@@ -18,6 +18,7 @@ from ..plugins.ops.collectives.exchange import (
     reduce_scatter,
 )
 from ..public import publish
+from .comparing import broadcast_variables
 from .group import Group, abort, group, init, shutdown
 from .parallel import DataParallel
 
@@ -29,6 +30,7 @@ __all__ = [
     "all_reduce",
     "barrier",
     "broadcast",
+    "broadcast_variables",
     "group",
     "init",
     "reduce_scatter",

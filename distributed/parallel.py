@@ -26,6 +26,7 @@ from ..core.extend import (
     reducing,
 )
 from .agreement import agree
+from .comparing import compare
 from .reduction import MEANS, Reduction
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class DataParallel:
         self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
         self._traced = Function(self._run, None, self.name)
         self._usual = 0  # how many examples weigh 1
-        self._agreed = False
+        self._agreed = self._compared = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the step on this rank's part of the batch; collective."""
@@ -124,9 +125,22 @@ class DataParallel:
         self._usual = max(counts)
         return BatchRows(count, (sum(counts[: found.rank]), sum(counts)))
 
+    def _compare(self, variables: list[Variable]) -> None:
+        """Raise on all ranks if the variables that are trained do not begin alike."""
+        self._compared = True
+        compare(
+            "data_parallel",
+            "variables",
+            "they begin with the same values: seed gt.random alike before they are made, or call "
+            "gt.distributed.broadcast_variables(model)",
+            [variable.array for variable in variables],
+        )
+
     def _run(self, weight: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the step, or trace it, with gradients of the whole batch."""
         reduction = Reduction(weight, self._reduction)
+        if not self._compared:
+            reduction.meet = self._compare
         token = reducing.set(reduction)
         try:
             returned = self.step(*args, **kwargs)

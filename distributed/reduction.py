@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.extend import F, Tensor, Variable, as_tensor, flatten, ops, pack_like
@@ -28,6 +29,10 @@ class Reduction:
     def __init__(self, weight: Any = 1.0, reduction: str = "mean") -> None:
         self.weight = weight if reduction == "mean" else 1.0
         self.mean = reduction == "mean"
+        #: Who is told of the variables when gradients are first asked by them.
+        self.meet: Callable[[list[Variable]], None] | None = None
+        #: What goes along with the next gradients, to be averaged in the same message.
+        self.beside: list[Tensor] = []
         self._means: dict[int, Tensor] = {}
 
     def weighed(
@@ -43,6 +48,9 @@ class Reduction:
         """
         if not self._concerns(sources):
             return seeds
+        if self.meet is not None:
+            meet, self.meet = self.meet, None
+            meet(sources)
         for target in targets:
             if self.mean and target.shape != ():
                 raise TypeError(
@@ -53,7 +61,7 @@ class Reduction:
         if _is_one(self.weight):
             return seeds
         return [
-            self._weighed(Tensor(F.ones_like(target.array)) if seed is None else seed)
+            self.weigh(Tensor(F.ones_like(target.array)) if seed is None else seed)
             for target, seed in zip(targets, seeds, strict=True)
         ]
 
@@ -64,11 +72,17 @@ class Reduction:
         if not self._concerns(sources):
             return grads
         held = [x for x in targets if x.dtype.kind == "f"]
+        told = [*held, *self.beside]
         known = [g for g in grads if g is not None]
-        found = self.averages([*map(self._weighed, held), *known], checked=len(held))
-        means, rest = found[: len(held)], iter(found[len(held) :])
-        self._means.update({x.id: mean for x, mean in zip(held, means, strict=True)})
+        found = self.averages([*map(self.weigh, told), *known], checked=len(held))
+        means, rest = found[: len(told)], iter(found[len(told) :])
+        self._means.update({x.id: mean for x, mean in zip(told, means, strict=True)})
+        self.beside = []
         return [None if g is None else next(rest) for g in grads]
+
+    def mean_of(self, x: Tensor) -> Tensor:
+        """Return the mean over the ranks of a target, or of what went along with gradients."""
+        return self._means[x.id]
 
     def refuse(self, method: str, sources: list[Any]) -> None:
         """Raise if Jacobians are asked by variables, which would be those of this rank alone."""
@@ -111,7 +125,7 @@ class Reduction:
                 )
             if x.id not in self._means:
                 waiting[x.id] = x
-        found = self.averages([self._weighed(x) for x in waiting.values()])
+        found = self.averages([self.weigh(x) for x in waiting.values()])
         self._means.update(zip(waiting, found, strict=True))
         return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])
 
@@ -126,7 +140,8 @@ class Reduction:
             )
         return any(shared)
 
-    def _weighed(self, x: Tensor) -> Tensor:
+    def weigh(self, x: Tensor) -> Tensor:
+        """Return a tensor times this rank's weight."""
         if _is_one(self.weight):
             return x
         weight = self.weight

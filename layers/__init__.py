@@ -25,6 +25,7 @@ from .base import Layer
 from .base import added_losses as added_losses
 from .base import constrained as constrained
 from .base import forward_pass as forward_pass
+from .base import keep_mask as keep_mask
 from .base import mask_of as mask_of
 from .base import penalties as penalties
 from .base import takes_training as takes_training

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 from ..data import Dataset, length_of
+from .ranks import Layout, Part
 
 __all__ = [
     "Batches",
@@ -63,6 +64,8 @@ class Examples:
     endless = False
     #: Whether a batch of inputs alone is a tuple of them.
     in_tuples = False
+    #: In a job of several ranks, a function of a batch's size that returns how they share it.
+    shared: Callable[[int], Layout] | None = None
 
     def __init__(
         self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
@@ -95,14 +98,21 @@ class Examples:
         order = None if generator is None else _Order(generator.permutation(self.count))
         for start in range(first * size, self.count, size):
             stop = min(start + size, self.count)  # some libraries take no later one
-            chosen = slice(start, stop) if order is None else order.part(start, stop)
-            x = _rows_of(self.x, chosen)
-            if self.weight is not None:
-                yield x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
-            elif self.y is None:
-                yield (x,) if self.in_tuples else x
-            else:
-                yield x, _rows_of(self.y, chosen)
+            if self.shared is None:
+                yield self._batch(start, stop, order)
+                continue
+            layout = self.shared(stop - start)
+            first_row, end = start + layout.start, start + layout.stop
+            yield Part(self._batch(first_row, end, order), layout)
+
+    def _batch(self, start: int, stop: int, order: _Order | None) -> Any:
+        chosen = slice(start, stop) if order is None else order.part(start, stop)
+        x = _rows_of(self.x, chosen)
+        if self.weight is not None:
+            return x, _rows_of(self.y, chosen), _rows_of(self.weight, chosen)
+        if self.y is None:
+            return (x,) if self.in_tuples else x
+        return x, _rows_of(self.y, chosen)
 
     def signature(self) -> list[int | None]:
         """Return the numbers of examples, of those in a batch, and of batches."""

@@ -48,7 +48,7 @@ def run_epochs(
     run.attach()
     tell("on_train_begin")
     run.begin()
-    with DeferredInterrupt() as interrupt:
+    with run.ranks.interrupt() as interrupt:
         while run.epoch < run.epochs and not run.stopped:
             tell("on_epoch_begin", run.epoch)
             session.begin_epoch()
@@ -64,6 +64,7 @@ def run_epochs(
                         values = session.evaluate(batches, lambda: interrupt.requested)
                         tell("on_test_end", {f"val_{name}": x for name, x in values.items()})
                         logs |= {f"val_{name}": value for name, value in values.items()}
+                    interrupt.settle()
                     if interrupt.requested:
                         run.interrupt()
                 except BaseException as error:
@@ -72,7 +73,10 @@ def run_epochs(
                         raise
                     break
                 shown.end(logs)
-            if interrupt.requested or run.end_epoch(logs) or interrupt.requested:
+            if interrupt.requested or run.end_epoch(logs):
+                break
+            interrupt.settle()
+            if interrupt.requested:
                 break
     run.history.interrupted = interrupt.requested
     if not interrupt.requested:  # else somebody may go on from here
@@ -88,7 +92,7 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
         run.listeners.tell("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
-        stopped = run.listeners.tell("on_train_batch_end", i, run.logs)
+        stopped = run.told_to_stop()
         if interrupt.requested or stopped:
             break
         run.save_within()

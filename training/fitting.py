@@ -12,11 +12,11 @@ from .callbacks import BackupAndRestore, Callback
 from .checks import warn_of_sorted
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .epochs import run_epochs
-from .loop import Trainer
 from .loss_scaling import LossScaleOptimizer
 from .optimizers.optimizer import Optimizer
 from .resuming import Run, as_epochs
 from .session import History
+from .taking_part import ranks_of
 
 __all__ = ["fit"]
 
@@ -48,6 +48,7 @@ def fit(
     save_every: int | None = None,
     resume: bool = False,
     compile: bool | str = "auto",
+    distributed: Any = None,
 ) -> History:
     """Train a model.
 
@@ -138,6 +139,11 @@ def fit(
         that comes often enough, and as Python if they cannot be traced, which a warning tells.
         ``True``: always as a graph, or an error. ``False``: as Python. A graph does not do again
         what only Python does, such as printing.
+    distributed
+        The group of :func:`gradtape.distributed.init`, to train with all of its ranks. Each calls
+        ``fit`` with the same arguments and data, and takes its rows of each batch of
+        ``batch_size``; of a :class:`gradtape.data.Dataset` with a step ``shard(group.size,
+        group.rank)``, each has batches of its own. See Notes.
 
     Returns
     -------
@@ -201,7 +207,8 @@ def fit(
             raise ValueError("fit: give checkpoint= or BackupAndRestore, not both")
         backup.path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint, save_every, resume = backup.path, backup.save_every, True
-    trainer = Trainer(
+    ranks, kind = ranks_of(distributed, "fit")
+    trainer = kind(
         model,
         loss,
         metrics,
@@ -212,7 +219,7 @@ def fit(
         compile=compile,
     )
     scales = isinstance(trainer.optimizer, LossScaleOptimizer)
-    if verbose and scales and trainer.optimizer is not optimizer:
+    if verbose and ranks.first and scales and trainer.optimizer is not optimizer:
         print("fit: the model computes in float16, so LossScaleOptimizer scales the loss")
     passes = epochs - initial_epoch
     dataset, held_out = _datasets(
@@ -223,6 +230,9 @@ def fit(
         (1 if steps_per_epoch else passes, passes),
         trainer.check,
     )
+    verbose = verbose if ranks.first else False
+    callbacks = ranks.callbacks(callbacks)
+    dataset, held_out = ranks.shares(dataset), ranks.shares(held_out)
     heads = trainer.objective.heads
     if validation_split and len(heads) == 1 and isinstance(held_out, Examples):
         warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), held_out.y)
@@ -238,6 +248,7 @@ def fit(
         save_every=save_every,
         resume=bool(resume),
         steps_per_epoch=steps_per_epoch,
+        ranks=ranks,
     )
     due = _as_frequency(validation_freq)
     if validation_steps is not None:

@@ -28,6 +28,9 @@ class DeferredInterrupt:
         self.requested = False
         self._previous: Any = None
 
+    def settle(self) -> None:
+        """Ask other ranks whether one of them was interrupted: a single process has none."""
+
     def __enter__(self) -> Self:
         previous = signal.getsignal(signal.SIGINT)
         # None: installed by other than Python code, and so impossible to put back

@@ -171,7 +171,7 @@ class Trainer(Session):
             values = self._run(self.training, batch)
         self._fetch()
         number = self._finite(values.loss, batch) if self._number is None else self._number
-        self._sums.add(number, values, _length(batch))
+        self._sums.add(number, values, self.count(batch))
         return self._sums.means(self.names, self.objective.stateful)
 
     def _finite(self, loss: Tensor, batch: tuple[Any, ...]) -> float:
@@ -236,39 +236,46 @@ class Trainer(Session):
         """
         leaves = [flatten(part) for part in batch[:2]]
         labels = [] if _labels(batch) is None else leaves[1]
-        alike = (*[x.ndim for x in leaves[0]], *[n for y in labels for n in _rank(y)])
+        count = self.count(batch)
+        alike = (*[x.ndim for x in leaves[0]], *[n for y in labels for n in _rank(y, count)])
         seen = self._looked.get(alike, 0)
-        if seen > 1 or seen == _length(batch):  # one example alone cannot show what broadcasts
+        if seen > 1 or seen == count:  # one example alone cannot show what broadcasts
             return step(batch)
         values: Values = step(batch, FirstLook(self.method))
-        self._looked[alike] = _length(batch)
+        self._looked[alike] = count
         return values
+
+    def count(self, batch: tuple[Any, ...]) -> int:
+        """Return how many examples a batch has."""
+        return len(flatten(batch[0])[0])
 
     def _train(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
     ) -> Values:
         """Train on a batch; return what it gave before."""
         with GradientTape() as tape:
-            predicted, total, means = self._forward(x, y, weight, True, look)
+            parts, total, means = self._forward(x, y, weight, True, look)
             scaled = self.optimizer.scale_loss(total)
         if active_graph.get() is None:
             self._fetch()  # the device computes meanwhile: the next line waits for it
             self._number = self._finite(total, (x, y, weight))
-        gradients = tape.gradient(scaled, self.variables)
+        self._update(tape.gradient(scaled, self.variables))
+        return self._measured(parts, total, means, look)
+
+    def _update(self, gradients: list[Any]) -> None:
+        """Do a step of the optimizer, and keep to the constraints."""
         pairs = list(zip(gradients, self.variables, strict=True))
         if self.objective.partial:  # weights of an output without a loss stay
             pairs = [(g, v) for g, v in pairs if g is not None]
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
-        return self._measured(y, predicted, weight, total, means, look)
 
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
     ) -> Values:
         """Measure a batch at inference."""
-        predicted, total, means = self._forward(x, y, weight, False, look)
-        return self._measured(y, predicted, weight, total, means, look)
+        return self._measured(*self._forward(x, y, weight, False, look), look)
 
     def _apply(self, x: Any, look: Any = None) -> Any:
         """Return the outputs for a batch of inputs at inference."""
@@ -276,32 +283,39 @@ class Trainer(Session):
 
     def _forward(
         self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
-    ) -> tuple[Any, Tensor, dict[str, Tensor]]:
-        """Return the predictions, the loss, and the losses of several outputs."""
+    ) -> tuple[tuple[Any, Any, Any], Tensor, dict[str, Tensor]]:
+        """Return labels, predictions and weights; the loss; and those of several outputs."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
             if look is not None and weight is None:
                 warn_of_padding(self.model, x, predicted, self.method)
+            y, predicted, weight = self._held_against(y, predicted, weight)
             added = [regularizer(v.value) for v, regularizer in self._penalties]
-            added += added_losses(self.model)
+            added += self._added()
             total, means = self.objective.minimised(y, predicted, weight, added, look)
         if total.dtype.kind not in "fiub":
             raise TypeError(
                 f"{self.method}: the loss has dtype {total.dtype}; it must be real to be minimised"
             )
-        return predicted, total, means
+        return (y, predicted, weight), total, means
+
+    def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
+        """Return the labels, predictions and weights of which the loss is taken: these."""
+        return y, predicted, weight
+
+    def _added(self) -> list[Any]:
+        """Return what layers added to the loss in the call."""
+        return added_losses(self.model)
 
     def _measured(
         self,
-        y: Any,
-        predicted: Any,
-        weight: Any,
+        parts: tuple[Any, Any, Any],
         total: Tensor,
         means: dict[str, Tensor],
         look: FirstLook | None,
     ) -> Values:
         with look.looking() if look is not None else nullcontext():
-            found, results, counts = self.objective.measured(y, predicted, weight)
+            found, results, counts = self.objective.measured(*parts)
         return Values(total, {**means, **found}, results, counts)
 
     def _held(self) -> list[Variable]:
@@ -330,7 +344,7 @@ class Trainer(Session):
                     self.call(batch[0], training=False)  # so that every weight is there
                     self._penalties = penalties(self.model)
             values = self._run(self.testing, batch)
-            sums.add(float(values.loss), values, _length(batch))
+            sums.add(float(values.loss), values, self.count(batch))
             if stop():
                 break
         if not sums.count:
@@ -347,10 +361,6 @@ class Trainer(Session):
             found.append(self.applying((x,)) if found else self.call(x, training=False))
             _check_rows(x, found[-1])
         return found
-
-
-def _length(batch: tuple[Any, ...]) -> int:
-    return len(flatten(batch[0])[0])
 
 
 def _check_rows(x: Any, outputs: Any) -> None:
@@ -374,8 +384,8 @@ def _labels(batch: tuple[Any, ...]) -> Any:
     return batch[1] if len(batch) > 1 else None
 
 
-def _rank(y: Tensor) -> tuple[int, bool]:
-    return y.ndim, y.shape[-1] == 1
+def _rank(y: Tensor, count: int) -> tuple[int, bool]:
+    return y.ndim, (count if y.ndim == 1 else y.shape[-1]) == 1
 
 
 def _nothing() -> None:

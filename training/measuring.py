@@ -16,6 +16,7 @@ from ..core.extend import (
 )
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
 from .loop import Trainer
+from .taking_part import ranks_of
 
 __all__ = ["evaluate", "predict"]
 
@@ -31,6 +32,7 @@ def evaluate(
     weighted_metrics: Any = None,
     steps: int | None = None,
     compile: bool | str = "auto",
+    distributed: Any = None,
 ) -> dict[str, float]:
     """Measure a model at inference.
 
@@ -48,6 +50,9 @@ def evaluate(
         How many batches to take; all by default.
     compile
         As for :func:`gradtape.training.fit`: whether steps run as a graph.
+    distributed
+        As for :func:`gradtape.training.fit`: a group, whose ranks all call this, with models that
+        are alike, and get the values of all examples.
 
     Returns
     -------
@@ -64,7 +69,8 @@ def evaluate(
     >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
     {'loss': 0.0}
     """
-    trainer = Trainer(
+    ranks, kind = ranks_of(distributed, "evaluate")
+    trainer = kind(
         model,
         loss,
         metrics,
@@ -74,6 +80,7 @@ def evaluate(
         compile=compile,
     )
     dataset = as_dataset(data, batch_size, check=trainer.check)
+    dataset = ranks.shares(dataset)
     steps = None if steps is None else as_count("evaluate: steps", steps, 1)
     trainer.testing.expected = expected(dataset, 1, steps)
     return trainer.evaluate(first_batches(dataset, steps))

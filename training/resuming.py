@@ -13,6 +13,7 @@ from ..core.extend import late
 from ..plugins.ops.random.functions import shared
 from .callbacks import TerminateOnNaN
 from .data import Batches, Examples, as_count
+from .ranks import ALONE, Alone
 from .session import Callbacks, History, Session
 
 __all__ = ["Run", "as_epochs"]
@@ -58,6 +59,8 @@ class Run:
         Whether to go on from the checkpoint if there is one.
     steps_per_epoch
         How many batches an epoch has, if not one pass through the data.
+    ranks
+        What it does together with other processes.
 
     Attributes
     ----------
@@ -90,8 +93,9 @@ class Run:
         save_every: Any = None,
         resume: bool = False,
         steps_per_epoch: Any = None,
+        ranks: Alone = ALONE,
     ) -> None:
-        self.session, self.data = session, data
+        self.session, self.data, self.ranks = session, data, ranks
         self.listeners = Callbacks(callbacks)
         self.epochs = epochs
         self.epoch = initial_epoch
@@ -104,7 +108,9 @@ class Run:
             (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
         )
         self._asked = seed
-        self._seed = _seed(seed) if shuffle else None
+        self._seed = ranks.same(_seed(seed)) if shuffle else None
+        # pipelines have the same orders on all ranks, whether a seed was given or not
+        self._together = None if ranks is ALONE else ranks.same(_seed(seed))
         self._source: Any = None
         known = steps_per_epoch
         self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
@@ -128,7 +134,8 @@ class Run:
         self._keeper: Any = None
         if checkpoint is not None:
             keep = late("saving.checkpoints").Keeper
-            self._keeper = keep(checkpoint, {**session.trackables(), "fit": self})
+            keeper = keep(checkpoint, {**session.trackables(), "fit": self})
+            self._keeper = ranks.keeper(keeper, session)
         self._found = self._keeper.find() if resume else None
         self._plan: Any = None
 
@@ -196,8 +203,9 @@ class Run:
 
     def seed(self, data: Examples | Batches, number: int) -> None:
         """Let what is random in a pass through data come from the run's seed, if it was given."""
-        if self._asked is not None:
-            data.seed_pass(int(self._asked), number)
+        seed = self._asked if self._together is None else self._together
+        if seed is not None:
+            data.seed_pass(int(seed), number)
 
     def _pass(self, number: int, first: int) -> Iterator[Any]:
         """Yield the batches of a pass that come after those that were trained on."""
@@ -245,6 +253,12 @@ class Run:
         self.batch += 1
         self.logs = logs
 
+    def told_to_stop(self) -> bool:
+        """Tell callbacks of a batch; return whether one of them, on any rank, asks to stop."""
+        stopped = self.listeners.tell("on_train_batch_end", self.batch - 1, self.logs)
+        listened = bool(self.listeners.by_event["on_train_batch_end"])
+        return self.ranks.any(stopped) if listened else stopped
+
     def save_within(self) -> None:
         """Save within an epoch, if it is time."""
         if self._every is not None and self.batch % self._every == 0:
@@ -254,7 +268,7 @@ class Run:
         """Tell of the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
-        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        self.stopped = self.ranks.any(self.listeners.tell("on_epoch_end", epoch, logs))
         numbers = {name: x for name, x in logs.items() if isinstance(x, (int, float, np.number))}
         self.history.append(epoch, {name: float(x) for name, x in numbers.items()})
         if self._keeper is not None:

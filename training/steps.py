@@ -64,6 +64,9 @@ class Step:
         self._served = 0
         #: How often a batch of a size will come, if that is known.
         self.expected: Mapping[int, int] | None = None
+        #: How many examples all ranks have of a batch, and how they share it; None for one process.
+        self.size: int | None = None
+        self.layout: Any = None
         #: How often a shape came, where that is not known.
         self.met: dict[Any, int] = {}
         self.refused = mode is False
@@ -73,7 +76,8 @@ class Step:
         if self.refused:
             return self.step(*batch, look=look)
         leaves = flatten(batch)
-        key = (structure(batch), *[(x.array.shape, x.array.dtype) for x in leaves])
+        shapes = [(x.array.shape, x.array.dtype) for x in leaves]
+        key = (structure(batch), self.layout, *shapes)
         known = self._ready.get(key)
         if known is not None and look is None:
             self._served += 1
@@ -86,7 +90,10 @@ class Step:
         if self.mode is True:
             return True
         if self.expected is not None:
-            return self.expected.get(len(leaves[0]), 0) >= _WORTH // self._share
+            size = len(leaves[0]) if self.size is None else self.size
+            return self.expected.get(size, 0) >= _WORTH // self._share
+        if self.size is not None:  # whoever of the ranks asks: all compile, or none
+            key = (key[0], self.size, *[(x.array.shape[1:], x.array.dtype) for x in leaves])
         told = repr(key)
         self.met[told] = self.met.get(told, 0) + 1
         return self.met[told] > _PATIENCE // self._share

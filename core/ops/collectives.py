@@ -22,6 +22,7 @@ __all__ = [
     "BatchRows",
     "Communicator",
     "Engine",
+    "Wish",
     "agreed",
     "as_group_of_one",
     "as_one_program",
@@ -32,6 +33,7 @@ __all__ = [
     "exchanging",
     "ranks_in_words",
     "told",
+    "wish",
 ]
 
 Array = NDArray[Any]
@@ -223,6 +225,25 @@ class BatchRows:
 
 #: The rows of the batch that a data-parallel step runs on.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
+
+
+class Wish:
+    """What a rank asks of all of them, carried by the messages of a step: to end the run.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether this rank asks.
+    granted : bool
+        Whether one of them has, as all ranks have heard by the same message.
+    """
+
+    def __init__(self) -> None:
+        self.asked = self.granted = False
+
+
+#: The wish that messages carry.
+wish: ContextVar[Wish | None] = ContextVar("gradtape_wish", default=None)
 
 _ALONE = Communicator()
 _connected: list[Communicator] = []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from .layer import Layer, takes_training
 from .losses import added_losses, constrained, forward_pass, penalties
-from .masks import mask_of
+from .masks import keep_mask, mask_of
 
 __all__ = [
     "Layer",
     "added_losses",
     "constrained",
     "forward_pass",
+    "keep_mask",
     "mask_of",
     "penalties",
     "takes_training",

@@ -11,6 +11,7 @@ from ...core.extend import (
     Tensor,
     Variable,
     as_tensor,
+    communicator,
     known_size,
     ops,
     same_size,
@@ -51,6 +52,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         ``float32``; or a precision policy: statistics are those of ``float32`` with any.
     beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    synchronized
+        Whether mean and variance are those of all ranks' examples while training, in a job of
+        several (:mod:`gradtape.distributed`); by default each rank takes its own.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -128,6 +132,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         gamma_initializer: Any = "ones",
         moving_mean_initializer: Any = "zeros",
         moving_variance_initializer: Any = "ones",
+        synchronized: bool = False,
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(name, dtype, **rules)
@@ -145,6 +150,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         self.epsilon = float(epsilon)
         self.center = bool(center)
         self.scale = bool(scale)
+        if not isinstance(synchronized, bool):
+            raise TypeError(f"BatchNorm: synchronized is True or False, got {synchronized!r}")
+        self.synchronized = synchronized
 
     @property
     def built(self) -> bool:
@@ -206,7 +214,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:
             return self._normalised(x, self.moving_mean.value, self.moving_variance.value)
-        if shape is not None and not unsure(shape) and prod(shape) == shape[self.axis]:
+        together = self.synchronized and communicator().size > 1
+        single = shape is not None and not unsure(shape) and prod(shape) == shape[self.axis]
+        if single and not together:
             warn_user(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
                 "channel, which is 0 off its mean whatever it is: nothing is learnt from it. A "
@@ -215,8 +225,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             )
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value
-        if mask is not None:
-            mean, variance = self._masked_moments(x, as_tensor(mask))
+        if mask is not None or together:
+            given = None if mask is None else as_tensor(mask)
+            mean, variance = self._moments(x, given, self.synchronized)
             y = self._normalised(x, mean, variance)
             mean, variance = (ops["stop_gradient"](part) for part in (mean, variance))
         else:
@@ -227,15 +238,38 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         self._move(self.moving_variance, variance)
         return y
 
-    def _masked_moments(self, x: Any, mask: Any) -> tuple[Any, Any]:
-        """Return mean and variance of what a mask of the first axes leaves."""
-        weight = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-        weight = weight.astype(x.dtype) * ops["ones_like"](x)
+    def _moments(self, x: Any, mask: Any, together: bool) -> tuple[Any, Any]:
+        """Return mean and variance of what a mask of the first axes leaves, or of everything.
+
+        If ``together``, those of all ranks: sums and counts go in one message, squares in another.
+        """
+        if x.dtype.itemsize < 4:
+            x = x.astype("float32")
         along = tuple(i for i in range(x.ndim) if i != self.axis % x.ndim)
-        total = ops["sum"](weight, axis=along, keepdims=True) + 1e-7  # as in Keras
-        mean = ops["sum"](weight * x, axis=along, keepdims=True) / total
-        variance = ops["sum"](weight * (x - mean) ** 2, axis=along, keepdims=True) / total
-        return ops["reshape"](mean, shape=(-1,)), ops["reshape"](variance, shape=(-1,))
+        count: Any = None
+        if mask is not None:
+            weight = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+            weight = weight.astype(x.dtype) * ops["ones_like"](x)
+            count = ops["sum"](weight, axis=along, keepdims=False)
+        elif unsure(x.shape):
+            count = ops["sum"](ops["ones_like"](x), axis=along, keepdims=False)
+
+        def summed(values: Any) -> Any:
+            values = values if mask is None else weight * values
+            return ops["sum"](values, axis=along, keepdims=False)
+
+        total = summed(x)
+        if count is None:
+            count = ops["ones_like"](total) * float(prod(x.shape[i] for i in along))
+        if together:
+            both = ops["sum_over_ranks"](ops["stack"](total, count, axis=0))
+            total, count = both[0], both[1]
+        if mask is not None:
+            count = count + 1e-7  # as in Keras
+        mean = total / count
+        wide = tuple(-1 if i == self.axis % x.ndim else 1 for i in range(x.ndim))
+        squares = summed((x - ops["reshape"](mean, shape=wide)) ** 2)
+        return mean, (ops["sum_over_ranks"](squares) if together else squares) / count
 
     def _check(self, shape: tuple[Any, ...], training: Any) -> None:
         channels = self.moving_mean.array.shape[0]
@@ -302,6 +336,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 for name, x in self._initial.items()
                 if (initial := initializers.serialize(x)) != {"name": _WEIGHTS[name], "config": {}}
             },
+            **({"synchronized": True} if self.synchronized else {}),
             **super().get_config(),
         }
 

@@ -9,8 +9,8 @@ import sys
 import warnings
 from dataclasses import asdict
 
+from ...core.extend import as_group_of_one, current_backend, current_device, registry
 from ...core.extend import backend as select_backend
-from ...core.extend import current_backend, current_device, registry
 from ..container.child import ChildEnded, fail, limit_self, run_child
 from ..errors import UnsafeFile, guarded
 from .checks import checked, too_long
@@ -90,7 +90,7 @@ def verify(
     if backend:
         with select_backend(backend):  # says here what there is, if it is not there
             pass
-    with guarded(place):
+    with as_group_of_one(), guarded(place):
         if not _is_apart(max_memory, max_seconds):
             return checked(place, backend, max_bytes, max_memory, max_seconds)
         arguments = {

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...core.extend import Module, init_scope, warn_user
+from ...core.extend import Module, as_group_of_one, init_scope, warn_user
 from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
@@ -118,7 +118,8 @@ def save(
         raise ValueError(f"save: compression is None or {known}, got {compression!r}")
     target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
-    with init_scope(), keeping_state((module, *module.submodules)):
+    # and what this process computes here, it computes alone
+    with as_group_of_one(), init_scope(), keeping_state((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
     for text in (
         replaced_rules(contents.replaced),

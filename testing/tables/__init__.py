@@ -22,6 +22,7 @@ from . import (
     linalg,
     network,
     numbers,
+    ranks,
     reductions,
     shape,
     transforms,
@@ -41,6 +42,7 @@ for table in (
     transforms,
     empty,
     control,
+    ranks,
 ):
     for name, samples in table.SAMPLES.items():
         SAMPLES.setdefault(name, []).extend(samples)

@@ -105,6 +105,7 @@ _REJECTION = "NumPy draws these numbers by rejection"
 #: Ops that XLA does not compile, and why; programs with them run one op after the other.
 NOT_COMPILED = {
     **dict.fromkeys(("bincount", "bincount_weighted", "nonzero", "unique"), _VALUES),
+    "average_over_ranks": "it looks whether losses are finite",
     **dict.fromkeys(("expm", "one_per_occurrence", "random_gamma_slope"), _VALUES),
     **dict.fromkeys(("getitem", "index_add_like"), "by masks: " + _VALUES),
     **dict.fromkeys(

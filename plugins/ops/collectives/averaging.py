@@ -21,6 +21,7 @@ from ....core.extend import (
     exchanging,
     ranks_in_words,
     to_numpy,
+    wish,
 )
 from ..common.op_builders import op
 
@@ -41,8 +42,10 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
     if group.size == 1:
         _refuse([said], hosts[:checked])
         return list(arrays) if share == 1.0 or not mean else [x / share for x in arrays]
-    head = np.zeros(1 + group.size)
-    head[0], head[1 + group.rank] = share, said
+    head = np.zeros(2 + group.size)
+    asking = wish.get()
+    head[0], head[1] = share, asking is not None and asking.asked
+    head[2 + group.rank] = said
     results = list(arrays)
     for dtype, mine in _by_precision(hosts):
         parts = [head, *[_numbers(hosts[i]) for i in mine]]
@@ -53,7 +56,9 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
         np.concatenate(parts, out=buffer, casting="same_kind")
         exchanging(f"average_over_ranks of {len(arrays)} arrays", buffer).reduce_in_place(buffer)
         whole = float(buffer[0])
-        _refuse(buffer[1 : ends[0]].astype(int).tolist(), hosts[:checked])
+        if asking is not None and buffer[1]:
+            asking.granted = True
+        _refuse(buffer[2 : ends[0]].astype(int).tolist(), hosts[:checked])
         for i, start, stop in zip(mine, ends, ends[1:]):
             results[i] = _scaled(buffer[start:stop], whole if mean else 1.0, arrays[i], hosts[i])
         _free[dtype, ends[-1]] = buffer
@@ -86,7 +91,7 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
         )
     else:
         return
-    error.named_op = "average_over_ranks"  # type: ignore[attr-defined]  # the message says it all
+    vars(error)["named_op"] = "average_over_ranks"  # the message says it all
     raise error
 
 

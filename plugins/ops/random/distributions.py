@@ -13,18 +13,27 @@ from numpy.typing import NDArray
 
 from ....core.extend import NONDIFF, backend_of, numpy_dtype
 from ..common.op_builders import op
-from .keys import for_each, keyed, on_backend, shape_for_each
+from .keys import for_each, keyed, on_backend, rows_drawn, shape_for_each
 
 __all__: list[str] = []
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
 
 
-def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any, below: float | None) -> Any:
+def _drawn(
+    draw: Draw,
+    key: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    below: float | None,
+    like: bool = False,
+) -> Any:
     """Return numbers on the backend and device of ``key``, ``below`` a bound if one is given."""
     dtype = numpy_dtype(dtype) if not isinstance(dtype, str) else np.dtype(dtype)
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    numbers = for_each(key, lambda rng: draw(rng, shape, wide))
+    # those with a bound are made of one word each
+    each = 0 if below is None else 32 // wide.itemsize
+    numbers = rows_drawn(key, shape, lambda rng, size: draw(rng, size, wide), like, each)
     if below is not None and dtype is not wide:  # rounding to half precision reaches the bound
         numbers = np.minimum(numbers, np.nextafter(dtype.type(below), dtype.type(0)))
     if isinstance(key, np.ndarray):
@@ -39,7 +48,7 @@ def random_op(name: str, draw: Draw, doc: str, below: float | None = None) -> No
         return _drawn(draw, key, shape, dtype, below)
 
     def like_kernel(xp: Any, key: Any, like: Any) -> Any:
-        return _drawn(draw, key, like.shape[key.ndim - 1 :], like.dtype, below)
+        return _drawn(draw, key, like.shape[key.ndim - 1 :], like.dtype, below, True)
 
     op(
         name,
@@ -108,7 +117,10 @@ random_op(
 op(
     "random_integers",
     lambda xp, key, *, shape, low, high: on_backend(
-        np.asarray(for_each(key, lambda rng: rng.integers(low, high, shape, np.int64))), key
+        np.asarray(
+            rows_drawn(key, shape, lambda rng, size: rng.integers(low, high, size, np.int64))
+        ),
+        key,
     ),
     gradients={"key": NONDIFF},
     infer=lambda key, shape, low, high: (shape_for_each(key, shape), np.dtype(np.int64)),

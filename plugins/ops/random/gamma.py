@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, to_numpy
+from ....core.extend import NONDIFF, F, batch_rows, communicator, to_numpy
 from ..common.batching import leading
 from ..common.kernels import reals
 from ..common.op_builders import op
@@ -22,12 +22,29 @@ def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
         raise ValueError("random_gamma: the concentration must be above 0 everywhere")
     wide, keys = shapes.astype(np.float64), to_numpy(key)
     if keys.ndim == 1:
-        numbers = stream(keys).standard_gamma(wide)
+        numbers = _rows_of_all(keys, wide)
     else:
         rows = zip(keys, wide, strict=True)
         numbers = np.stack([stream(row).standard_gamma(part) for row, part in rows])
     numbers = np.asarray(numbers, shapes.dtype)
     return on_backend(np.maximum(numbers, np.finfo(shapes.dtype).tiny), concentration)
+
+
+def _rows_of_all(key: Array, concentration: Array) -> Array:
+    """Return numbers for a concentration each: in a data-parallel step, those of its rows.
+
+    How many words a number takes depends on all concentrations before it, other ranks' too.
+    """
+    rows = batch_rows.get()
+    if rows is None:
+        return stream(key).standard_gamma(concentration)
+    start, total = rows.place()
+    parts = communicator().exchange(concentration.tobytes())  # whatever it is, on all ranks
+    if concentration.shape[:1] != (rows.count,):
+        return stream(key).standard_gamma(concentration)
+    whole = np.frombuffer(b"".join(parts)).reshape(total, *concentration.shape[1:])
+    found: Array = stream(key).standard_gamma(whole)[start : start + rows.count]
+    return found
 
 
 def _digamma(x: Array) -> Array:

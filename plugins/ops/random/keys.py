@@ -8,15 +8,29 @@ host, so that every backend gives the same ones.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, backend_of, numpy_dtype, row_of, to_numpy
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    backend_of,
+    batch_rows,
+    numpy_dtype,
+    row_of,
+    to_numpy,
+)
 from ..common.batching import together
 from ..common.op_builders import op
 
 __all__: list[str] = []
+
+#: Draws numbers of a shape.
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Any]
 
 
 def stream(key: Any) -> np.random.Generator:
@@ -24,6 +38,44 @@ def stream(key: Any) -> np.random.Generator:
     seed, counter = to_numpy(key).astype(np.uint64)
     # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
     return np.random.Generator(np.random.Philox(key=[seed, counter]))
+
+
+def rows_drawn(
+    key: Any, shape: tuple[int, ...], draw: Draw, like: bool = False, each: int = 0
+) -> Any:
+    """Return what a key of its own draws: in a data-parallel step, rows of the whole batch's.
+
+    What has as many rows as this rank has examples is taken for theirs; of numbers for a tensor
+    (``like``), also what has several rows for each.
+
+    Parameters
+    ----------
+    key
+        A key, or an array of keys, which give each example its own numbers already.
+    shape
+        What is drawn for each key.
+    draw
+        Draws numbers of a shape.
+    like
+        Whether they are for a tensor of that shape.
+    each
+        How many numbers Philox makes at once, if they can be drawn from any place on; else 0.
+    """
+    rows = batch_rows.get()
+    if rows is None or len(key.shape) > 1:
+        return for_each(key, lambda rng: draw(rng, shape))
+    first, total = rows.place()  # by all ranks, whatever they draw: none may wait for another
+    times, rest = divmod(shape[0], rows.count) if shape and rows.count else (0, 0)
+    if rest or not times or (times > 1 and not like):
+        return for_each(key, lambda rng: draw(rng, shape))
+    start, total = first * times, total * times
+    rng = stream(key)
+    if not each:
+        return draw(rng, (total, *shape[1:]))[start : start + shape[0]]
+    size, blocks = prod(shape[1:]), divmod(start * prod(shape[1:]), each)
+    rng.bit_generator.advance(blocks[0])  # type: ignore[attr-defined]
+    numbers = draw(rng, (blocks[1] + shape[0] * size,))
+    return numbers[blocks[1] :].reshape(shape)
 
 
 def for_each(key: Any, draw: Callable[[np.random.Generator], Any]) -> Any:
@@ -60,8 +112,8 @@ def keyed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) ->
 
 
 def _split_kernel(xp: Any, key: Any, like: Any) -> Any:
-    count = like.shape[0]
-    keys = for_each(key, lambda rng: rng.integers(0, 2**63 - 1, (count, 2), np.int64))
+    shape = like.shape[0], 2
+    keys = rows_drawn(key, shape, lambda rng, size: rng.integers(0, 2**63 - 1, size, np.int64))
     return on_backend(np.moveaxis(keys, -2, 0), key, numpy_dtype(key.dtype))
 
 

@@ -1,0 +1,7 @@
+"""Training by the ranks of a job: what ``fit(distributed=group)`` does otherwise than alone."""
+
+from __future__ import annotations
+
+from .together import Together as Together
+from .together import together as together
+from .trainer import ParallelTrainer as ParallelTrainer

@@ -1,0 +1,306 @@
+"""``Together``: what the ranks of a job compare, agree on, and leave to the first of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import DistributedError
+from ...core.extend import (
+    BatchRows,
+    Communicator,
+    Tensor,
+    Wish,
+    as_group_of_one,
+    batch_rows,
+    collectives_agreed,
+    communicator,
+    flatten,
+    ranks_in_words,
+    told_by_ranks,
+    wish,
+)
+from ...data import sharding_of
+from ...distributed import Group
+from ...distributed.agreement import agree
+from ...distributed.comparing import compare
+from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
+from ..data import Examples
+from ..interrupt import DeferredInterrupt
+from ..ranks import ALONE, Alone, Layout, Part
+
+__all__ = ["Together", "sample_of", "together"]
+
+#: How many rows of data ranks compare.
+_ROWS = 256
+
+
+class Together(Alone):
+    """The ranks of a job that train one model.
+
+    Parameters
+    ----------
+    group
+        The job, as :func:`gradtape.distributed.init` returned it.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.first = group.rank == 0
+        self.wish = Wish()
+
+    def callbacks(self, callbacks: list[Any]) -> list[Any]:
+        """Return all callbacks on the first rank; on others, those that write no files."""
+        writers = (CSVLogger, ModelCheckpoint, TensorBoard)
+        return [x for x in callbacks if self.first or not isinstance(x, writers)]
+
+    # -- shares --------------------------------------------------------------------------------
+
+    def share(self, count: int) -> Layout:
+        """Return how ranks share a batch: the first ones have one row more if need be."""
+        size, rank = self.group.size, self.group.rank
+        if count < size:
+            return Layout(rank, (count,) * size, repeated=True)
+        whole, rest = divmod(count, size)
+        return Layout(rank, tuple(whole + (i < rest) for i in range(size)))
+
+    def shares(self, data: Any) -> Any:
+        """Return data of which each rank takes its rows, or which are its own already."""
+        if isinstance(data, Examples):
+            self.compare(
+                data.what,
+                "each rank gives the same arrays, and takes its rows of each batch",
+                sample_of(data.x, data.y, data.weight),
+            )
+            data.shared = self.share
+        elif data is not None:
+            shards = sharding_of(data.source)
+            if shards is not None:
+                self._check_shards(shards, data.what)
+                return Shards(self, data)
+        return data
+
+    def _check_shards(self, shards: tuple[int, int], what: str) -> None:
+        if shards != (self.group.size, self.group.rank):
+            raise ValueError(
+                f"fit: {what} is shard {shards[1]} of {shards[0]}, and this is rank "
+                f"{self.group.rank} of {self.group.size}: write shard(group.size, group.rank)"
+            )
+
+    @contextmanager
+    def working_on(self, layout: Layout) -> Iterator[None]:
+        """Do a step on a part of a batch."""
+        with ExitStack() as stack:
+            stack.enter_context(collectives_agreed())
+            rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
+            for variable, value in ((batch_rows, rows), (wish, self.wish)):
+                stack.callback(variable.reset, variable.set(value))  # type: ignore[attr-defined]
+            yield
+
+    # -- agreement -----------------------------------------------------------------------------
+
+    def same(self, number: int) -> int:
+        """Return the first rank's number."""
+        return int(communicator().broadcast(np.array(number, np.int64)))
+
+    def any(self, flag: bool) -> bool:
+        """Return whether one of the ranks says so."""
+        return bool(communicator().all_reduce(np.array(int(flag)), "max"))
+
+    def interrupt(self) -> DeferredInterrupt:
+        """Return what notes Ctrl-C, on whichever rank."""
+        self.wish = Wish()
+        return SharedInterrupt(self)
+
+    def agree(self, what: str) -> None:
+        """Raise on all ranks if they do not say the same."""
+        agree(self.group, what)
+
+    def compare(self, what: str, hint: str, arrays: Iterable[Any]) -> None:
+        """Raise on all ranks if they do not have the same arrays.
+
+        Raises
+        ------
+        DistributedError
+            With the ranks that have others than most.
+        """
+        compare("fit", what, hint, arrays)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def keeper(self, keeper: Any, session: Any) -> Any:
+        """Return what keeps checkpoints, written by the first rank for all."""
+        return SharedKeeper(self, keeper, session)
+
+
+class Shards:
+    """Batches of each rank's own, which end where those of one rank end.
+
+    Parameters
+    ----------
+    ranks
+        The ranks.
+    data
+        This rank's batches.
+    """
+
+    def __init__(self, ranks: Together, data: Any) -> None:
+        self._ranks, self._data = ranks, data
+        lengths = communicator().all_gather(np.array(-1 if data.length is None else data.length))
+        self.length = None if lengths.min() < 0 else int(lengths.min())
+        self._warned = len(set(lengths.tolist())) == 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._data, name)
+
+    def batches(self, generator: Any = None, first: int = 0) -> Iterator[Part]:
+        """Yield this rank's batches, as long as all ranks have one."""
+        found = communicator()
+        for batch in chain(self._data.batches(generator, first), [None]):
+            mine = 0 if batch is None else len(flatten(batch[0])[0])
+            counts = found.all_gather(np.array(mine)).tolist()
+            if 0 in counts:
+                self._warn(counts)
+                return
+            yield Part(batch, Layout(found.rank, tuple(counts)))
+
+    def _warn(self, counts: list[int]) -> None:
+        more = [rank for rank, n in enumerate(counts) if n]
+        if more and not self._warned and self._ranks.first:
+            self._warned = True
+            warnings.warn(
+                f"fit: {ranks_in_words(more)} of {len(counts)} had more batches of "
+                f"{self._data.what} than the others, which are left out: an epoch ends where the "
+                "shortest shard ends",
+                stacklevel=2,
+            )
+
+
+class SharedInterrupt(DeferredInterrupt):
+    """Ctrl-C on one rank: all of them learn of it by the same message, and stop at that batch."""
+
+    def __init__(self, ranks: Together) -> None:
+        self._ranks = ranks
+        super().__init__()
+
+    @property
+    def requested(self) -> bool:  # type: ignore[override]
+        """Whether one of the ranks was interrupted, as all of them know."""
+        return self._ranks.wish.granted
+
+    @requested.setter
+    def requested(self, value: bool) -> None:
+        self._ranks.wish.asked = value
+
+    def settle(self) -> None:
+        """Ask the others."""
+        if self._ranks.any(self._ranks.wish.asked or self._ranks.wish.granted):
+            self._ranks.wish.granted = True
+
+    def _note(self, number: int, frame: Any) -> None:
+        if self._ranks.wish.asked:
+            raise KeyboardInterrupt
+        self._ranks.wish.asked = True
+
+
+class SharedKeeper:
+    """Checkpoints of all ranks: compared, written by the first, and read by all.
+
+    Parameters
+    ----------
+    ranks
+        The ranks.
+    keeper
+        What keeps them.
+    session
+        What is trained: its variables are the same on all ranks.
+    """
+
+    def __init__(self, ranks: Together, keeper: Any, session: Any) -> None:
+        self._ranks, self._keeper, self._session = ranks, keeper, session
+
+    @property
+    def best(self) -> str | None:
+        """The metric by which a manager finds the best."""
+        found: str | None = self._keeper.best
+        return found
+
+    def save(self, metrics: Mapping[str, float] | None = None) -> None:
+        """Save the present state.
+
+        Raises
+        ------
+        DistributedError
+            If ranks have come apart, with those that have; or if the first could not write.
+        """
+        variables = self._session.held()
+        self._ranks.compare(
+            "weights",
+            "they came apart: code in the step gives another result on each rank, as random "
+            "numbers of NumPy do, or a layer assigns what its own examples say. No checkpoint was "
+            "written",
+            [variable.array for variable in variables],
+        )
+        failure: BaseException | None = None
+        if self._ranks.first:
+            try:
+                with as_group_of_one():
+                    self._keeper.save(metrics)
+            except Exception as error:
+                failure = error
+        told = communicator().exchange(b"" if failure is None else str(failure).encode())[0]
+        if failure is not None:
+            raise failure
+        if told:
+            raise DistributedError(f"fit: rank 0 could not write the checkpoint: {told.decode()}")
+
+    def find(self) -> str | None:
+        """Return the path of the state to resume from, None if there is none.
+
+        Raises
+        ------
+        DistributedError
+            If ranks find different ones.
+        """
+        path: str | None = self._keeper.find()
+        told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
+        if ";" in told:
+            raise DistributedError(
+                f"fit: {told}; checkpoints are to be in a folder that all ranks see"
+            )
+        return path
+
+    def plan(self, path: str) -> Any:
+        """Return how to restore a file."""
+        return self._keeper.plan(path)
+
+
+def together(group: Any, method: str) -> Alone:
+    """Return the ranks of a group that train one model; see ``ranks_of``."""
+    if not isinstance(group, Group):
+        raise TypeError(
+            f"{method}: distributed is the group of gradtape.distributed.init(), got {group!r}"
+        )
+    if group.size == 1:
+        return ALONE
+    if type(group.communicator).parallel is not Communicator.parallel:
+        raise DistributedError(
+            f"{method}: the engine {group.engine!r} runs steps as one global program, which "
+            f"{method}(distributed=) does not; write the step with group.data_parallel"
+        )
+    return Together(group)
+
+
+def sample_of(*parts: Any) -> list[Any]:
+    """Return some rows of data, to be compared."""
+    found = []
+    for leaf in flatten(parts):
+        if isinstance(leaf, Tensor):
+            step = max(1, len(leaf) // _ROWS)
+            found.append(leaf.array[::step, ...])
+    return found

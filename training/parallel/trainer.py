@@ -1,0 +1,265 @@
+"""``ParallelTrainer``: a trainer that does each step with other ranks, on its part of a batch.
+
+Where the loss of a batch is a mean over its examples, each rank takes that of its own, and what is
+averaged over the ranks is right. Where it may be anything else (a loss of one's own, one that
+leaves padding or a class out of the mean), all ranks gather the predictions and take the loss of
+the whole batch. So it is with metrics.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import (
+    GradientTape,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    flatten,
+    map_structure,
+    ops,
+    pack_like,
+    reducing,
+)
+from ...distributed import broadcast_variables
+from ...distributed.reduction import Reduction
+from ...layers import keep_mask, mask_of
+from ...plugins.ops.random.functions import shared
+from ..checks import FirstLook, whats_not_finite
+from ..loop import Trainer
+from ..losses.loss import Loss
+from ..metrics import Metric
+from ..ranks import Layout, Part
+from ..steps import Step
+from ..sums import Values
+from .together import Together, sample_of
+
+__all__ = ["ParallelTrainer"]
+
+_OURS = __name__.partition(".")[0] + ".training."
+
+
+class ParallelTrainer(Trainer):
+    """A model with what it is trained for, in a job of several ranks.
+
+    Parameters
+    ----------
+    ranks
+        The ranks.
+    given, options
+        As for :class:`Trainer`.
+    """
+
+    def __init__(self, ranks: Together, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.ranks = ranks
+        self.layout = Layout(0, (1,))
+        self._alike = False
+        self._compared: set[str] = set()
+        self._apart = True  # whether the loss is taken of each rank's own examples
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
+        """Yield this rank's parts of batches."""
+        waiting: deque[Layout] = deque()
+
+        def parts() -> Iterator[Any]:
+            for batch in batches:
+                part = batch if isinstance(batch, Part) else self._cut(batch)
+                waiting.append(part.layout)
+                yield part.batch
+
+        for batch in super().ahead(parts(), early):
+            self.layout = waiting.popleft()
+            yield batch
+
+    def _cut(self, batch: Any) -> Part:
+        """Return this rank's rows of a batch that all ranks have."""
+        count = len(flatten(batch[0])[0])
+        if "batches" not in self._compared:
+            self._compared.add("batches")
+            self.ranks.compare(
+                "batches",
+                "each rank goes through the same data, and takes its rows of each batch. Give "
+                "shuffles a seed, or fit one, and shard nothing by hand",
+                sample_of(batch),
+            )
+        layout = self.ranks.share(count)
+        rows = slice(layout.start, layout.stop)
+        return Part(map_structure(lambda x: Tensor(x.array[rows, ...]), batch), layout)
+
+    def count(self, batch: tuple[Any, ...]) -> int:
+        """Return how many examples all ranks have of a batch."""
+        return self.layout.total
+
+    def _remember(self, x: Any) -> None:
+        super()._remember(x)
+        if self._alike:
+            return
+        self._alike = True
+        held = self.held()
+        told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in held)
+        self.ranks.agree(f"trains {told} by {type(self.optimizer).__name__}")
+        broadcast_variables([*held, shared().state])
+        self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
+
+    def held(self) -> list[Variable]:
+        """Return the variables that all ranks have alike."""
+        return self._held()
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
+        """Do one training step with the other ranks."""
+        try:
+            return super().train(batch)
+        except FloatingPointError as error:
+            where, _, told = str(error).partition(": ")
+            if where != "data_parallel":
+                raise
+            told = told.replace("The optimizer has done no step", whats_not_finite(batch))
+            raise FloatingPointError(
+                f"fit: {told}The model is as it was when this epoch began"
+            ) from None
+
+    def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
+        step.layout, step.size = self.layout, self.layout.total
+        with self.ranks.working_on(self.layout):
+            return super()._run(step, batch)
+
+    def _train(
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+    ) -> Values:
+        reduction = Reduction()
+        token = reducing.set(reduction)
+        try:
+            with GradientTape() as tape:
+                parts, total, means = self._forward(x, y, weight, True, look)
+                scaled = self.optimizer.scale_loss(total)
+            reduction.weight = self._weight()
+            values, told = self._told(parts, total, means, look)
+            reduction.beside = list(told.values())
+            if active_graph.get() is None:
+                self._fetch()  # the device computes meanwhile: the next line waits for it
+            self._update(tape.gradient(scaled, self.variables))
+        finally:
+            reducing.reset(token)
+        return _averaged(values, {name: reduction.mean_of(x) for name, x in told.items()})
+
+    def _test(
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+    ) -> Values:
+        values, told = self._told(*self._forward(x, y, weight, False, look), look)
+        reduction = Reduction(self._weight())
+        found = reduction.averages([reduction.weigh(part) for part in told.values()])
+        return _averaged(values, dict(zip(told, found, strict=True)))
+
+    def _told(
+        self,
+        parts: tuple[Any, Any, Any],
+        total: Tensor,
+        means: dict[str, Tensor],
+        look: FirstLook | None,
+    ) -> tuple[Values, dict[str, Tensor]]:
+        """Return what a batch gave, and those of its numbers that are of this rank's examples."""
+        metrics = chain(*(head.metrics.values() for head in self.objective.heads))
+        apart = self._apart and all(map(_is_mean, metrics))
+        if self._apart and not apart:
+            parts = self._whole(*parts)
+        values = self._measured(parts, total, {}, look)
+        told = {"": total, **(means if self._apart else {})}
+        if apart:
+            told |= {name: _number(x) for name, x in values.means.items()}
+        return values._replace(means={**means, **values.means}), told
+
+    def _weight(self) -> float:
+        """Return by what this rank's losses count: 1 if they are those of the whole batch."""
+        layout = self.layout
+        if not self._apart or layout.even:
+            return 1.0
+        return layout.counts[layout.rank] / max(layout.counts)
+
+    # -- whole batches -------------------------------------------------------------------------
+
+    def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
+        self.objective.meet(y)
+        masked = any(mask_of(leaf) is not None for leaf in flatten(predicted))
+        heads = self.objective.heads
+        self._apart = not masked and all(_is_mean(head.loss) for head in heads)
+        return (y, predicted, weight) if self._apart else self._whole(y, predicted, weight)
+
+    def _added(self) -> list[Any]:
+        added = super()._added()
+        if self._apart or not added:
+            return added
+        # means over this rank's examples: their mean over all
+        layout = self.layout
+        weight = layout.counts[layout.rank] / max(layout.counts)
+        reduction = Reduction(weight)
+        return reduction.averages([reduction.weigh(as_tensor(x)) for x in added])
+
+    def _whole(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
+        """Return labels, predictions and weights of all ranks."""
+        found = []
+        for part in (y, predicted, weight):
+            leaves = [] if part is None else flatten(part)
+            found.append(None if part is None else pack_like(part, [self._rows(x) for x in leaves]))
+        return found[0], found[1], found[2]
+
+    def _rows(self, x: Any) -> Any:
+        """Return a tensor's rows of all ranks."""
+        if self.layout.repeated or x is None:
+            return x
+        counts, most = self.layout.counts, max(self.layout.counts)
+        mine = counts[self.layout.rank]
+        padded = x
+        if mine < most:  # with its last row again, which is left out below
+            places = np.minimum(np.arange(most), mine - 1)
+            padded = ops["take"](x, as_tensor(places), axis=0)
+        rows = [np.arange(n) + rank * most for rank, n in enumerate(counts)]
+        gathered = ops["rows_of_ranks"](padded)
+        found = ops["take"](gathered, as_tensor(np.concatenate(rows)), axis=0)
+        mask = mask_of(x)
+        if mask is not None:
+            keep_mask(found, self._rows(as_tensor(mask)))
+        return found
+
+
+def _is_mean(measure: Any) -> bool:
+    """Return whether what a loss or a metric says of a batch is a mean over its examples."""
+    if measure is None:
+        return True
+    if isinstance(measure, Loss):
+        kind: Any = type(measure)
+        settings = getattr(measure, "settings", {})
+        if measure.reduction == "sum" or settings.get("ignore_class") is not None:
+            return False
+        return hasattr(kind, "function") and _is_ours(kind) and _is_ours(kind.function)
+    if isinstance(measure, partial):
+        return not measure.args and not measure.keywords and _is_mean(measure.func)
+    return not isinstance(measure, Metric) and _is_ours(measure)
+
+
+def _is_ours(function: Any) -> bool:
+    """Return whether it is a function, or class, of gradtape with a value for each example."""
+    home = str(getattr(function, "__module__", ""))
+    return home.startswith(_OURS) and not home.endswith(".overlaps")
+
+
+def _number(values: Tensor) -> Tensor:
+    """Return the mean of values as a floating tensor of one number."""
+    return ops["mean"](values if values.dtype.kind == "f" else values.astype("float32"))
+
+
+def _averaged(values: Values, found: dict[str, Tensor]) -> Values:
+    """Return what a batch gave, with numbers of the whole one by name; the loss has none."""
+    loss = found.pop("")
+    return values._replace(loss=loss, means={**values.means, **found})

@@ -1,0 +1,36 @@
+"""Who trains: this process alone, or the ranks of a job."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..core.extend import late
+from .loop import Trainer
+from .ranks import ALONE, Alone
+
+__all__ = ["ranks_of"]
+
+
+def ranks_of(group: Any, method: str) -> tuple[Alone, Any]:
+    """Return the ranks that take part, and what makes their trainers, as :class:`Trainer` does.
+
+    Parameters
+    ----------
+    group
+        A group of :mod:`gradtape.distributed`, or None.
+    method
+        Who asks, for messages.
+
+    Raises
+    ------
+    TypeError
+        If it is no group.
+    DistributedError
+        If its engine does not run steps rank by rank.
+    """
+    if group is None:
+        return ALONE, Trainer
+    parallel = late("training.parallel")  # imported by those who need it
+    ranks: Alone = parallel.together(group, method)
+    return ranks, Trainer if ranks is ALONE else partial(parallel.ParallelTrainer, ranks)
