@@ -176,10 +176,8 @@ class JaxCommunicator(Communicator):
         alias
             Whether devices that are this host may use the memory of ``array``.
         """
-        if self.size == 1 and alias and not repeat:
-            return jax.device_put(array, where)
         devices = sorted(where.addressable_devices, key=lambda d: d.id)
-        if len(devices) == 1 or repeat or where.is_fully_replicated:
+        if repeat or where.is_fully_replicated:
             parts = [array] * len(devices)
         else:
             rows = len(array) // len(devices)
@@ -201,12 +199,21 @@ class JaxCommunicator(Communicator):
         whole
             Whether this process has all of them.
         """
-        if where is self.everywhere:
-            return self.put(array, where, array.shape)
-        if whole and self.size > 1:
-            rows = total // self.size
-            array = array[self.rank * rows : (self.rank + 1) * rows]
-        return self.put(array, where, (total, *array.shape[1:]))
+        shape = array.shape if where is self.everywhere else (total, *array.shape[1:])
+        first = 0 if whole or where is self.everywhere else self.rank * (total // self.size)
+        if not isinstance(array, np.ndarray):
+            if whole and where is self.rows:
+                rows = total // self.size
+                array = array[self.rank * rows : (self.rank + 1) * rows]
+            return self.put(array, where, shape)
+
+        def part(index: Any) -> Any:
+            if where.is_fully_replicated:
+                return array
+            return array[index[0].start - first : index[0].stop - first]
+
+        # by device_put(array, where) an array that JAX was given before in 32 bits stays so
+        return jax.make_array_from_callback(shape, where, part)
 
     def on_first(self, parts: list[Any]) -> jax.Array:
         """Return arrays behind one another on this process's first device."""
