@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import MethodType
@@ -27,7 +28,7 @@ from ..core.extend import (
 )
 from .agreement import agree
 from .comparing import compare
-from .reduction import MEANS, Reduction
+from .reduction import MEANS, Reduction, numbers_of
 
 if TYPE_CHECKING:
     from .group import Group
@@ -63,7 +64,10 @@ class DataParallel:
         self.name = getattr(step, "__name__", type(step).__name__)
         self._reduction, self._outputs, self._compile = reduction, outputs, compile
         options = {"reduction": reduction, "outputs": outputs, "compile": compile}
-        self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
+        self._whole = group.communicator.parallel(
+            step if outputs == "local" else _returning_numbers(step),
+            {**options, "timeout": timeout, "meet": self._compare},
+        )
         self._traced = Function(self._run, None, self.name)
         self._usual = 0  # how many examples weigh 1
         self._agreed = self._compared = False
@@ -176,6 +180,18 @@ def _check(step: Any, reduction: str, outputs: str, compile: Any, timeout: Any) 
         raise TypeError(f"data_parallel: compile is True or False, got {compile!r}")
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
         raise ValueError(f"data_parallel: timeout is a number of seconds, got {timeout!r}")
+
+
+def _returning_numbers(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step that checks what it returns."""
+
+    @functools.wraps(step, updated=())
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        returned = step(*args, **kwargs)
+        numbers_of(returned)
+        return returned
+
+    return checked
 
 
 def _examples(arguments: Any) -> int:

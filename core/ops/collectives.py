@@ -128,7 +128,8 @@ class Communicator:
         step
             The function that was given to ``group.data_parallel``.
         options
-            Its keyword arguments.
+            Its keyword arguments; and ``meet``, a collective function of the variables that it
+            puts in the hands of the engine, which raises if ranks do not begin with the same.
 
         Returns
         -------

@@ -64,7 +64,11 @@ class Replicas:
         return found
 
     def first(self, variables: Sequence[Variable]) -> None:
-        """Put variables on all devices with the values that process 0 has; collective."""
+        """Put variables on all devices with the values that process 0 has; collective.
+
+        Others were found to be the same; streams of random numbers, which need not be seeded alike,
+        go on as its do.
+        """
         group = self._group
         arrays = [np.ascontiguousarray(to_numpy(variable.array)) for variable in variables]
         if group.size > 1:

@@ -15,6 +15,7 @@ from ...core.extend import (
     F,
     Function,
     Output,
+    Stream,
     Tensor,
     TensorSpec,
     Variable,
@@ -55,6 +56,8 @@ class WholeStep:
     outputs
         ``"mean"``: what it returns is of the whole batch. ``"local"``: of arrays with a row for
         each example, the rows of this process.
+    meet
+        What is told of variables before they are first put on the devices.
     reduction, timeout
         Change nothing: there is one loss, of the whole batch.
     """
@@ -68,7 +71,9 @@ class WholeStep:
         outputs: str = "mean",
         reduction: str = "mean",
         timeout: float | None = None,
+        meet: Callable[[list[Variable]], None] | None = None,
     ) -> None:
+        self._meet = meet
         self.name = str(getattr(step, "__name__", type(step).__name__))
         if not compile:
             raise ValueError(
@@ -168,6 +173,8 @@ class WholeStep:
         if new:
             if said:
                 self._agree(f"{said}, of {len(new)} new variables")
+            if self._meet is not None:
+                self._meet([v for v in new if not isinstance(v, Stream)])
             group.replicas.first(new)
         written = program.written()
         if written:
