@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,15 @@ from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable, DistributedError
 from ...core.extend import Communicator, Engine, hookimpl
+from .launchers import started
 
 __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
 
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
-#: Where launchers say how many processes they started: MPICH and Intel MPI, Open MPI, SLURM.
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
+#: The memory that MPICH's ranks of a host share. It removes the file at an orderly end alone.
+SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
 
 
 class MPIEngine(Engine):
@@ -57,7 +60,9 @@ class MPIEngine(Engine):
                 f"({_library()}) sees {world.Get_size()}: the launcher belongs to another MPI. "
                 "Use the mpiexec that came with this one, or srun --mpi=pmi2 or --mpi=pmix"
             )
-        return MPICommunicator(world.Dup())
+        own = world.Dup()
+        _unname_shared_memory(own)
+        return MPICommunicator(own)
 
     def diagnosis(self) -> Sequence[str]:
         """Return the versions of mpi4py and of its library."""
@@ -76,6 +81,7 @@ class MPICommunicator(Communicator):
     """
 
     engine = "mpi"
+    watched = True
 
     def __init__(self, comm: Any) -> None:
         mpi = _mpi()
@@ -171,16 +177,22 @@ def _mpi() -> Any:
     return MPI
 
 
+def _unname_shared_memory(comm: Any) -> None:
+    """Remove the names of the shared memory that all ranks of the host have mapped by now.
+
+    Mapped memory lives on without its name, and the system frees it with the last process; named,
+    it would stay for ever after a job that was killed.
+    """
+    comm.Barrier()
+    with suppress(OSError):
+        for path in set(SHARED.findall(Path("/proc/self/maps").read_text())):
+            Path(path).unlink(missing_ok=True)
+    comm.Barrier()
+
+
 def _library() -> str:
-    return " ".join(str(_mpi().Get_library_version()).split())[:60].strip()
-
-
-def started() -> int:
-    """Return how many processes a launcher says that it started; 1 if there is none."""
-    for name in SIZES:
-        if os.environ.get(name, "").isdecimal():
-            return int(os.environ[name])
-    return 1
+    first = str(_mpi().Get_library_version()).splitlines()[0]
+    return " ".join(first.partition(",")[0].split())
 
 
 @hookimpl
