@@ -14,6 +14,8 @@ import time
 
 #: Names the file descriptor on which the rank says that its end is no surprise.
 DONE = "GRADTAPE_DONE_FD"
+#: Names the process that started all ranks of this host.
+LAUNCHER = "GRADTAPE_LAUNCHER"
 #: Seconds that the other ranks get to print what they know.
 GRACE = 1.0
 #: What launchers and schedulers send to the process that they started.
@@ -24,7 +26,7 @@ def main() -> int:
     rank, size, *command = sys.argv[1:]
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    environment = {**os.environ, DONE: str(writing)}
+    environment = {**os.environ, DONE: str(writing), LAUNCHER: str(os.getppid())}
     # what the launcher opened for MPI is the rank's
     child = subprocess.Popen(command, env=environment, close_fds=False)
     os.close(writing)

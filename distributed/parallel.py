@@ -77,7 +77,9 @@ class DataParallel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the step on this rank's part of the batch; collective."""
         if self._whole is not None:
-            return self._whole(*args, **kwargs)
+            self._steps += 1
+            with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
+                return self._whole(*args, **kwargs)
         if reducing.get() is not None:
             raise TraceError(
                 f"data_parallel: {self.name} is called in a data-parallel step, which reduces "

@@ -146,9 +146,7 @@ def numbers_of(returned: Any) -> list[Any]:
     """
     leaves = [as_tensor(x) if isinstance(x, Variable) else x for x in flatten(returned)]
     for x in leaves:
-        if x is not None and not (
-            isinstance(x, Tensor) and x.shape == () and x.dtype.kind == "f"
-        ):
+        if x is not None and not (isinstance(x, Tensor) and x.shape == () and x.dtype.kind == "f"):
             got = f"shape {x.shape} and dtype {x.dtype}" if isinstance(x, Tensor) else repr(x)
             raise TypeError(
                 "data_parallel: what a step returns is averaged over the ranks, so it is "

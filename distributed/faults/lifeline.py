@@ -31,6 +31,7 @@ COLLECTIVES = (
     "reduce_scatter",
     "exchange",
     "barrier",
+    "run_step",  # of engines that run a step as one program
 )
 #: Names the file descriptor on which a rank tells its supervisor that its end is no surprise.
 DONE = "GRADTAPE_DONE_FD"
@@ -48,7 +49,11 @@ class Lifeline(threading.Thread):
     timeout
         How many seconds the rank waits in one collective before all are asked where they are; None
         for as long as it takes.
+    harmless
+        It reads no variables: their arrays may be written while it runs.
     """
+
+    harmless = True
 
     def __init__(self, found: Communicator, wire: Wire, hosts: Sequence[str], pids: list[int]):
         super().__init__(name="gradtape-lifeline", daemon=True)

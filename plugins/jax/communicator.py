@@ -47,6 +47,7 @@ class JaxCommunicator(Communicator):
     """
 
     engine = "jax"
+    watched = True
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
@@ -128,6 +129,10 @@ class JaxCommunicator(Communicator):
         longest = max(_SHORTEST, 1 << (max(lengths) - 1).bit_length())
         found = self.all_gather(np.frombuffer(message.ljust(longest, b"\0"), np.uint8))
         return [row[:n].tobytes() for row, n in zip(found, lengths, strict=True)]
+
+    def run_step(self, said: str, run: Callable[[], Any]) -> Any:
+        """Return what a program of all processes gives; it waits for each of them."""
+        return run()
 
     def barrier(self) -> None:
         """Wait for a number from every process."""

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ...core.errors import DistributedError
+from ...core.extend import registry
+from ..mpi.launchers import Place, place
 
 __all__ = ["Launch", "named"]
 
 #: What a process that is started by hand is told: its coordinator, how many there are, its number.
 COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
-#: Where launchers say how many processes they started, and the number of this one; whether JAX
-#: itself can find the coordinator then.
-LAUNCHERS = (
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", True),
-    ("PMI_SIZE", "PMI_RANK", False),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", True),
-)
+#: With these JAX finds the coordinator by itself: SLURM and Open MPI.
+KNOWN_TO_JAX = ("SLURM_STEP_NODELIST", "OMPI_MCA_orte_hnp_uri")
+#: The process that started the ranks of a host, if it is not their parent.
+LAUNCHER = "GRADTAPE_LAUNCHER"
 #: Ports that systems do not hand out on their own.
 _PORTS = range(20000, 30000)
 
@@ -104,14 +104,13 @@ class Launch:
             self.num_processes = _number(COUNT)
         if self.process_id is None:
             self.process_id = _number(NUMBER)
-        told = next((x for x in LAUNCHERS if (_number(x[0]) or 1) > 1), None)
-        if self.num_processes is None and told is not None:
-            count, number, knows = told
-            self.num_processes, self.process_id = _number(count), _number(number)
-            if self.local_device_ids is None:
-                self.local_device_ids = _number("MPI_LOCALRANKID")
-            if self.coordinator is None and not knows:
-                self.coordinator = _on_one_host()
+        launched = place()
+        if self.num_processes is None and launched is not None and launched.size > 1:
+            self.num_processes, self.process_id = launched.size, launched.rank
+            if self.local_device_ids is None and launched.local_size > 1:
+                self.local_device_ids = launched.local_rank
+            if self.coordinator is None and not any(name in os.environ for name in KNOWN_TO_JAX):
+                self.coordinator = _found(launched)
         elif self.several and self.coordinator is None:
             raise DistributedError(
                 f"distributed.init: there are {self.num_processes} processes; say where they find "
@@ -175,15 +174,25 @@ def _number(name: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _on_one_host() -> str:
-    """Return an address that all processes of a launcher on this host come to by themselves."""
-    if _number("MPI_LOCALNRANKS") != _number("PMI_SIZE"):
+def _found(launched: Place) -> str:
+    """Return an address to which all processes of a launcher of MPI come by themselves."""
+    if launched.local_size == launched.size:
+        parent = _number(LAUNCHER) or os.getppid()
+        return f"127.0.0.1:{_PORTS[parent % len(_PORTS)]}"
+    reason = registry().engine("mpi").unavailable()
+    if reason is not None:
         raise DistributedError(
-            "distributed.init: the launcher started processes on several hosts, and does not say "
-            f"where the first one is; set {COORDINATOR} to its 'host:port' for all of them"
+            "distributed.init: the launcher started processes on several hosts, and only MPI can "
+            f"tell where the first one is ({reason}); or set {COORDINATOR} to its 'host:port' for "
+            "all of them"
         )
-    # the launcher is the parent of all of them
-    return f"127.0.0.1:{_PORTS[os.getppid() % len(_PORTS)]}"
+    world = registry().engine("mpi").connect()
+    with socket.socket() as free:
+        free.bind(("", 0))
+        own = f"{socket.gethostname()}:{free.getsockname()[1]}"
+    address = world.exchange(own.encode())[0].decode()
+    world.close()
+    return address
 
 
 def _first_line(error: BaseException) -> str:

@@ -186,7 +186,7 @@ class WholeStep:
             for x, part in zip(arrays, parts, strict=True)
         ]
         try:
-            outputs, state = program.run(placed, said)
+            outputs, state = group.run_step(said, lambda: program.run(placed, said))
         except Refused as error:
             raise TypeError(
                 f"data_parallel: XLA cannot compile {self.name}: {error}. The engine 'jax' has no "
