@@ -225,9 +225,14 @@ class JaxCommunicator(Communicator):
         return jnp.concatenate(jax.device_put(parts, self.local[0]))
 
     def ticket(self, code: int) -> jax.Array:
-        """Return a number as the first thing of a program that all processes have to run."""
+        """Return a number as the first thing of a program that all processes have to run.
+
+        Its last bit is not compared: the program tells whether a process has set it.
+        """
         with jax.enable_x64(True):
-            return self.put(np.array([[code, -code]]), self.rows, (self.devices, 2), repeat=True)
+            return self.put(
+                np.array([[code, -(code & ~1)]]), self.rows, (self.devices, 2), repeat=True
+            )
 
     @functools.cached_property
     def replicas(self) -> Replicas:

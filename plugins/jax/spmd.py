@@ -24,6 +24,7 @@ from ...core.extend import (
     set_arrays,
     to_numpy,
     unsure,
+    wish,
 )
 from .compiling import Parts, free
 
@@ -34,6 +35,8 @@ __all__ = ["DISAGREE", "NOT_FINITE", "WholeProgram"]
 
 #: What a run found: all is well; a loss is not finite; processes came with different things.
 _WELL, NOT_FINITE, DISAGREE = range(3)
+#: Added to it if a process asks that the run ends.
+_WISH = 4
 
 
 class WholeProgram:
@@ -124,7 +127,9 @@ class WholeProgram:
             nothing = [jnp.zeros(x.shape, x.dtype) for x in outputs]
             return [*before, *nothing, jnp.int32(DISAGREE)]
 
-        return jax.tree.unflatten(tree, lax.cond(most[0] == -most[1], go_on, stop))
+        apart = most[0] + most[1]  # 1 if somebody asks to end, and more if numbers differ
+        new, outputs, state = jax.tree.unflatten(tree, lax.cond(apart <= 1, go_on, stop))
+        return new, outputs, state + _WISH * (apart == 1).astype(jnp.int32)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -199,12 +204,17 @@ class WholeProgram:
 
     def _state(self, found: Any) -> int:
         """Return what a run found, once it has ended."""
-        return int(np.asarray(found[2].addressable_data(0)))
+        state = int(np.asarray(found[2].addressable_data(0)))
+        asking = wish.get()
+        if asking is not None and (state & _WISH or (self._group.size == 1 and asking.asked)):
+            asking.granted = True
+        return state & ~_WISH
 
     def _ticket(self, said: str) -> Any:
         if self._group.size == 1:
             return None
-        code = crc32(said.encode())
+        asking = wish.get()
+        code = 2 * crc32(said.encode()) + (asking is not None and asking.asked)
         if self._tickets[1] is None or self._tickets[0] != code:
             self._tickets = (code, self._group.ticket(code))
         return self._tickets[1]
@@ -234,8 +244,11 @@ class WholeProgram:
         ]
         found = self._group.exchange(", ".join(wrong).encode())
         told = [f"rank {i} was given {x.decode()}" for i, x in enumerate(found) if x]
-        blame = f"; not finite are also {'; '.join(told)}" if told else ""
-        return f"data_parallel: the loss of {name} is not finite, and nothing was assigned{blame}"
+        blame = f", and {'; '.join(told)} with NaN or infinity" if told else ""
+        return (
+            f"data_parallel: the loss of {name} is not finite{blame}; a smaller learning rate, or "
+            "scaled inputs, may help. The optimizer has done no step"
+        )
 
 
 def _digest(graph: Any) -> str:
