@@ -34,7 +34,7 @@ class JaxCommunicator(Communicator):
     Parameters
     ----------
     launch
-        How the job was joined.
+        How the job was joined, and how many devices are used.
 
     Attributes
     ----------
@@ -52,13 +52,12 @@ class JaxCommunicator(Communicator):
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
         self.rank, self.size = jax.process_index(), jax.process_count()
-        all_devices = sorted(jax.devices(), key=lambda d: (d.process_index, d.id))
+        all_devices = self._used(launch.devices)
         self.local = [d for d in all_devices if d.process_index == self.rank]
         self._devices = len(all_devices)
         self.mesh = Mesh(np.array(all_devices), ("data",))
         self.everywhere = NamedSharding(self.mesh, PartitionSpec())
         self.rows = NamedSharding(self.mesh, PartitionSpec("data"))
-        self._check(all_devices)
         firsts = all_devices[:: len(self.local)]
         one_each = Mesh(np.array(firsts), ("data",))
         self._by_process = NamedSharding(one_each, PartitionSpec("data"))
@@ -69,20 +68,23 @@ class JaxCommunicator(Communicator):
         """How many devices all processes have together."""
         return self._devices
 
-    def _check(self, found: list[Any]) -> None:
-        """Raise if not every process has as many devices, so that batches cannot be cut evenly."""
-        counts = [0] * self.size
-        for device in found:
-            counts[device.process_index] += 1
-        if len(set(counts)) > 1:
-            by_count: dict[int, list[int]] = {}
-            for rank, count in enumerate(counts):
-                by_count.setdefault(count, []).append(rank)
-            told = "; ".join(f"{ranks_in_words(r)} has {n}" for n, r in by_count.items())
+    def _used(self, wanted: int | None) -> list[Any]:
+        """Return the devices of all processes, of each as many; batches are cut evenly."""
+        found: list[list[Any]] = [[] for _ in range(self.size)]
+        for device in sorted(jax.devices(), key=lambda d: d.id):
+            found[device.process_index].append(device)
+        by_count: dict[int, list[int]] = {}
+        for rank, devices in enumerate(found):
+            by_count.setdefault(len(devices), []).append(rank)
+        told = "; ".join(f"{ranks_in_words(r)} has {n}" for n, r in by_count.items())
+        if wanted is None and len(by_count) > 1:
             raise DistributedError(
-                f"distributed.init: processes need as many devices each: {told}; choose some by "
-                "local_device_ids="
+                f"distributed.init: processes need as many devices each: {told}; say how many each "
+                "is to use, by devices="
             )
+        if wanted is not None and wanted > min(by_count):
+            raise DistributedError(f"distributed.init: devices={wanted}, and {told}")
+        return [device for devices in found for device in devices[:wanted]]
 
     # -- between processes -------------------------------------------------------------------------
 

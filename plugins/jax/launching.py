@@ -20,6 +20,8 @@ COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JA
 KNOWN_TO_JAX = ("SLURM_STEP_NODELIST", "OMPI_MCA_orte_hnp_uri")
 #: The process that started the ranks of a host, if it is not their parent.
 LAUNCHER = "GRADTAPE_LAUNCHER"
+#: How this process joined a job of JAX.
+_joined: list[Any] = []
 #: Ports that systems do not hand out on their own.
 _PORTS = range(20000, 30000)
 
@@ -44,6 +46,8 @@ class Launch:
     local_device_ids
         The numbers of the GPUs that this process uses. By default all; but under ``mpiexec`` or
         ``srun`` that of its own number on its host.
+    devices
+        How many of its devices this process uses, the first ones; all by default.
     cpu_devices
         How many devices JAX makes of this process's CPU; by default as ``jax_num_cpu_devices`` or
         ``XLA_FLAGS`` say, or else one.
@@ -57,6 +61,7 @@ class Launch:
     num_processes: int | None = None
     process_id: int | None = None
     local_device_ids: int | list[int] | None = None
+    devices: int | None = None
     cpu_devices: int | None = None
     start_timeout: int = 120
     heartbeat_timeout: int = 10
@@ -82,7 +87,7 @@ class Launch:
         return self.num_processes is not None and self.num_processes > 1
 
     def _check(self) -> None:
-        numbers = ("num_processes", "process_id", "cpu_devices")
+        numbers = ("num_processes", "process_id", "devices", "cpu_devices")
         for name in (*numbers, "start_timeout", "heartbeat_timeout"):
             value, least = getattr(self, name), 0 if name == "process_id" else 1
             if value is None and name in numbers:
@@ -133,7 +138,7 @@ class Launch:
 
         if self.cpu_devices is not None:
             self._configure(jax, "jax_num_cpu_devices", self.cpu_devices)
-        if not self.several:
+        if not self.several or _joined:  # JAX leaves its job when the process ends
             return
         if jax.config.jax_cpu_collectives_implementation is None:
             jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -152,9 +157,12 @@ class Launch:
                 f"distributed.init: process {self.process_id} of {self.num_processes} cannot join "
                 f"through {self.coordinator or 'what its launcher tells'}: {_first_line(error)}"
             ) from error
+        _joined.append(self)
 
     @staticmethod
     def _configure(jax: Any, name: str, value: Any) -> None:
+        if getattr(jax.config, name) == value:
+            return
         try:
             jax.config.update(name, value)
         except RuntimeError as error:

@@ -225,11 +225,12 @@ class WholeStep:
     def _own_rows(self, x: Any, total: int) -> Any:
         """Return this process's rows of an output that has one for each example."""
         group = self._group
-        if group.size == 1 or not x.shape or x.shape[0] != total or total % group.size:
-            return x.addressable_data(0)
         if x.is_fully_replicated:
+            found = x.addressable_data(0)
+            if group.size == 1 or not x.shape or x.shape[0] != total or total % group.size:
+                return found
             rows = total // group.size
-            return x.addressable_data(0)[group.rank * rows : (group.rank + 1) * rows]
+            return found[group.rank * rows : (group.rank + 1) * rows]
         shards = sorted(x.addressable_shards, key=lambda shard: shard.index[0].start)
         return group.on_first([shard.data for shard in shards])
 

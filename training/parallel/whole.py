@@ -72,6 +72,10 @@ class WholeTrainer(ParallelTrainer):
         """Return the model's predictions."""
         return super().call(self.here(x) if active_graph.get() is None else x, training)
 
+    def forget(self) -> None:
+        """Forget the loss of a step that was taken back."""
+        self._number = None
+
     def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
         token = wish.set(self.ranks.wish)
         try:
@@ -131,6 +135,7 @@ class WholeStep(Step):
         finally:
             for variable, array in held.items():
                 variable.set_array(array)
+            self._trainer.forget()
         changed = differing(before, self._attributes())
         if changed:
             raise TraceError(
