@@ -5,6 +5,7 @@ from . import compat as compat
 from . import data as data
 from . import datasets as datasets
 from . import debug as debug
+from . import distributed as distributed
 from . import errors as errors
 from . import export as export
 from . import fft as fft

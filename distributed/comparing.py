@@ -54,7 +54,7 @@ def digest_of(arrays: Iterable[Any]) -> str:
     for array in arrays:
         host = np.ascontiguousarray(to_numpy(array))
         state.update(f"{host.dtype}{host.shape}".encode())
-        state.update(host.reshape(-1).view(np.uint8))
+        state.update(memoryview(host.reshape(-1).view(np.uint8)))
     return str(state.hexdigest())
 
 
@@ -85,7 +85,9 @@ def broadcast_variables(variables: Any, root: int = 0) -> None:
     hint = "build it by a call with one batch on each, in the same way"
     compare("distributed.broadcast_variables", "variables", hint, likes)
     for variable in held:
-        _give(variable, found.broadcast(variable.numpy(), root))
+        mine = variable.numpy()
+        in_order = np.ascontiguousarray(mine).reshape(mine.shape)  # as engines send it
+        _give(variable, found.broadcast(in_order, root))
 
 
 def _give(variable: Variable, value: Any) -> None:

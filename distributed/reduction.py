@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import F, Tensor, Variable, as_tensor, flatten, ops, pack_like
+from ..core.extend import (
+    F,
+    ForwardAccumulator,
+    GradientTape,
+    Tensor,
+    Variable,
+    active_tapes,
+    as_tensor,
+    flatten,
+    ops,
+    pack_like,
+)
 
 __all__ = ["MEANS", "Reduction", "numbers_of"]
 
@@ -71,6 +82,12 @@ class Reduction:
         """Return the gradients of all ranks, and remember the mean of the targets."""
         if not self._concerns(sources):
             return grads
+        if not self.mean and any(map(_differentiates, active_tapes.get())):
+            raise TypeError(
+                "gradient: in a step with reduction='sum' a gradient of the whole batch cannot be "
+                "differentiated again: what depends on it would be summed once for each rank. Take "
+                "means over examples, and reduction='mean'"
+            )
         held = [x for x in targets if x.dtype.kind == "f"]
         told = [*held, *self.beside]
         known = [g for g in grads if g is not None]
@@ -155,6 +172,11 @@ def numbers_of(returned: Any) -> list[Any]:
                 "what each rank has"
             )
     return leaves
+
+
+def _differentiates(recorder: Any) -> bool:
+    """Return whether a recorder is for derivatives, and not for a trace's closure."""
+    return isinstance(getattr(recorder, "root", recorder), (GradientTape, ForwardAccumulator))
 
 
 def _is_one(weight: Any) -> bool:

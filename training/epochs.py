@@ -57,6 +57,7 @@ def run_epochs(
             with Progress(run.epoch, run.epochs, run.length, run.batch, verbose) as shown:
                 try:
                     logs = _epoch(run, interrupt, shown)
+                    session.settle()
                     if held is not None and not interrupt.requested:
                         run.seed(held, run.epoch)
                         tell("on_test_begin")

@@ -61,6 +61,9 @@ class Session:
         """Train on a batch; return the values of the epoch so far."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """End the batches of an epoch, before anything is measured or kept: as they left things."""
+
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
         """Return batches as they are trained on, perhaps after a way to the model's device.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ from ...core.extend import (
     BatchRows,
     Communicator,
     Tensor,
+    Variable,
     Wish,
     as_group_of_one,
     batch_rows,
@@ -95,12 +96,14 @@ class Together(Alone):
     @contextmanager
     def working_on(self, layout: Layout) -> Iterator[None]:
         """Do a step on a part of a batch."""
-        with ExitStack() as stack:
-            stack.enter_context(collectives_agreed())
-            rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
-            for variable, value in ((batch_rows, rows), (wish, self.wish)):
-                stack.callback(variable.reset, variable.set(value))  # type: ignore[attr-defined]
-            yield
+        rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
+        places, wishes = batch_rows.set(rows), wish.set(self.wish)
+        try:
+            with collectives_agreed():
+                yield
+        finally:
+            wish.reset(wishes)
+            batch_rows.reset(places)
 
     # -- agreement -----------------------------------------------------------------------------
 
@@ -111,6 +114,17 @@ class Together(Alone):
     def any(self, flag: bool) -> bool:
         """Return whether one of the ranks says so."""
         return bool(communicator().all_reduce(np.array(int(flag)), "max"))
+
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Give variables of all ranks their mean."""
+        if not variables:
+            return
+        values = [variable.numpy() for variable in variables]
+        flat = np.concatenate([x.reshape(-1).astype(np.float64) for x in values])
+        means = communicator().all_reduce(flat) / self.group.size
+        ends = np.cumsum([x.size for x in values])[:-1]
+        for variable, like, part in zip(variables, values, np.split(means, ends), strict=True):
+            variable.assign(part.reshape(like.shape).astype(like.dtype))
 
     def interrupt(self) -> DeferredInterrupt:
         """Return what notes Ctrl-C, on whichever rank."""
@@ -147,6 +161,9 @@ class WholeRanks(Together):
         if count % self.group.devices:
             return Layout(rank, (count,) * size, repeated=True)
         return Layout(rank, (count // size,) * size)
+
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Leave variables alone: they are of the whole batch."""
 
 
 class Shards:
@@ -200,7 +217,7 @@ class SharedInterrupt(DeferredInterrupt):
         super().__init__()
 
     @property
-    def requested(self) -> bool:  # type: ignore[override]
+    def requested(self) -> bool:
         """Whether one of the ranks was interrupted, as all of them know."""
         return self._ranks.wish.granted
 
@@ -249,13 +266,13 @@ class SharedKeeper:
         DistributedError
             If ranks have come apart, with those that have; or if the first could not write.
         """
-        variables = self._session.held()
+        self._session.settle()
         self._ranks.compare(
             "weights",
             "they came apart: code in the step gives another result on each rank, as random "
             "numbers of NumPy do, or a layer assigns what its own examples say. No checkpoint was "
             "written",
-            [variable.array for variable in variables],
+            [variable.array for variable in self._session.held()],
         )
         failure: BaseException | None = None
         if self._ranks.first:

@@ -30,12 +30,14 @@ from ...core.extend import (
 )
 from ...distributed import broadcast_variables
 from ...distributed.reduction import Reduction
-from ...layers import keep_mask, mask_of
+from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
 from ..checks import FirstLook, whats_not_finite
 from ..loop import Trainer
+from ..loss_scaling import LossScaleOptimizer
+from ..losses import crossentropies, errors, focal, margins, objects
 from ..losses.loss import Loss
-from ..metrics import Metric
+from ..metrics import BinaryAccuracy, functions
 from ..ranks import Layout, Part
 from ..steps import Step
 from ..sums import Values
@@ -43,7 +45,13 @@ from .together import Together, sample_of
 
 __all__ = ["ParallelTrainer"]
 
-_OURS = __name__.partition(".")[0] + ".training."
+#: Functions with a value for each example, which depends on that example alone.
+_MEANS = {
+    getattr(module, name)
+    for module in (crossentropies, errors, focal, functions, margins)
+    for name in module.__all__
+}
+_KINDS = {getattr(objects, name) for name in objects.__all__}
 
 
 class ParallelTrainer(Trainer):
@@ -106,7 +114,7 @@ class ParallelTrainer(Trainer):
             return
         self._alike = True
         held = self.held()
-        told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in held)
+        told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in self.variables)
         self.ranks.agree(f"trains {told} by {type(self.optimizer).__name__}")
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
@@ -114,6 +122,12 @@ class ParallelTrainer(Trainer):
     def held(self) -> list[Variable]:
         """Return the variables that all ranks have alike."""
         return self._held()
+
+    def settle(self) -> None:
+        """Average what layers know of each rank's own examples: moving means and variances."""
+        layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
+        apart = [x for x in layers if not x.synchronized and x.built]
+        self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -181,11 +195,13 @@ class ParallelTrainer(Trainer):
         return values._replace(means={**means, **values.means}), told
 
     def _weight(self) -> float:
-        """Return by what this rank's losses count: 1 if they are those of the whole batch."""
+        """Return by what this rank's losses count: as a share if only they are those of its own."""
         layout = self.layout
-        if not self._apart or layout.even:
-            return 1.0
-        return layout.counts[layout.rank] / max(layout.counts)
+        mine = layout.counts[layout.rank] if self._apart else 1
+        if isinstance(self.optimizer, LossScaleOptimizer):
+            # gradients on their way are as large as in a single process, and overflow as they do
+            return mine / (sum(layout.counts) if self._apart else len(layout.counts))
+        return mine / max(layout.counts) if self._apart else 1.0
 
     # -- whole batches -------------------------------------------------------------------------
 
@@ -235,23 +251,16 @@ class ParallelTrainer(Trainer):
 
 def _is_mean(measure: Any) -> bool:
     """Return whether what a loss or a metric says of a batch is a mean over its examples."""
-    if measure is None:
-        return True
     if isinstance(measure, Loss):
-        kind: Any = type(measure)
         settings = getattr(measure, "settings", {})
         if measure.reduction == "sum" or settings.get("ignore_class") is not None:
             return False
-        return hasattr(kind, "function") and _is_ours(kind) and _is_ours(kind.function)
+        return type(measure) in _KINDS and _is_mean(type(measure).function)  # type: ignore[attr-defined]
     if isinstance(measure, partial):
         return not measure.args and not measure.keywords and _is_mean(measure.func)
-    return not isinstance(measure, Metric) and _is_ours(measure)
-
-
-def _is_ours(function: Any) -> bool:
-    """Return whether it is a function, or class, of gradtape with a value for each example."""
-    home = str(getattr(function, "__module__", ""))
-    return home.startswith(_OURS) and not home.endswith(".overlaps")
+    of = getattr(measure, "__self__", None)  # a metric's own function, that of a binary accuracy
+    known = any(measure is function for function in _MEANS)
+    return measure is None or known or type(of) is BinaryAccuracy
 
 
 def _number(values: Tensor) -> Tensor:

@@ -1,0 +1,136 @@
+"""``fit(distributed=group)`` on several ranks, against ``fit`` of one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import found_by, run
+
+import gradtape as gt
+
+#: Of the loss after a step, relative.
+CLOSE = 1e-6
+#: Models that compute in half precision, whose sums are rounded to 11 bits.
+HALF = {"half precision": 1e-3}
+X, Y = np.ones((8, 2), "float32"), np.arange(8) % 2
+
+
+@pytest.fixture(params=["2", "4 --few"], ids=["2 ranks", "4 ranks"])
+def found(request: Any) -> dict[str, Any]:
+    ranks, *arguments = request.param.split()
+    return found_by("training.py", int(ranks), *arguments)
+
+
+def test_every_kind_of_training_is_that_of_one_process() -> None:
+    cases = found_by("training.py", 2)["training"]
+    assert len(cases) > 15
+    for case, what in cases.items():
+        assert what["alike"], case
+        assert what["steps"] < HALF.get(case, CLOSE), case
+        assert what["history"] < HALF.get(case, CLOSE), case
+        assert what["weights"] < max(1e-5, 10 * HALF.get(case, 0.0)), case
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_digits_have_the_loss_curve_of_one_process(ranks: int) -> None:
+    for case, what in found_by("digits.py", ranks)["curves"].items():
+        assert what["alike"], case
+        assert what["first epoch"] < 1e-6, case
+        assert what["steps"] < 1e-5, case
+        assert what["epochs"] < 1e-5, case
+        assert what["accuracy"] < 1e-6, case
+
+
+def test_shards_are_batches_of_each_ranks_own(found: Any) -> None:
+    assert found["shards"]["steps"] < CLOSE
+    assert found["shards"]["warned"] == [
+        f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others, "
+        "which are left out: an epoch ends where the shortest shard ends"
+    ]
+    assert all("write shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
+
+
+def test_ctrl_c_on_one_rank_ends_all_of_them_at_one_batch(found: Any) -> None:
+    what = found["interrupted"]
+    assert what["interrupted"]
+    assert len(set(what["steps"])) == 1
+    assert what["steps"][0] in (3, 4)  # of 7: the next message tells the others
+    assert what["rest"] == 14  # those that the checkpoint knows of included
+    assert what["bits"]
+
+
+def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
+    what = found["decisions"]
+    assert what["epochs"] == 2
+    assert what["alike"]
+    assert set(what["own"]) == {3}
+    assert what["lines"] == 3
+    assert what["files"] == ["alone.h5", "best-1.h5", "best-2.h5", "log.csv"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("other arrays", "other data than rank 0; each rank gives the same arrays"),
+        ("other batches", "other batches than rank 0; each rank goes through the same data"),
+        ("other model", "rank 0 trains kernel float32[8, 5]"),
+        ("came apart", "other weights than rank 0; they came apart"),
+        ("no group", "distributed is the group of gradtape.distributed.init(), got True"),
+        ("unseen", "checkpoints are to be in a folder that all ranks see"),
+    ],
+)
+def test_ranks_that_differ_are_named_on_all_of_them(found: Any, case: str, words: str) -> None:
+    assert all(words in text for text in found["unlike"][case]), found["unlike"][case]
+    assert found["unlike"]["files"] == ["0.h5"]  # none of weights that came apart
+
+
+def test_a_loss_that_is_not_finite_names_the_rank(found: Any) -> None:
+    told = found["unlike"]["not finite"]
+    last = len(told) - 1
+    assert all(f"fit: the loss is not finite on rank {last} of {last + 1}" in x for x in told)
+    assert all("The model is as it was when this epoch began" in text for text in told)
+    assert "In this batch x holds NaN or infinity" in told[-1]
+
+
+def test_moving_statistics_of_each_ranks_own_examples_are_averaged(found: Any) -> None:
+    what = found["statistics"]
+    assert what["alike"]
+    assert what["mean"] < 1e-6
+    assert what["variance"] < 1e-6
+
+
+def test_evaluate_measures_all_examples(found: Any) -> None:
+    assert found["measuring"]["apart"] < CLOSE
+
+
+@pytest.mark.parametrize("data", ["arrays", "pipeline"])
+def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(tmp_path: Path, data: str) -> None:
+    begun = json.loads(run("restarting.py", 2, "begin", str(tmp_path / "run.h5"), data))["run"]
+    assert begun == {"interrupted": True, "steps": begun["steps"], "alike": True}
+    assert 10 <= begun["steps"] <= 11  # 7 of the first epoch
+    for ranks in (2, 4) if data == "arrays" else (1,):
+        path = tmp_path / f"{ranks}.h5"
+        shutil.copy(tmp_path / "run.h5", path)
+        rest = json.loads(run("restarting.py", ranks, "resume", str(path), data))["run"]
+        assert rest["steps"] == 21  # those that the checkpoint knows of included
+        assert rest["alike"]
+        assert rest["losses"] < CLOSE
+        assert rest["epochs"] < CLOSE
+        assert rest["bits"] is rest["history"] is (ranks == 2)
+
+
+def test_a_group_of_one_trains_as_no_group() -> None:
+    histories = []
+    for distributed in (None, gt.distributed.group()):
+        gt.random.set_seed(1)
+        model = gt.layers.Sequential([gt.layers.Dense(2)])
+        run_of = gt.training.fit(model, (X, Y), seed=0, verbose=False, distributed=distributed)
+        histories.append(run_of.history)
+    assert histories[0] == histories[1]
+    with pytest.raises(TypeError, match="evaluate: distributed is the group of"):
+        gt.training.evaluate(model, (X, Y), distributed=2)
