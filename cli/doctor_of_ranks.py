@@ -207,8 +207,8 @@ def _in_words(found: dict[str, Any]) -> str:
     for head, text in lines:
         words.append(filled(f"{'' if head == last else head:13}{text}", " " * 13))
         last = head
-    told = [*(f"PROBLEM: {x}" for x in found["problems"]), *found["advice"]]
-    return "\n".join([*words, "", *(filled(f"* {x}", "  ") for x in told)]).rstrip()
+    advice = [*(f"PROBLEM: {x}" for x in found["problems"]), *found["advice"]]
+    return "\n".join([*words, "", *(filled(f"* {x}", "  ") for x in advice)]).rstrip()
 
 
 def _whose(launcher: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ..core.extend import Communicator, communicator, connect_to, public, regist
 from ..plugins.mpi.launchers import TRAINING
 from ..plugins.ops.collectives import exchange
 from .faults import hooks
-from .faults.lifeline import done, hostname, join
+from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervisor
 from .parallel import DataParallel
 
 __all__ = ["Group", "abort", "group", "init", "joined", "shutdown"]
@@ -251,9 +251,15 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
             raise TypeError(f"distributed.init: a group of one takes no {', '.join(options)}")
         connect_to(None)
     else:
+        tell_supervisor(JOINING)
         connect_to(registry().engine(chosen).connect(**options))
+        tell_supervisor(JOINED)
     _group.append(Group(communicator()))
-    _watch(communicator(), timeout)
+    try:
+        _watch(communicator(), timeout)
+    except DistributedError:
+        shutdown()
+        raise
     if TRAINING in os.environ and communicator().rank == 0:
         sys.stderr.write(f"gradtape train: {_told(communicator())}\n")
         sys.stderr.flush()
@@ -337,7 +343,7 @@ def shutdown() -> None:
     if _group:
         hooks.leave()
         hooks.forget()
-        done()
+        tell_supervisor(DONE)
         _group.pop().communicator.close()
     connect_to(None)
 

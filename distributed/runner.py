@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..plugins.mpi.launchers import place
 from .faults import hooks
-from .faults.lifeline import done, hostname
+from .faults.lifeline import DONE, hostname, tell_supervisor
 from .group import joined
 
 __all__ = ["main", "run_script"]
@@ -28,13 +28,13 @@ def main() -> None:
         code = run_script(script, arguments)
     except BaseException as error:
         hooks.failed(error)
-    if not joined() and rank == 0:
+    if not (joined() or code or rank):
         print(
             f"gradtape train: {size} ranks each ran the whole script; it never called "
             "gt.distributed.init()",
             file=sys.stderr,
         )
-    done()
+    tell_supervisor(DONE)
     if code:
         hooks.leave(code)
         sys.exit(code)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .lifeline import Lifeline, done, leave_at_once, say
+from .lifeline import DONE, Lifeline, leave_at_once, say, tell_supervisor
 
 __all__ = ["exit_code", "failed", "failed_alone", "forget", "install", "installed", "leave", "line"]
 
@@ -105,7 +105,7 @@ def failed_alone(code: int, text: str | None) -> NoReturn:
     rank, size, host = _place[0]
     if text:
         say(text, rank, size, {rank: host})
-    done()
+    tell_supervisor(DONE)
     mpi: Any = sys.modules.get("mpi4py.MPI")
     with suppress(Exception):
         if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():

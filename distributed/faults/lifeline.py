@@ -15,12 +15,23 @@ from json import dumps, loads
 from types import FrameType
 from typing import Any, NoReturn
 
-from ...core.extend import Communicator, describe
+from ...core.extend import Communicator, describe, ranks_in_words
 from . import verdicts
 from .hub import ANSWER, GRACE, Hub
 from .wires import Message, Wire, addresses, connected, listening
 
-__all__ = ["Lifeline", "done", "hostname", "join", "leave_at_once", "prefixed", "say"]
+__all__ = [
+    "DONE",
+    "JOINED",
+    "JOINING",
+    "Lifeline",
+    "hostname",
+    "join",
+    "leave_at_once",
+    "prefixed",
+    "say",
+    "tell_supervisor",
+]
 
 #: The methods of a communicator that wait for the other ranks.
 COLLECTIVES = (
@@ -33,8 +44,9 @@ COLLECTIVES = (
     "barrier",
     "run_step",  # of engines that run a step as one program
 )
-#: Names the file descriptor on which a rank tells its supervisor that its end is no surprise.
-DONE = "GRADTAPE_DONE_FD"
+#: How a rank tells its supervisor how far it is: see cli/supervisor.py.
+STATE = "GRADTAPE_STATE_FD"
+JOINING, JOINED, DONE = b"i", b"j", b"d"
 #: Seconds until a rank ends itself if nobody ends it.
 PATIENCE = 3.0
 PACKAGE = __name__.partition(".")[0]
@@ -201,7 +213,7 @@ class Lifeline(threading.Thread):
     def _end(self, reason: str, code: int) -> None:
         """Say why the job ends, and end this process when the hub has heard that all have."""
         self._ended.set()
-        done()
+        tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         self.wire.send(told=True)
         until = time.monotonic() + PATIENCE
@@ -216,7 +228,7 @@ class Lifeline(threading.Thread):
     def _end_alone(self, reason: str) -> NoReturn:
         """End the process without the hub."""
         self._ended.set()
-        done()
+        tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         time.sleep(GRACE)  # the others say so too
         leave_at_once(1)
@@ -288,7 +300,7 @@ def say(
 def prefixed(text: str, ranks: Sequence[int], size: int, hosts: Sequence[str]) -> str:
     """Return lines, each behind ``[rank 1 of 4 on host]``."""
     where = ", ".join(dict.fromkeys(hosts))
-    head = f"[{verdicts.ranks_in_words(ranks)} of {size} on {where}]"
+    head = f"[{ranks_in_words(ranks)} of {size} on {where}]"
     return "".join(f"{head} {line}\n" for line in text.rstrip().splitlines())
 
 
@@ -300,7 +312,7 @@ def closed_in_children(close: Callable[[], None]) -> None:
 
 def leave_at_once(code: int) -> NoReturn:
     """End the process with what it has printed, without waiting for any other rank."""
-    done()
+    tell_supervisor(DONE)
 
     def flush() -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -313,13 +325,14 @@ def leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def done() -> None:
-    """Tell the supervisor, if there is one, that this rank's end is no surprise."""
-    number = os.environ.pop(DONE, "")
+def tell_supervisor(state: bytes) -> None:
+    """Tell the supervisor, if there is one, how far this rank is; nothing after its end is told."""
+    number = os.environ.get(STATE, "")
     if number.isdecimal():
         with suppress(OSError):
-            os.write(int(number), b"1")
-            os.close(int(number))
+            os.write(int(number), state)
+        if state == DONE:
+            del os.environ[STATE]
 
 
 def hostname() -> str:

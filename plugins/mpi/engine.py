@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,9 +31,9 @@ class MPIEngine(Engine):
     name = "mpi"
 
     def unavailable(self) -> str | None:
-        """Return what to install if mpi4py, or its MPI library, is missing."""
+        """Return what to install if mpi4py, or its MPI library, is missing; MPI is not started."""
         try:
-            _mpi()
+            _mpi(start=False)
         except BackendUnavailable as error:
             return str(error)
         return None
@@ -159,9 +160,18 @@ def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def _mpi() -> Any:
-    """Return ``mpi4py.MPI``, which starts MPI when it is first imported."""
+def _mpi(start: bool = True) -> Any:
+    """Return ``mpi4py.MPI``, with MPI started if it is to be."""
     try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules and not start:
+            before = mpi4py.rc.initialize, mpi4py.rc.finalize
+            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+            try:
+                from mpi4py import MPI
+            finally:
+                mpi4py.rc.initialize, mpi4py.rc.finalize = before
         from mpi4py import MPI
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "mpi4py":
@@ -174,6 +184,8 @@ def _mpi() -> Any:
         raise BackendUnavailable(
             f"engine 'mpi': mpi4py finds no MPI library ({why}); {LIBRARY}"
         ) from error
+    if start and not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
     return MPI
 
 
@@ -191,7 +203,7 @@ def _unname_shared_memory(comm: Any) -> None:
 
 
 def _library() -> str:
-    first = str(_mpi().Get_library_version()).splitlines()[0]
+    first = str(_mpi(start=False).Get_library_version()).splitlines()[0]
     return " ".join(first.partition(",")[0].split())
 
 

@@ -36,13 +36,13 @@ def batch(rows: int = 4):
 
 
 def tell(name: str, run) -> None:
-    """Print what a call raises, in one line."""
+    """Print what a call raises, between marks: lines of ranks may run into each other."""
     try:
         run()
         told = "nothing"
     except (gt.errors.DistributedError, FloatingPointError) as error:
         told = f"{type(error).__name__}: {error}"
-    print(f"{name} of {group.rank}: {told}", flush=True)
+    print(f"«{name} of {group.rank}: {told}»", flush=True)
 
 
 odd = group.rank == 1

@@ -40,8 +40,8 @@ class Job:
 
     def of(self, rank: int) -> str:
         """Return the lines that stand behind a rank's prefix."""
-        lines = re.findall(rf"^\[rank {rank} of \d+ on \S+\] (.*)$", self.said, re.MULTILINE)
-        return "\n".join(lines)
+        ends = r"(?=\n|\[ranks? \S+ of \d+ on |$)"  # lines of ranks may run into each other
+        return "\n".join(re.findall(rf"\[rank {rank} of \d+ on \S+\] (.*?){ends}", self.said))
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
 ) -> Job:
     """Run a script with its arguments on so many ranks, and wait for the job's end.
 
-    A job that does not end in time is killed, and its code is None. ``meanwhile`` is called with the
+    A job that does not end in time is killed, and its code is -1. ``meanwhile`` is called with the
     job while it runs.
     """
     assert MPIEXEC is not None

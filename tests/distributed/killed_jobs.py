@@ -92,11 +92,11 @@ def main(kills: int, ranks: int, epochs: int, seed: int, supervised: bool = True
                 faults.append(f"{i}: left behind: {left}")
             named = "gone" in job.said or "was ended by signal 9" in job.said
             place = f"rank {kill.rank} at {kill.seen}" if kill.when else "nobody"
-            print(
-                f"{i + 1:3d}: {kill.delay:.1f} s: killed {place}; ended {took:4.1f} s later with code {job.code}"
-                f"{', named' if named else ''}; then {'equal' if same else 'DIFFERS'}",
-                flush=True,
+            told = (
+                f"{i + 1:3d}: after {kill.delay:4.1f} s killed {place}, ended {took:4.1f} s later"
             )
+            told += f", code {job.code}, {'named' if named else 'not named'}"
+            print(f"{told}; then {'equal' if same else 'DIFFERS'}", flush=True)
     waits.sort()
     print(f"{len(waits)} jobs killed, {equal} of {kills} equal after the restart")
     if waits:
