@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 
+#: Names the process that started all ranks of this host.
+LAUNCHER = "GRADTAPE_LAUNCHER"
 #: Names the file descriptor on which the rank says how far it is, a byte at a time.
 STATE = "GRADTAPE_STATE_FD"
 #: It is in ``init``, it has joined the others, its end is no surprise.
@@ -31,7 +33,7 @@ def main() -> int:
     rank, size, *command = sys.argv[1:]
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    environment = {**os.environ, STATE: str(writing)}
+    environment = {**os.environ, STATE: str(writing), LAUNCHER: str(os.getppid())}
     # what the launcher opened for MPI is the rank's
     child = subprocess.Popen(command, env=environment, close_fds=False)
     os.close(writing)

@@ -33,6 +33,9 @@ class Group:
     ----------
     rank, size : int
         The number of this rank, from 0, and how many there are.
+    devices : int
+        Into how many shards a batch is cut: the devices of all processes under the engine
+        ``"jax"``, whose ranks are processes; the ranks under any other.
     engine : str
         The engine that connects them; ``"alone"`` for a group of one.
 
@@ -46,6 +49,7 @@ class Group:
     def __init__(self, found: Communicator) -> None:
         self.communicator = found
         self.rank, self.size, self.engine = found.rank, found.size, found.engine
+        self.devices = found.devices
 
     def __repr__(self) -> str:
         return f"<group of {self.size}, rank {self.rank}, engine {self.engine!r}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import MethodType
@@ -27,7 +28,7 @@ from ..core.extend import (
 )
 from .agreement import agree, agree_on_graph
 from .comparing import compare
-from .reduction import BUCKET_BYTES, MEANS, Reduction
+from .reduction import BUCKET_BYTES, MEANS, Reduction, numbers_of
 
 if TYPE_CHECKING:
     from .group import Group
@@ -65,7 +66,10 @@ class DataParallel:
         self._reduction, self._outputs, self._compile = reduction, outputs, compile
         self._bucket_bytes = bucket_bytes
         options = {"reduction": reduction, "outputs": outputs, "compile": compile}
-        self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
+        self._whole = group.communicator.parallel(
+            step if outputs == "local" else _returning_numbers(step),
+            {**options, "timeout": timeout, "meet": self._compare},
+        )
         self._traced = Function(self._run, None, self.name)
         self._usual = 0  # how many examples weigh 1
         self._even = True  # whether all ranks had as many in the first step: their traces are alike
@@ -75,7 +79,9 @@ class DataParallel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the step on this rank's part of the batch; collective."""
         if self._whole is not None:
-            return self._whole(*args, **kwargs)
+            self._steps += 1
+            with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
+                return self._whole(*args, **kwargs)
         if reducing.get() is not None:
             raise TraceError(
                 f"data_parallel: {self.name} is called in a data-parallel step, which reduces "
@@ -186,6 +192,18 @@ def _check(
         raise ValueError(
             f"data_parallel: bucket_bytes is a number of bytes, at least 1, got {bucket_bytes!r}"
         )
+
+
+def _returning_numbers(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step that checks what it returns."""
+
+    @functools.wraps(step, updated=())
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        returned = step(*args, **kwargs)
+        numbers_of(returned)
+        return returned
+
+    return checked
 
 
 def _examples(arguments: Any) -> int:

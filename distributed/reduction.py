@@ -23,7 +23,7 @@ from ..core.extend import (
     unsure,
 )
 
-__all__ = ["BUCKET_BYTES", "MEANS", "Reduction"]
+__all__ = ["BUCKET_BYTES", "MEANS", "Reduction", "numbers_of"]
 
 MEANS = ("mean", "sum")
 #: As much as PyTorch's DistributedDataParallel sends at once.
@@ -173,21 +173,8 @@ class Reduction:
         TypeError
             If something is no floating number.
         """
-        leaves = [as_tensor(x) if isinstance(x, Variable) else x for x in flatten(returned)]
-        waiting: dict[int, Tensor] = {}
-        for x in leaves:
-            if x is None:
-                continue
-            if not isinstance(x, Tensor) or x.shape != () or x.dtype.kind != "f":
-                got = f"shape {x.shape} and dtype {x.dtype}" if isinstance(x, Tensor) else repr(x)
-                raise TypeError(
-                    "data_parallel: what a step returns is averaged over the ranks, so it is "
-                    f"floating tensors of one number each; got {got}. "
-                    "Return means over the batch, or say data_parallel(step, outputs='local') for "
-                    "what each rank has"
-                )
-            if x.id not in self._means:
-                waiting[x.id] = x
+        leaves = numbers_of(returned)
+        waiting = {x.id: x for x in leaves if x is not None and x.id not in self._means}
         found = self.averages([self.weigh(x) for x in waiting.values()])
         self._means.update(zip(waiting, found, strict=True))
         return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])
@@ -210,6 +197,27 @@ class Reduction:
         weight = self.weight
         weight = ops["cast_like"](weight, x) if isinstance(weight, Tensor) else weight
         return x * weight
+
+
+def numbers_of(returned: Any) -> list[Any]:
+    """Return what a step returns as a flat list of tensors of one floating number, and ``None``.
+
+    Raises
+    ------
+    TypeError
+        If something is no floating number.
+    """
+    leaves = [as_tensor(x) if isinstance(x, Variable) else x for x in flatten(returned)]
+    for x in leaves:
+        if x is not None and not (isinstance(x, Tensor) and x.shape == () and x.dtype.kind == "f"):
+            got = f"shape {x.shape} and dtype {x.dtype}" if isinstance(x, Tensor) else repr(x)
+            raise TypeError(
+                "data_parallel: what a step returns is averaged over the ranks, so it is "
+                f"floating tensors of one number each; got {got}. "
+                "Return means over the batch, or say data_parallel(step, outputs='local') for "
+                "what each rank has"
+            )
+    return leaves
 
 
 def _differentiates(recorder: Any) -> bool:

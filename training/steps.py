@@ -12,7 +12,7 @@ from ..core.errors import TraceError
 from ..core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
 from .session import is_plain
 
-__all__ = ["MODES", "Step", "attributes_of"]
+__all__ = ["MODES", "Step", "attributes_of", "differing"]
 
 MODES = ("auto", True, False)
 #: How many steps of one shape make up for a trace, and after how many it is made where their
@@ -115,7 +115,7 @@ class Step:
 
         expected = self.step(*batch, look=look)
         back()
-        changed = _differing(before, self._attributes())
+        changed = differing(before, self._attributes())
         if changed:
             self._refuse(f"it changes {changed}, which a trace would not do in each step")
             return self.step(*batch)
@@ -147,7 +147,7 @@ class Step:
         """Forget the graphs if what they took from Python objects has changed."""
         if not self._ready:
             return
-        changed = _differing(self._traced_with, self._attributes())
+        changed = differing(self._traced_with, self._attributes())
         if not changed:
             return
         if self.mode == "auto" and self._served < _WORTH:
@@ -176,7 +176,8 @@ def attributes_of(modules: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _differing(before: dict[str, Any], after: dict[str, Any]) -> str:
+def differing(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Return the first name under which two dicts have different things; nothing if none."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return "" if not names else names[0].rpartition(" (")[0]
 

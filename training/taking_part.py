@@ -26,11 +26,12 @@ def ranks_of(group: Any, method: str) -> tuple[Alone, Any]:
     ------
     TypeError
         If it is no group.
-    DistributedError
-        If its engine does not run steps rank by rank.
     """
     if group is None:
         return ALONE, Trainer
     parallel = late("training.parallel")  # imported by those who need it
     ranks: Alone = parallel.together(group, method)
-    return ranks, Trainer if ranks is ALONE else partial(parallel.ParallelTrainer, ranks)
+    if ranks is ALONE:
+        return ranks, Trainer
+    whole = isinstance(ranks, parallel.WholeRanks)
+    return ranks, partial(parallel.WholeTrainer if whole else parallel.ParallelTrainer, ranks)

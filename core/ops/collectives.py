@@ -25,7 +25,9 @@ __all__ = [
     "Wish",
     "agreed",
     "as_group_of_one",
+    "as_one_program",
     "batch_rows",
+    "check_by_rank",
     "communicator",
     "connect_to",
     "exchanging",
@@ -61,6 +63,11 @@ class Communicator:
     engine: str = "alone"
     watched: bool = False
     comparing: str | None = None
+
+    @property
+    def devices(self) -> int:
+        """Into how many shards a batch is cut: the ranks, if an engine knows of no devices."""
+        return self.size
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
         """Return the ``"sum"``, ``"min"`` or ``"max"`` of all ranks' arrays, the same bits on each.
@@ -128,7 +135,8 @@ class Communicator:
         step
             The function that was given to ``group.data_parallel``.
         options
-            Its keyword arguments.
+            Its keyword arguments; and ``meet``, a collective function of the variables that it
+            puts in the hands of the engine, which raises if ranks do not begin with the same.
 
         Returns
         -------
@@ -253,6 +261,7 @@ _ALONE = Communicator()
 _connected: list[Communicator] = []
 _isolated: ContextVar[bool] = ContextVar("gradtape_alone", default=False)
 _agreed: ContextVar[bool] = ContextVar("gradtape_agreed", default=False)
+_one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=False)
 
 
 @contextmanager
@@ -334,3 +343,30 @@ def as_group_of_one() -> Iterator[None]:
     finally:
         batch_rows.reset(rows)
         _isolated.reset(token)
+
+
+@contextmanager
+def as_one_program() -> Iterator[None]:
+    """Trace a block that runs once for the whole batch of all ranks: a group of one."""
+    token = _one_program.set(True)
+    try:
+        with as_group_of_one():
+            yield
+    finally:
+        _one_program.reset(token)
+
+
+def check_by_rank(what: str) -> None:
+    """Raise if ``what`` is asked of each rank where one program runs for all of them.
+
+    Raises
+    ------
+    DistributedError
+        In a block of :func:`as_one_program`.
+    """
+    if _one_program.get():
+        raise DistributedError(
+            f"{what}: this step is one program over the whole batch of all ranks, in which there "
+            "are no ranks: its sums and means over the batch are those of all of them already. "
+            f"Leave {what} out, or call it outside the step"
+        )

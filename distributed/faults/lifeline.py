@@ -42,6 +42,7 @@ COLLECTIVES = (
     "reduce_scatter",
     "exchange",
     "barrier",
+    "run_step",  # of engines that run a step as one program
 )
 #: How a rank tells its supervisor how far it is: see cli/supervisor.py.
 STATE = "GRADTAPE_STATE_FD"
@@ -60,7 +61,11 @@ class Lifeline(threading.Thread):
     timeout
         How many seconds the rank waits in one collective before all are asked where they are; None
         for as long as it takes.
+    harmless
+        It reads no variables: their arrays may be written while it runs.
     """
+
+    harmless = True
 
     def __init__(self, found: Communicator, wire: Wire, hosts: Sequence[str], pids: list[int]):
         super().__init__(name="gradtape-lifeline", daemon=True)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl, numpy_dtype
+from ...core.extend import Backend, BackendUnavailable, Engine, hookimpl, numpy_dtype
+from .engine import JaxEngine
 from .stopwatch import JaxStopwatch
 
-__all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
+__all__ = ["JaxBackend", "gradtape_backends", "gradtape_collectives", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: NumPy's functions of one type each, but for those whose inputs are of two.
@@ -197,6 +198,12 @@ def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., A
 def gradtape_backends() -> list[Backend]:
     """Provide the JAX backend, whether it can be used here or not."""
     return [JaxBackend()]
+
+
+@hookimpl
+def gradtape_collectives() -> list[Engine]:
+    """Provide the engine ``"jax"``, whether it can be used here or not."""
+    return [JaxEngine()]
 
 
 @hookimpl

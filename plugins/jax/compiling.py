@@ -26,7 +26,16 @@ from ...core.extend import (
 if TYPE_CHECKING:
     from .backend import JaxBackend
 
-__all__ = ["Refused", "compiled_by_xla", "portable", "pure", "traced"]
+__all__ = [
+    "Parts",
+    "Refused",
+    "compiled_by_xla",
+    "free",
+    "portable",
+    "pure",
+    "references",
+    "traced",
+]
 
 # Constants with more elements are passed to the compiled function, not written into it.
 _LARGEST_WRITTEN = 2**12
@@ -147,6 +156,48 @@ class _Nothing:
 # -- compiled --------------------------------------------------------------------------------------
 
 
+class Parts:
+    """A program as a function of what a compiler is given: variables, large constants, inputs.
+
+    Called with the arrays of ``spent`` and ``kept``, ``large`` and the inputs, it returns the
+    outputs and the updates.
+
+    Parameters
+    ----------
+    owner
+        The JAX backend.
+    program
+        A graph after ``forward_only``.
+    constants
+        The arrays of its constants.
+
+    Attributes
+    ----------
+    spent, kept
+        The variables that it reads: those that it writes too, and the others.
+    writes
+        The variables whose new arrays are the updates.
+    large
+        The constants that are passed rather than written into what is compiled.
+    """
+
+    def __init__(self, owner: JaxBackend, program: Any, constants: Mapping[Symbol, Any]) -> None:
+        self._owner, self._program = owner, program
+        self._large = [x for x, array in constants.items() if prod(array.shape) > _LARGEST_WRITTEN]
+        self._written = {x: a for x, a in constants.items() if x not in self._large}
+        self.large = [constants[symbol] for symbol in self._large]
+        reads, self.writes = _read_by(program), list(program.updates)
+        self.spent = [variable for variable in reads if variable in program.updates]
+        self.kept = [variable for variable in reads if variable not in program.updates]
+
+    def __call__(
+        self, old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        variables = dict(zip([*self.spent, *self.kept], [*old, *rest], strict=True))
+        known = {**self._written, **dict(zip(self._large, more, strict=True))}
+        return _results(self._program, self._owner, known, variables, inputs)
+
+
 def compiled_by_xla(
     owner: JaxBackend, program: Any, arrays: Sequence[Any]
 ) -> Callable[[Sequence[Any]], list[Any]]:
@@ -154,21 +205,14 @@ def compiled_by_xla(
 
     What XLA cannot compile runs one op after the other; ``explain()`` says why.
     """
-    constants = local_constants(program, arrays)
-    big = {symbol: prod(array.shape) > _LARGEST_WRITTEN for symbol, array in constants.items()}
-    large = [symbol for symbol in constants if big[symbol]]
-    written = {symbol: array for symbol, array in constants.items() if not big[symbol]}
-    reads, writes = _read_by(program), list(program.updates)
-    spent = [variable for variable in reads if variable in program.updates]
-    kept = [variable for variable in reads if variable not in program.updates]
+    parts = Parts(owner, program, local_constants(program, arrays))
+    spent, writes = parts.spent, parts.writes
+    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
 
-    def ordered(old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], xs: Any) -> Any:
-        variables = dict(zip([*spent, *kept], [*old, *rest], strict=True))
-        known = {**written, **dict(zip(large, more, strict=True))}
-        outputs, updates = _results(program, owner, known, variables, xs)
+    def ordered(*given: Any) -> list[Any]:
+        outputs, updates = parts(*given)
         return [*updates, *outputs]
 
-    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
     compiled = jax.jit(ordered)
     donating = jax.jit(ordered, donate_argnums=0)
     refusal: list[str] = []
@@ -176,7 +220,7 @@ def compiled_by_xla(
     def call(*given: Any) -> list[Any]:
         """Run, assign the variables, and return the outputs."""
         found: Iterator[Any]
-        if open_updates or not _free(spent, given[0]):
+        if open_updates or not free(spent, given[0]):
             found = iter(compiled(*given))
         else:
             # It runs when the first array is asked for. Then the old arrays are gone, and until
@@ -196,8 +240,8 @@ def compiled_by_xla(
         with owner.scope():
             given = (
                 [variable.array for variable in spent],
-                [variable.array for variable in kept],
-                [constants[symbol] for symbol in large],
+                [variable.array for variable in parts.kept],
+                parts.large,
                 list(arrays),
             )
             if not refusal:
@@ -222,26 +266,34 @@ def compiled_by_xla(
 class _Held:
     """A variable, as far as reference counts go."""
 
-    def __init__(self) -> None:
-        self.array = object()
+    array: Any
 
 
 def _counts(variables: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
     return [sys.getrefcount(array) for array in arrays]
 
 
-def _free(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
+def free(variables: Sequence[Any], arrays: Sequence[Any], alone: int | None = None) -> bool:
     """Return whether nobody but variables holds their arrays, so that XLA may write into them.
 
-    Another thread could take one between this look and the call, so that it has to be alone.
+    ``alone`` is how many references there are then, as :func:`references` counts. Another thread
+    could take one between this look and the call, so that there must be none.
     """
+    alone = _ALONE if alone is None else alone
     return (
         bool(arrays)
-        and threading.active_count() == 1
+        and (threading.active_count() == 1 or _alone())
         and getattr(sys, "_is_gil_enabled", lambda: True)()
-        and all(count <= _ALONE for count in _counts(variables, arrays))
+        and all(count <= alone for count in _counts(variables, arrays))
         and not any(_seen_on_host(array) for array in arrays)
     )
+
+
+def _alone() -> bool:
+    """Return whether other threads say that they read no variables."""
+    here = threading.current_thread()
+    others = [thread for thread in threading.enumerate() if thread is not here]
+    return all(getattr(thread, "harmless", False) for thread in others)
 
 
 def _seen_on_host(array: Any) -> bool:
@@ -249,9 +301,11 @@ def _seen_on_host(array: Any) -> bool:
     return getattr(array, "_npy_value", None) is not None
 
 
-def _calibrated() -> int:
+def references(array: Any) -> int:
+    """Return how many references an array has that one variable holds, and whoever does now."""
     held = [_Held()]
+    held[0].array, array = array, None
     return max(_counts(held, [variable.array for variable in held]))
 
 
-_ALONE = _calibrated()
+_ALONE = references(object())

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from .together import Together as Together
+from .together import WholeRanks as WholeRanks
 from .together import together as together
 from .trainer import ParallelTrainer as ParallelTrainer
+from .whole import WholeTrainer as WholeTrainer

@@ -35,7 +35,7 @@ from ..data import Examples
 from ..interrupt import DeferredInterrupt
 from ..ranks import ALONE, Alone, Layout, Part
 
-__all__ = ["Together", "sample_of", "together"]
+__all__ = ["Together", "WholeRanks", "sample_of", "together"]
 
 #: How many rows of data ranks compare.
 _ROWS = 256
@@ -150,6 +150,20 @@ class Together(Alone):
     def keeper(self, keeper: Any, session: Any) -> Any:
         """Return what keeps checkpoints, written by the first rank for all."""
         return SharedKeeper(self, keeper, session)
+
+
+class WholeRanks(Together):
+    """The processes of a job, each with some of its devices."""
+
+    def share(self, count: int) -> Layout:
+        """Return how processes share a batch: evenly, or each has all of what does not divide."""
+        size, rank = self.group.size, self.group.rank
+        if count % self.group.devices:
+            return Layout(rank, (count,) * size, repeated=True)
+        return Layout(rank, (count // size,) * size)
+
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Leave variables alone: they are of the whole batch."""
 
 
 class Shards:
@@ -300,13 +314,10 @@ def together(group: Any, method: str) -> Alone:
         raise TypeError(
             f"{method}: distributed is the group of gradtape.distributed.init(), got {group!r}"
         )
+    if type(group.communicator).parallel is not Communicator.parallel:
+        return WholeRanks(group)
     if group.size == 1:
         return ALONE
-    if type(group.communicator).parallel is not Communicator.parallel:
-        raise DistributedError(
-            f"{method}: the engine {group.engine!r} runs steps as one global program, which "
-            f"{method}(distributed=) does not; write the step with group.data_parallel"
-        )
     return Together(group)
 
 

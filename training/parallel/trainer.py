@@ -166,7 +166,17 @@ class ParallelTrainer(Trainer):
             self._update(tape.gradient(scaled, self.variables))
         finally:
             reducing.reset(token)
+        self._agree_on_trace()
         return _averaged(values, {name: reduction.mean_of(x) for name, x in told.items()})
+
+    def _agree_on_trace(self) -> None:
+        """Raise on all ranks if they trace different steps, before one waits for another."""
+        graph = active_graph.get()
+        if graph is None or "trace" in self._compared:
+            return
+        self._compared.add("trace")
+        names = " ".join(node.op.name for node in graph.nodes if hasattr(node.op, "name"))
+        self.ranks.agree(f"traced a training step of the ops {names}")
 
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None

@@ -15,6 +15,7 @@ from ....core.extend import (
     active_graph,
     as_tensor,
     backend_of,
+    check_by_rank,
     communicator,
     exchanging,
     ops,
@@ -186,6 +187,7 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     >>> gt.distributed.all_reduce(gt.constant([1.0, 2.0])).tolist()  # in a group of one
     [1.0, 2.0]
     """
+    check_by_rank("all_reduce")
     x = as_tensor(x)
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, got {reduction!r}")
@@ -231,6 +233,7 @@ def all_gather(x: Any, axis: int | None = None) -> Tensor:
     >>> gt.distributed.all_gather(gt.constant([1.0, 2.0])).shape  # in a group of one
     (1, 2)
     """
+    check_by_rank("all_gather")
     x = as_tensor(x)
     if axis is None:
         return ops["rows_of_ranks"](ops["expand_dims"](x, axis=(0,)))
@@ -266,6 +269,7 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     >>> gt.distributed.reduce_scatter(gt.constant([1.0, 2.0])).tolist()  # in a group of one
     [1.0, 2.0]
     """
+    check_by_rank("reduce_scatter")
     x = as_tensor(x)
     if x.dtype.kind == "b":
         raise TypeError("x is boolean; cast it to integers to count, or to 0.0 and 1.0")
@@ -299,6 +303,7 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
     >>> gt.distributed.broadcast(gt.constant([1.0, 2.0])).tolist()  # in a group of one
     [1.0, 2.0]
     """
+    check_by_rank("broadcast")
     return ops["value_of_rank"](as_tensor(x), root=operator.index(root))
 
 
@@ -317,6 +322,7 @@ def barrier() -> None:
     --------
     >>> gt.distributed.barrier()
     """
+    check_by_rank("barrier")
     if active_graph.get() is not None:
         raise TraceError(
             "distributed.barrier: a trace runs it once, when it is made; call it outside, or let "

@@ -337,6 +337,8 @@ def unlike() -> dict[str, Any]:
         .shard(SIZE, RANK)
         .batch(300)
     )
+    activation = gt.layers.Activation("relu" if RANK else "tanh")
+    other = gt.layers.Sequential([gt.layers.Dense(4), activation, gt.layers.Dense(3)])
     found = {
         "other arrays": refusal(lambda: run((X + RANK, Y))),
         "other batches": refusal(lambda: run([(X + RANK, Y)])),
@@ -345,6 +347,7 @@ def unlike() -> dict[str, Any]:
                 model=gt.layers.Sequential([gt.layers.Dense(4 + (RANK == 0)), gt.layers.Dense(3)])
             )
         ),
+        "other code": refusal(lambda: run(model=other, compile=True)),
         "not finite": refusal(lambda: run(odd)),
         "came apart": refusal(
             lambda: run(

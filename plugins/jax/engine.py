@@ -1,0 +1,68 @@
+"""The JAX engine: devices of one process or of many, which run one program over the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.extend import BackendUnavailable, Communicator, Engine, registry
+from . import launching
+
+__all__ = ["JaxEngine"]
+
+
+class JaxEngine(Engine):
+    """All devices that JAX finds, in this process and in the others of its job."""
+
+    name = "jax"
+
+    def unavailable(self) -> str | None:
+        """Return what to install if JAX is missing."""
+        try:
+            registry().backend("jax").xp  # noqa: B018  # it imports JAX
+        except BackendUnavailable as error:
+            return str(error)
+        return None
+
+    def launched(self) -> bool:
+        """Return whether the environment names JAX's coordinator and how many processes come."""
+        return launching.named()
+
+    def connect(self, **options: Any) -> Communicator:
+        """Join the processes of a job, if there are several, and take all their devices.
+
+        Parameters
+        ----------
+        options
+            Those of :class:`gradtape.plugins.jax.launching.Launch`.
+
+        Raises
+        ------
+        BackendUnavailable
+            If JAX is missing, with what to install.
+        DistributedError
+            If JAX has been used before, the job cannot be joined, or processes have different
+            numbers of devices.
+        TypeError
+            If there is no such option.
+        """
+        reason = self.unavailable()
+        if reason is not None:
+            raise BackendUnavailable(reason)
+        launch = launching.Launch.of(options)
+        launch.join()
+        from .communicator import JaxCommunicator
+
+        return JaxCommunicator(launch)
+
+    def diagnosis(self) -> Sequence[str]:
+        """Return the versions of JAX, and the devices that this process has."""
+        import jax
+        import jaxlib
+
+        kinds = [f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.local_devices()]
+        return (
+            f"JAX {jax.__version__} with jaxlib {jaxlib.__version__}",
+            f"devices here: {', '.join(kinds)}",
+            f"between processes on CPUs: {jax.config.jax_cpu_collectives_implementation}",
+        )

@@ -1,0 +1,208 @@
+"""How the processes of a JAX job find each other: by options, variables, or their launcher."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...core.errors import DistributedError
+from ...core.extend import registry
+from ..mpi.launchers import Place, place
+
+__all__ = ["Launch", "named"]
+
+#: What a process that is started by hand is told: its coordinator, how many there are, its number.
+COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+#: With these JAX finds the coordinator by itself: SLURM and Open MPI.
+KNOWN_TO_JAX = ("SLURM_STEP_NODELIST", "OMPI_MCA_orte_hnp_uri")
+#: The process that started the ranks of a host, if it is not their parent.
+LAUNCHER = "GRADTAPE_LAUNCHER"
+#: How this process joined a job of JAX.
+_joined: list[Any] = []
+#: Ports that systems do not hand out on their own.
+_PORTS = range(20000, 30000)
+
+
+def named() -> bool:
+    """Return whether the environment names a coordinator and several processes."""
+    return bool(os.environ.get(COORDINATOR)) and (_number(COUNT) or 1) > 1
+
+
+@dataclass
+class Launch:
+    """How this process joins its job.
+
+    Parameters
+    ----------
+    coordinator
+        ``"host:port"`` of process 0, where the others find it; by default that of the environment
+        variable ``JAX_COORDINATOR_ADDRESS``, or what the launcher tells.
+    num_processes, process_id
+        How many processes there are, and the number of this one, from 0; by default those of
+        ``JAX_NUM_PROCESSES`` and ``JAX_PROCESS_ID``, or of ``mpiexec`` or ``srun``, or else one.
+    local_device_ids
+        The numbers of the GPUs that this process uses. By default all; but under ``mpiexec`` or
+        ``srun`` that of its own number on its host.
+    devices
+        How many of its devices this process uses, the first ones; all by default.
+    cpu_devices
+        How many devices JAX makes of this process's CPU; by default as ``jax_num_cpu_devices`` or
+        ``XLA_FLAGS`` say, or else one.
+    start_timeout
+        How many seconds processes wait for each other at the start; 120 by default.
+    heartbeat_timeout
+        After how many seconds of silence a process counts as dead; 10 by default.
+    """
+
+    coordinator: str | None = None
+    num_processes: int | None = None
+    process_id: int | None = None
+    local_device_ids: int | list[int] | None = None
+    devices: int | None = None
+    cpu_devices: int | None = None
+    start_timeout: int = 120
+    heartbeat_timeout: int = 10
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Launch:
+        """Return what options say, and where they say nothing, the environment."""
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise TypeError(
+                f"distributed.init: the engine 'jax' takes no {', '.join(unknown)}; it takes "
+                f"{', '.join(known)}"
+            )
+        launch = cls(**options)
+        launch._check()
+        launch._fill_in()
+        return launch
+
+    @property
+    def several(self) -> bool:
+        """Whether there are other processes."""
+        return self.num_processes is not None and self.num_processes > 1
+
+    def _check(self) -> None:
+        numbers = ("num_processes", "process_id", "devices", "cpu_devices")
+        for name in (*numbers, "start_timeout", "heartbeat_timeout"):
+            value, least = getattr(self, name), 0 if name == "process_id" else 1
+            if value is None and name in numbers:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(
+                    f"distributed.init: {name} is an integer of at least {least}, got {value!r}"
+                )
+        if self.coordinator is not None and not _is_address(self.coordinator):
+            raise ValueError(
+                "distributed.init: coordinator is 'host:port' of process 0, got "
+                f"{self.coordinator!r}"
+            )
+
+    def _fill_in(self) -> None:
+        """Take what is missing from the environment."""
+        self.coordinator = self.coordinator or os.environ.get(COORDINATOR) or None
+        if self.num_processes is None:
+            self.num_processes = _number(COUNT)
+        if self.process_id is None:
+            self.process_id = _number(NUMBER)
+        launched = place()
+        if self.num_processes is None and launched is not None and launched.size > 1:
+            self.num_processes, self.process_id = launched.size, launched.rank
+            if self.local_device_ids is None and launched.local_size > 1:
+                self.local_device_ids = launched.local_rank
+            if self.coordinator is None and not any(name in os.environ for name in KNOWN_TO_JAX):
+                self.coordinator = _found(launched)
+        elif self.several and self.coordinator is None:
+            raise DistributedError(
+                f"distributed.init: there are {self.num_processes} processes; say where they find "
+                f"each other, by coordinator='host:port' of process 0 or {COORDINATOR}"
+            )
+        if self.several and self.process_id is None:
+            raise DistributedError(
+                f"distributed.init: there are {self.num_processes} processes; say which one this "
+                f"is, by process_id= or {NUMBER}"
+            )
+        if self.several and self.process_id not in range(self.num_processes or 1):
+            raise DistributedError(
+                f"distributed.init: process_id is {self.process_id}; there are "
+                f"{self.num_processes} processes, from 0"
+            )
+
+    def join(self) -> None:
+        """Start JAX's part of the job: collective, and before JAX is used for anything."""
+        import jax
+
+        if self.cpu_devices is not None:
+            self._configure(jax, "jax_num_cpu_devices", self.cpu_devices)
+        if not self.several or _joined:  # JAX leaves its job when the process ends
+            return
+        if jax.config.jax_cpu_collectives_implementation is None:
+            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        try:
+            jax.distributed.initialize(
+                coordinator_address=self.coordinator,
+                num_processes=self.num_processes,
+                process_id=self.process_id,
+                local_device_ids=self.local_device_ids,
+                initialization_timeout=self.start_timeout,
+                heartbeat_timeout_seconds=self.heartbeat_timeout,
+                shutdown_timeout_seconds=self.heartbeat_timeout,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise DistributedError(
+                f"distributed.init: process {self.process_id} of {self.num_processes} cannot join "
+                f"through {self.coordinator or 'what its launcher tells'}: {_first_line(error)}"
+            ) from error
+        _joined.append(self)
+
+    @staticmethod
+    def _configure(jax: Any, name: str, value: Any) -> None:
+        if getattr(jax.config, name) == value:
+            return
+        try:
+            jax.config.update(name, value)
+        except RuntimeError as error:
+            raise DistributedError(
+                f"distributed.init: {name} cannot be set to {value}, since JAX is running "
+                "already; call init before anything makes arrays of JAX"
+            ) from error
+
+
+def _is_address(text: Any) -> bool:
+    host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    return bool(host) and port.isdecimal()
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else None
+
+
+def _found(launched: Place) -> str:
+    """Return an address to which all processes of a launcher of MPI come by themselves."""
+    if launched.local_size == launched.size:
+        parent = _number(LAUNCHER) or os.getppid()
+        return f"127.0.0.1:{_PORTS[parent % len(_PORTS)]}"
+    reason = registry().engine("mpi").unavailable()
+    if reason is not None:
+        raise DistributedError(
+            "distributed.init: the launcher started processes on several hosts, and only MPI can "
+            f"tell where the first one is ({reason}); or set {COORDINATOR} to its 'host:port' for "
+            "all of them"
+        )
+    world = registry().engine("mpi").connect()
+    with socket.socket() as free:
+        free.bind(("", 0))
+        own = f"{socket.gethostname()}:{free.getsockname()[1]}"
+    address = world.exchange(own.encode())[0].decode()
+    world.close()
+    return address
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

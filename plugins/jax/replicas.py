@@ -1,0 +1,97 @@
+"""Variables that every device has a copy of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+from zlib import crc32
+
+import numpy as np
+
+from ...core.extend import Variable, set_arrays, to_numpy
+from .compiling import references
+
+if TYPE_CHECKING:
+    from .communicator import JaxCommunicator
+
+__all__ = ["Replica", "Replicas"]
+
+
+class Replica:
+    """The copies of a variable's array.
+
+    The variable itself holds the one on this process's first device: eager code, files and other
+    backends work with it as with any array, and without the other processes.
+    """
+
+    __slots__ = ("__weakref__", "view", "whole")
+
+    def __init__(self) -> None:
+        self.view: Any = None
+        self.whole: Any = None
+
+    def hold(self, whole: Any) -> Any:
+        """Take the array on all devices, and return the copy on the first one."""
+        self.whole = whole
+        self.view = whole.addressable_data(0) if whole.sharding.num_devices > 1 else whole
+        return self.view
+
+
+class Replicas:
+    """Which variables are on all devices, and with which arrays.
+
+    Parameters
+    ----------
+    group
+        Whose devices.
+    """
+
+    def __init__(self, group: JaxCommunicator) -> None:
+        self._group = group
+        #: By the variables' ids; programs hold them.
+        self._of: WeakValueDictionary[int, Replica] = WeakValueDictionary()
+        probe = Replica()
+        probe.hold(group.put(np.zeros(1), group.everywhere, (1,)))
+        #: How many references an array has that only a variable and its replica hold.
+        self.alone = references(probe.view)
+
+    def of(self, variable: Variable) -> Replica:
+        """Return the replica of a variable, which holds nothing at first."""
+        found = self._of.get(variable.id)
+        if found is None:
+            found = self._of[variable.id] = Replica()
+        return found
+
+    def first(self, variables: Sequence[Variable]) -> None:
+        """Put variables on all devices with the values that process 0 has; collective.
+
+        Others were found to be the same; streams of random numbers, which need not be seeded alike,
+        go on as its do.
+        """
+        group = self._group
+        arrays = [np.ascontiguousarray(to_numpy(variable.array)) for variable in variables]
+        if group.size > 1:
+            flat = np.concatenate([array.reshape(-1).view(np.uint8) for array in arrays])
+            flat = group.broadcast(flat)
+            ends = np.cumsum([array.nbytes for array in arrays])
+            arrays = [
+                part.view(array.dtype).reshape(array.shape)
+                for part, array in zip(np.split(flat, ends[:-1]), arrays, strict=True)
+            ]
+        self._place(variables, arrays)
+
+    def again(self, variables: Sequence[Variable]) -> str:
+        """Put variables that were written since on all devices, and say what their values are."""
+        arrays = [np.ascontiguousarray(to_numpy(variable.array)) for variable in variables]
+        self._place(variables, arrays)
+        pairs = zip(variables, arrays, strict=True)
+        return ", ".join(f"{v.name!r} as {crc32(array):08x}" for v, array in pairs)
+
+    def _place(self, variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
+        for variable, array in zip(variables, arrays, strict=True):
+            whole = self._group.put(
+                array, self._group.everywhere, array.shape, alias=False
+            )  # XLA may write into it
+            # the same value elsewhere: nothing that a tape would have to know
+            set_arrays([variable], [self.of(variable).hold(whole)])

@@ -1,0 +1,259 @@
+"""``WholeProgram``: a traced step as one program of XLA for all devices of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import jaxpr_as_fun
+
+from ...core.errors import DistributedError
+from ...core.extend import (
+    Output,
+    Variable,
+    as_one_program,
+    exclusive,
+    forward_only,
+    joined_pulls,
+    registry,
+    set_arrays,
+    to_numpy,
+    unsure,
+    wish,
+)
+from .compiling import Parts, free
+
+if TYPE_CHECKING:
+    from .communicator import JaxCommunicator
+
+__all__ = ["DISAGREE", "NOT_FINITE", "WholeProgram"]
+
+#: What a run found: all is well; a loss is not finite; processes came with different things.
+_WELL, NOT_FINITE, DISAGREE = range(3)
+#: Added to it if a process asks that the run ends.
+_WISH = 4
+
+
+class WholeProgram:
+    """A trace of a step for the whole batch, compiled for all devices.
+
+    Variables are on every device, inputs are cut along their first axis, and XLA adds what devices
+    have to tell each other. If there are several processes, the program begins with a number that
+    each of them brings, and goes on only if they are equal: otherwise processes that run different
+    programs would wait for each other for good. If a loss is not finite, variables keep their
+    values in it, since the arrays that they had may be gone.
+
+    Parameters
+    ----------
+    group
+        Whose devices.
+    concrete
+        The trace, of a function that returns ``(results, whether losses are finite)``.
+    rows
+        Whether outputs with a row for each of so many examples stay where the examples are; or
+        None.
+    """
+
+    def __init__(self, group: JaxCommunicator, concrete: Any, rows: int | None) -> None:
+        self._group, self._owner = group, registry().backend("jax")
+        graph = concrete.graph
+        self._finite = concrete.results[1]
+        program = joined_pulls(forward_only(graph))
+        self._inputs = [symbol.name or f"argument {i}" for i, symbol in enumerate(program.inputs)]
+        with self._owner.scope():
+            constants = {x: jnp.asarray(to_numpy(a)) for x, a in program.constants.items()}
+        parts = self._parts = Parts(self._owner, program, constants)
+        self.held = exclusive(program.updates)
+        self._old = list(dict.fromkeys([*parts.spent, *parts.writes]))
+        place = {variable: i for i, variable in enumerate(self._old)}
+        self._places = [place[variable] for variable in parts.writes]
+        self._open = {v for v, symbol in program.updates.items() if unsure(symbol.shape)}
+        self.digest = _digest(graph)
+        replica = group.replicas.of
+        self._old_copies = [replica(variable) for variable in self._old]
+        self._kept_copies = [replica(variable) for variable in parts.kept]
+        self._all = [
+            *zip(self._old, self._old_copies, strict=True),
+            *zip(parts.kept, self._kept_copies, strict=True),
+        ]
+        where = [
+            group.rows if rows and x.shape and x.shape[0] == rows else group.everywhere
+            for x in program.outputs
+        ]
+        steps = self._checked if group.size > 1 else self._step
+        shardings = (group.everywhere, where, group.everywhere)
+        self._compiled = jax.jit(steps, out_shardings=shardings)
+        self._donating = jax.jit(steps, out_shardings=shardings, donate_argnums=0)
+        self._large = [
+            group.put(np.asarray(x), group.everywhere, x.shape, alias=False) for x in parts.large
+        ]
+        self._tickets: tuple[int, Any] = (0, None)
+
+    # -- what JAX traces ---------------------------------------------------------------------------
+
+    def _step(self, old: Any, rest: Any, more: Any, ticket: Any, inputs: Any) -> Any:
+        """Return the variables' new arrays, the outputs and what was found."""
+        with as_one_program():
+            outputs, updates = self._parts(old[: len(self._parts.spent)], rest, more, inputs)
+        if not isinstance(self._finite, Output):
+            return updates, outputs, jnp.int32(_WELL)
+        finite = outputs[self._finite.index]
+        kept = [
+            new if variable in self._open else lax.select(finite, new, old[place])
+            for variable, place, new in zip(self._parts.writes, self._places, updates, strict=True)
+        ]
+        return kept, outputs, lax.select(finite, jnp.int32(_WELL), jnp.int32(NOT_FINITE))
+
+    def _checked(self, old: Any, rest: Any, more: Any, ticket: Any, inputs: Any) -> Any:
+        """Do the step if all processes come with the same ticket."""
+        most = jnp.max(ticket, axis=0)
+        given = (old, rest, more, None, inputs)
+        jaxpr, shapes = jax.make_jaxpr(self._step, return_shape=True)(*given)
+        (new, outputs, _), tree = shapes, jax.tree.structure(shapes)
+
+        def go_on() -> list[Any]:
+            return list(jaxpr_as_fun(jaxpr)(*jax.tree.leaves(given)))
+
+        def stop() -> list[Any]:
+            before = [
+                jnp.zeros(x.shape, x.dtype) if variable in self._open else old[place]
+                for variable, place, x in zip(self._parts.writes, self._places, new, strict=True)
+            ]
+            nothing = [jnp.zeros(x.shape, x.dtype) for x in outputs]
+            return [*before, *nothing, jnp.int32(DISAGREE)]
+
+        apart = most[0] + most[1]  # 1 if somebody asks to end, and more if numbers differ
+        new, outputs, state = jax.tree.unflatten(tree, lax.cond(apart <= 1, go_on, stop))
+        return new, outputs, state + _WISH * (apart == 1).astype(jnp.int32)
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def not_placed(self) -> list[Variable]:
+        """Return the variables that no device has yet."""
+        return [variable for variable, copy in self._all if copy.whole is None]
+
+    def written(self) -> list[Variable]:
+        """Return the variables that somebody wrote since they were put on devices."""
+        return [variable for variable, copy in self._all if variable.array is not copy.view]
+
+    def run(self, inputs: Sequence[Any], said: str) -> tuple[list[Any], int]:
+        """Run, and assign the variables if all is well.
+
+        Parameters
+        ----------
+        inputs
+            Global arrays.
+        said
+            What must be the same on all processes.
+
+        Returns
+        -------
+        outputs, state
+            Global arrays, and what was found: 0, ``NOT_FINITE`` or ``DISAGREE``.
+        """
+        views = [variable.array for variable in self._old]
+        may_donate = not self._open and free(self._old, views, self._group.replicas.alone)
+        del views
+        given = (
+            [copy.whole for copy in self._old_copies],
+            [copy.whole for copy in self._kept_copies],
+            self._large,
+            self._ticket(said),
+            list(inputs),
+        )
+        try:
+            return self._donated(given) if may_donate else self._copied(given)
+        except jax.errors.JaxRuntimeError as error:
+            raise self._broken(error) from error
+
+    def _copied(self, given: Any) -> tuple[list[Any], int]:
+        """Run, and assign the new arrays if all is well."""
+        found = self._compiled(*given)
+        state = self._state(found)
+        if state == _WELL:
+            self._assign(found[0])
+        return found[1], state
+
+    def _donated(self, given: Any) -> tuple[list[Any], int]:
+        """Run on arrays that XLA may write into, and assign what it returns."""
+        found: list[Any] = []
+        try:
+            # they are gone when it returns, which is not a step of Python
+            found.extend(map(self._donating, *([x] for x in given)))
+            self._assign(found[0][0])
+        except BaseException:  # a signal: what it stopped is done once more
+            if found:
+                self._assign(found[0][0])
+            raise
+        return found[0][1], self._state(found[0])
+
+    def _assign(self, arrays: Sequence[Any]) -> None:
+        """Give the variables their new arrays."""
+        if self._open:
+            for variable, array in zip(self._parts.writes, arrays, strict=True):
+                variable.check_shape(array.shape)
+        copies = [self._old_copies[place] for place in self._places]
+        set_arrays(
+            self._parts.writes, [copy.hold(x) for copy, x in zip(copies, arrays, strict=True)]
+        )
+
+    def _state(self, found: Any) -> int:
+        """Return what a run found, once it has ended."""
+        state = int(np.asarray(found[2].addressable_data(0)))
+        asking = wish.get()
+        if asking is not None and (state & _WISH or (self._group.size == 1 and asking.asked)):
+            asking.granted = True
+        return state & ~_WISH
+
+    def _ticket(self, said: str) -> Any:
+        if self._group.size == 1:
+            return None
+        asking = wish.get()
+        code = 2 * crc32(said.encode()) + (asking is not None and asking.asked)
+        if self._tickets[1] is None or self._tickets[0] != code:
+            self._tickets = (code, self._group.ticket(code))
+        return self._tickets[1]
+
+    def _broken(self, error: Exception) -> Exception:
+        if self._group.size == 1:
+            return error
+        return DistributedError(
+            f"data_parallel: rank {self._group.rank} of {self._group.size} lost the others in a "
+            f"step: {str(error).splitlines()[0]}. Begin again from the last checkpoint"
+        )
+
+    def not_finite(self, name: str, inputs: Sequence[Any]) -> str:
+        """Return the message for a loss that is not finite; collective.
+
+        Parameters
+        ----------
+        name
+            The step's name.
+        inputs
+            This process's parts of the inputs.
+        """
+        wrong = [
+            label
+            for label, x in zip(self._inputs, inputs, strict=True)
+            if np.dtype(x.dtype).kind in "fc" and not np.isfinite(to_numpy(x)).all()
+        ]
+        found = self._group.exchange(", ".join(wrong).encode())
+        told = [f"rank {i} was given {x.decode()}" for i, x in enumerate(found) if x]
+        blame = f", and {'; '.join(told)} with NaN or infinity" if told else ""
+        return (
+            f"data_parallel: the loss of {name} is not finite{blame}; a smaller learning rate, or "
+            "scaled inputs, may help. The optimizer has done no step"
+        )
+
+
+def _digest(graph: Any) -> str:
+    """Return a number that is the same in all processes which traced the same program."""
+    code = crc32(str(graph).encode())
+    for array in graph.constants.values():
+        code = crc32(np.ascontiguousarray(to_numpy(array)), code)
+    return f"program {code:08x}"
