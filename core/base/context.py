@@ -6,7 +6,7 @@ code that started it; a bare new thread starts with none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,6 +58,12 @@ class Mode:
     def __init__(self, training: Any) -> None:
         self.training = training
         self.asked = False
+
+
+#: What converts the functions that modules run, inside a function that is traced by AutoGraph.
+converting: ContextVar[Callable[[Any], Any] | None] = ContextVar(
+    "gradtape_converting", default=None
+)
 
 
 #: What a call with ``training=...`` hands on to the modules that are called inside it.

@@ -21,7 +21,7 @@ from ..base.context import (
 )
 from ..base.precision import computing_in
 from ..base.spec import TensorSpec
-from ..base.table import registry
+from ..base.table import late, registry
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
 from ..graphs.graph import Graph
@@ -93,6 +93,7 @@ class Function(Generic[P, R]):
         max_traces: int | None = MAX_TRACES,
         reduce_retracing: bool = False,
         executor: str | None = None,
+        autograph: bool = False,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
@@ -100,6 +101,7 @@ class Function(Generic[P, R]):
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
             raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
+        self.autograph = bool(autograph)
         self.executor = executor
         if executor is not None:
             registry().executor(executor)
@@ -196,7 +198,7 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             with computing_in(None):  # as anywhere else: which layer calls it makes no difference
-                return self.python_function(*given, **named)
+                return self._run(*given, **named)
         concrete = self._traces.known(key)
         if concrete is None:
             concrete = self._found_or_made(key, (given, named), tensors)
@@ -222,7 +224,15 @@ class Function(Generic[P, R]):
     @property
     def _settings(self) -> tuple[Any, ...]:
         kept = self._traces
-        return self.input_signature, self.name, kept.limit, kept.reduce, self.executor
+        return self.input_signature, self.name, kept.limit, kept.reduce, self.executor, self.autograph
+
+    @property
+    def _run(self) -> Callable[..., Any]:
+        """What a trace runs: the Python function, or what AutoGraph makes of it."""
+        if not self.autograph:
+            return self.python_function
+        run: Callable[..., Any] = late("autograph").running(self.python_function)
+        return run
 
     def __copy__(self) -> Function[P, R]:
         return self  # as any function
@@ -401,7 +411,7 @@ class Function(Generic[P, R]):
                     leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
-            returned = self.python_function(*traced_args, **traced_kwargs)
+            returned = self._run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure
@@ -423,6 +433,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
+    autograph: bool = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -432,6 +443,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
+    autograph: bool = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -442,6 +454,7 @@ def function(
     max_traces: int | None = MAX_TRACES,
     reduce_retracing: bool = False,
     executor: str | None = None,
+    autograph: bool = False,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -507,5 +520,6 @@ def function(
             max_traces=max_traces,
             reduce_retracing=reduce_retracing,
             executor=executor,
+            autograph=autograph,
         )
-    return Function(fn, input_signature, None, max_traces, reduce_retracing, executor)
+    return Function(fn, input_signature, None, max_traces, reduce_retracing, executor, autograph)

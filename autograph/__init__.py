@@ -1,0 +1,5 @@
+"""Python's control flow on traced tensors."""
+
+from .calls import running
+
+__all__ = ["running"]

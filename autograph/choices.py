@@ -1,0 +1,304 @@
+"""``if``, ``and``, ``or``, ``not`` and the ternary: Python's own, and ``gt.cond`` on what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.extend import Symbol, Tensor, as_tensor, flatten, ops, pack_like, user_line
+from ..plugins.ops.control.cond import cond
+from .mutations import unchanged
+from .values import (
+    Form,
+    Held,
+    Maybe,
+    described,
+    held_by,
+    is_number,
+    is_traced,
+    is_weak,
+    same_form,
+    same_python,
+    truth,
+)
+
+__all__ = ["and_", "if_exp", "if_stmt", "not_", "or_", "staged_if"]
+
+
+class Again(Exception):
+    """What a trace finds later decides how it is to be made: it is made once more."""
+
+
+def if_stmt(
+    test: Any,
+    body: Callable[[], None],
+    orelse: Callable[[], None],
+    get_state: Callable[[], tuple[Any, ...]],
+    set_state: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    count: int,
+) -> None:
+    """Run one of two blocks.
+
+    Parameters
+    ----------
+    test
+        Which one.
+    body, orelse
+        The blocks, which change variables of the function around them.
+    get_state, set_state
+        What returns these variables, and gives them values.
+    names
+        What they are called.
+    count
+        How many of them, the first ones, are used afterwards.
+    """
+    if not is_traced(test):
+        (body if test else orelse)()
+        return
+    staged_if(truth(test, "'if'"), body, orelse, get_state, set_state, names, count)
+
+
+def staged_if(
+    test: Tensor,
+    body: Callable[[], None],
+    orelse: Callable[[], None],
+    get_state: Callable[[], tuple[Any, ...]],
+    set_state: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    count: int,
+) -> None:
+    """Do as :func:`if_stmt` does, where both blocks are traced."""
+    start = get_state()
+
+    def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
+        def run() -> Sequence[Any]:
+            set_state(_decided(start, test, holds))
+            try:
+                block()
+                return get_state()[:count]
+            finally:
+                set_state(start)
+
+        return run
+
+    with unchanged("if", body, orelse):
+        found = merged(test, side(body, True), side(orelse, False), names[:count], "'if'")
+    set_state((*found, *start[count:]))
+
+
+def _decided(values: Sequence[Any], test: Tensor, holds: bool) -> tuple[Any, ...]:
+    """Return values with what is known of them where a test holds, or does not."""
+    symbol = test.array
+    if type(symbol) is not Symbol:
+        return tuple(values)
+    known = {id(symbol): holds}
+    made = next((x for x in reversed(symbol.graph.nodes) if x.outputs[0] is symbol), None)
+    if made is not None and getattr(made.op, "name", None) == "logical_not":
+        known[id(made.inputs[0])] = not holds
+    return tuple(known.get(id(x.array), x) if type(x) is Tensor else x for x in values)
+
+
+# -- what both sides make --------------------------------------------------------------------------
+
+
+class _Plan:
+    """How a variable leaves both sides: the same containers, dtypes, and whether it is assigned."""
+
+    def __init__(self) -> None:
+        self.form: Form | None = None
+        self.maybe = False
+        self.dtypes: dict[int, Any] = {}
+
+    def emitted(self, held: Held) -> Iterator[Tensor]:
+        """Yield what one side returns of a variable."""
+        value = held.value
+        if held.assigned is False:
+            if self.form is None:
+                return
+            value = self.form.value()
+        for i, leaf in enumerate(flatten(value)):
+            if is_number(leaf):
+                dtype = self.dtypes.get(i)
+                yield as_tensor(leaf, dtype) if is_weak(leaf) else _in_dtype(leaf, dtype)
+        if self.maybe:
+            yield as_tensor(held.assigned)
+
+
+def _in_dtype(leaf: Any, dtype: Any) -> Tensor:
+    tensor = as_tensor(leaf)
+    return tensor if dtype in (None, tensor.dtype) else ops["cast"](tensor, dtype=dtype)
+
+
+def merged(
+    test: Tensor,
+    if_true: Callable[[], Sequence[Any]],
+    if_false: Callable[[], Sequence[Any]],
+    names: Sequence[str],
+    what: str,
+) -> list[Any]:
+    """Return the values of the side that a test chooses, traced side by side.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the sides give a variable another dtype, form or Python value; it names the variable.
+    """
+    plans = [_Plan() for _ in names]
+    while True:
+        sides: list[list[Held]] = [[], []]
+
+        def traced(i: int, run: Callable[[], Sequence[Any]]) -> Callable[[], list[Tensor]]:
+            def branch() -> list[Tensor]:
+                sides[i] = [held_by(x) for x in run()]  # noqa: B023
+                if i:
+                    _agree(plans, sides, names)  # noqa: B023
+                return [x for plan, held in zip(plans, sides[i]) for x in plan.emitted(held)]  # noqa: B023
+
+            return branch
+
+        try:
+            found = cond(test, traced(0, if_true), traced(1, if_false))
+        except Again:
+            continue
+        rest = iter(found)
+        return [
+            _together(name, plan, a, b, rest)
+            for name, plan, a, b in zip(names, plans, *sides, strict=True)
+        ]
+
+
+def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Sequence[str]) -> None:
+    """Look at what both sides made; raise if they cannot go together, or must be made again."""
+    again = False
+    for plan, name, a, b in zip(plans, names, *sides, strict=True):
+        if a.assigned is False and b.assigned is False:
+            continue
+        if not (a.assigned is True and b.assigned is True) and not plan.maybe:
+            if "." in name or "[" in name:
+                raise ValueError(
+                    f"{user_line()}: {name} is assigned on one way of a traced 'if' only, and has "
+                    "no value before it; give it one"
+                )
+            plan.maybe = again = True
+        if a.assigned is False or b.assigned is False:
+            if plan.form is None:
+                plan.form, again = Form.of(a.value if b.assigned is False else b.value), True
+            continue
+        same_form(_called(name), a.value, b.value, ("if the condition holds", "otherwise"))
+        for i, (x, y) in enumerate(zip(a.leaves, b.leaves, strict=True)):
+            again |= _same_leaf(plan, i, _called(name), x, y)
+    if again:
+        raise Again
+
+
+def _called(name: str) -> str:
+    return name if " " in name else repr(name)
+
+
+def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
+    """Note the dtype that a leaf has on both ways; return whether that changes the first."""
+    if not (is_number(a) and is_number(b)):
+        if not same_python(a, b):
+            raise ValueError(
+                f"{user_line()}: {name} is {_word(a)} if the condition holds, and {_word(b)} "
+                "otherwise; only tensors and numbers are chosen in a trace"
+            )
+        return False
+    (shape, x), (other, y) = described(a), described(b)
+    if None not in (shape, other) and len(shape) != len(other):
+        raise ValueError(
+            f"{user_line()}: {name} has shape {shape} if the condition holds, and {other} otherwise"
+        )
+    dtype = _common_dtype(name, a, b, x, y)
+    before = plan.dtypes.get(i, x)
+    plan.dtypes[i] = dtype
+    return bool(before != dtype)
+
+
+_RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Return the dtype in which both are there: a Python number takes that of a tensor."""
+    if x == y:
+        return x
+    ranks = _RANK.get(x.kind), _RANK.get(y.kind)
+    if None not in ranks:
+        if is_weak(a) and (ranks[0] < ranks[1] or (ranks[0] == ranks[1] and not is_weak(b))):  # type: ignore[operator]
+            return y
+        if is_weak(b) and ranks[1] <= ranks[0]:  # type: ignore[operator]
+            return x
+    raise TypeError(
+        f"{user_line()}: {name} is {x} if the condition holds, and {y} otherwise; cast one "
+        "with astype"
+    )
+
+
+def _word(value: Any) -> str:
+    return "a tensor" if isinstance(value, Tensor) else repr(value)
+
+
+def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor]) -> Any:
+    """Return a variable after both ways, from what the op gave."""
+    if a.assigned is False and b.assigned is False:
+        return b.given
+    first = b if a.assigned is False else a
+    leaves = []
+    for i, leaf in enumerate(first.leaves):
+        if not is_number(leaf):
+            leaves.append(leaf)
+            continue
+        tensor = next(found)
+        if a.assigned is not False and b.assigned is not False:
+            x, y = a.leaves[i], b.leaves[i]
+            if x is y or (is_weak(x) and is_weak(y) and same_python(x, y)):
+                tensor = x
+        leaves.append(tensor)
+    value = pack_like(first.value, leaves)
+    assigned = next(found) if plan.maybe else True
+    if a.assigned is True and b.assigned is True:
+        return value
+    return Maybe(name, value, assigned)
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any], text: str) -> Any:
+    """Return the value of ``a if test else b``."""
+    if not is_traced(test):
+        return if_true() if test else if_false()
+    return _chosen(truth(test, f"'if {text}'"), if_true, if_false, f"the value of '... if {text}'")
+
+
+def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
+    (found,) = merged(test, lambda: [if_true()], lambda: [if_false()], [name], name)
+    return found
+
+
+def and_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    """Return the value of ``a and b``; a trace asks for ``b`` where ``a`` holds alone."""
+    first = a()
+    if not is_traced(first):
+        return first and b()
+    return _chosen(truth(first, "'and'"), b, lambda: _as_bool(first), "the value of 'and'")
+
+
+def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    """Return the value of ``a or b``; a trace asks for ``b`` where ``a`` does not hold alone."""
+    first = a()
+    if not is_traced(first):
+        return first or b()
+    return _chosen(truth(first, "'or'"), lambda: _as_bool(first), b, "the value of 'or'")
+
+
+def _as_bool(value: Any) -> Any:
+    return as_tensor(value)
+
+
+def not_(value: Any) -> Any:
+    """Return the value of ``not value``."""
+    if not is_traced(value):
+        return not value
+    return ops["logical_not"](truth(value, "'not'"))
