@@ -7,7 +7,7 @@ from typing import Any
 
 from .calls import CONVERTED, call
 from .choices import and_, if_exp, if_stmt, not_, or_
-from .effects import assert_stmt
+from .effects import assert_stmt, text
 from .loops import for_stmt, while_stmt
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 from ..core.extend import user_line
@@ -29,6 +29,7 @@ __all__ = [
     "ldu",
     "not_",
     "or_",
+    "text",
     "while_stmt",
     "with_function_scope",
 ]

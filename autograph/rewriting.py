@@ -8,7 +8,7 @@ from typing import Any
 
 from .sources import Source
 
-__all__ = ["before_analysis", "with_asserts"]
+__all__ = ["before_analysis", "with_effects"]
 
 
 def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> Any:
@@ -83,27 +83,51 @@ def _is_options(value: Any) -> bool:
     return getattr(value, "sets_loop_options", False) is True
 
 
-class _Asserts(ast.NodeTransformer):
-    """Makes a call of each ``assert``, whatever its message."""
+class _Told(ast.NodeTransformer):
+    """Makes a call of each ``assert``, whatever its message, and of f-strings that are printed."""
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
-        message = node.msg or ast.Constant(None)
-        call = ast.parse("ag__.assert_stmt(_, lambda: _)").body[0]
-        call.value.args[0], call.value.args[1].body = node.test, message  # type: ignore[attr-defined]
-        for x in ast.walk(call):
-            keep_place(node, x)
-        return call
+        message = _told(node.msg) if node.msg else ast.Constant(None)
+        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message)))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "print":
+            node.args = [_told(x) for x in node.args]
+        return node
 
 
-def keep_place(node: Any, made: Any) -> None:
-    """Let a node stand where another does, unless it has a place."""
-    from malt.pyct import anno
+def _told(node: ast.expr) -> ast.expr:
+    """Return an f-string as a call, in which values may be traced; any other expression as it is."""
+    if not isinstance(node, ast.JoinedStr):
+        return node
+    parts: list[ast.expr] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            letter = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
+            form = part.format_spec or ast.Constant("")
+            part = ast.Tuple([part.value, letter, form], ast.Load())
+        parts.append(part)
+    return _call("text", node, *parts)
 
-    if not anno.hasanno(made, anno.Basic.ORIGIN) and "lineno" in made._attributes:
-        anno.copyanno(node, made, anno.Basic.ORIGIN)
+
+def _lambda(body: ast.expr) -> ast.Lambda:
+    made: Any = ast.parse("lambda: None", mode="eval").body
+    made.body = body
+    return made  # type: ignore[no-any-return]
 
 
-def with_asserts(node: Any) -> Any:
-    """Return a tree in which each ``assert`` is a call."""
-    return _Asserts().visit(node)
+def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
+    """Return a call of an operator that stands where a node does."""
+    from malt.pyct import anno, qual_names
+
+    function = ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
+    call = ast.Call(qual_names.resolve(function), list(args), [])
+    anno.copyanno(node, call, anno.Basic.ORIGIN)
+    return call
+
+
+def with_effects(node: Any) -> Any:
+    """Return a tree in which each ``assert`` is a call, and what is printed may be traced."""
+    return _Told().visit(node)

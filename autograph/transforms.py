@@ -23,7 +23,7 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, reaching_definitions
 
-from .rewriting import before_analysis, with_asserts
+from .rewriting import before_analysis, with_effects
 from .sources import Source
 
 __all__ = ["factory_of", "instance_of", "rewritten"]
@@ -73,7 +73,7 @@ def _converted(node: Any, context: Any) -> Any:
     node = functions.transform(node, context)
     node = directives.transform(node, context)
     node = break_statements.transform(node, context)
-    node = with_asserts(node)
+    node = with_effects(node)
     for step in (
         continue_statements,
         return_statements,

@@ -60,6 +60,40 @@ class Mode:
         self.asked = False
 
 
+#: Whether what runs has run before (a gradient that computes again what it needs), or is a trial, so
+#: that ops with an effect have none.
+muted: ContextVar[bool] = ContextVar("gradtape_muted", default=False)
+
+
+@contextmanager
+def muting() -> Iterator[None]:
+    """Run a block in which ops have no effects."""
+    token = muted.set(True)
+    try:
+        yield
+    finally:
+        muted.reset(token)
+
+
+#: Of which examples of a batch what runs is meant, if not of all: booleans, the innermost last.
+_meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=())
+
+
+def meant() -> tuple[Tensor, ...]:
+    """Return which examples what runs is meant for: all for which each of these tensors is true."""
+    return _meant.get()
+
+
+@contextmanager
+def meant_for(chosen: Tensor) -> Iterator[None]:
+    """Run a block, for all examples, whose effects are meant for some of them."""
+    token = _meant.set((*_meant.get(), chosen))
+    try:
+        yield
+    finally:
+        _meant.reset(token)
+
+
 #: What converts the functions that modules run, inside a function that is traced by AutoGraph.
 converting: ContextVar[Callable[[Any], Any] | None] = ContextVar(
     "gradtape_converting", default=None

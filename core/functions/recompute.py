@@ -15,6 +15,7 @@ from ..base.context import (
     active_graph,
     active_tapes,
     calling_in,
+    muting,
     recording_to,
     strictness,
     training_mode,
@@ -151,6 +152,7 @@ def recompute_grad(f: Fn) -> Fn:
                     tape.watch([*sources, *variables])
                     with (
                         _as_then(states, batches),
+                        muting(),
                         calling_in(None if mode is None else mode.training),
                         computing_in(dtype),
                     ):

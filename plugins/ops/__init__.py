@@ -17,7 +17,7 @@ __all__ = ["gradtape_modules", "gradtape_ops"]
 #: What defines ops and the functions made of them, by room.
 MODULES = {
     "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
-    "control": "cond loops scan subgraphs while_loop",
+    "control": "cond effects loops scan subgraphs while_loop",
     "elementwise": (
         "arithmetic bounds casting comparison complex_numbers floating_point integers "
         "powers rounding special trigonometry"
