@@ -21,8 +21,8 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "compat data datasets debug errors export fft layers linalg mixed_precision nn plot "
-        "profiler random saving sklearn testing training"
+        "autograph compat data datasets debug errors export fft layers linalg mixed_precision nn "
+        "plot profiler random saving sklearn testing training"
     ),
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..core.extend import Function, converting, late, warn_user
+from ..core.extend import Function, late, warn_user
 from .sources import NoSource, source_of
 
-__all__ = ["CONVERTED", "KEPT", "call", "converted", "is_users"]
+__all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_users"]
 
 #: The mark of a function that is converted, and of one that is to stay as it is.
 CONVERTED = "_gradtape_converted"
@@ -58,7 +58,7 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
     """
     named = kwargs or {}
     if type(f) in (type, type(len)):
-        overload = late("autograph.builtins").overload_of(f, scope)
+        overload = late("autograph.overloads").overload_of(f, scope)
         if overload is not None:
             return overload(*args, **named)
     return converted(f)(*_functions_converted(f, args), **named)
@@ -82,7 +82,7 @@ def converted(f: Any) -> Any:
         return functools.partial(converted(f.func), *f.args, **f.keywords)
     if isinstance(f, (type, Function)) or hasattr(f, KEPT):
         return f
-    called = getattr(type(f), "__call__", None)
+    called = getattr(type(f), "__call__", None)  # noqa: B004
     if isinstance(called, FunctionType):
         inner = _function(called)
         return f if inner is called else MethodType(inner, f)
@@ -124,16 +124,3 @@ def _factory(f: FunctionType) -> CodeType | None:
         UserWarning,
     )
     return None
-
-
-def running(f: Any) -> Any:
-    """Return a callable that runs a function converted, and the modules that it calls."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        token = converting.set(converted)
-        try:
-            return converted(f)(*args, **kwargs)
-        finally:
-            converting.reset(token)
-
-    return run

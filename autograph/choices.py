@@ -1,4 +1,4 @@
-"""``if``, ``and``, ``or``, ``not`` and the ternary: Python's own, and ``gt.cond`` on what is traced."""
+"""``if``, ``and``, ``or``, ``not``, the ternary: Python's own, and ``cond`` on what is traced."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.extend import Branch, active_graph, flatten, pack_like, user_line
 from ..plugins.ops.control.effects import check as check_in_runs
 from ..plugins.ops.control.effects import print_values
-from .values import is_traced, truth
+from .values import is_traced, short_line, truth
 
 __all__ = ["Text", "assert_stmt", "check", "print_", "text"]
 
@@ -120,7 +120,7 @@ def assert_stmt(test: Any, message: Callable[[], Any]) -> None:
 
 def _message(message: Callable[[], Any]) -> Any:
     given = message()
-    return f"{user_line()}: an assertion does not hold" if given is None else given
+    return f"{short_line()}: an assertion does not hold" if given is None else given
 
 
 def print_(

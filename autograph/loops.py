@@ -8,24 +8,21 @@ from typing import Any
 from ..core.extend import (
     Tensor,
     TensorSpec,
-    active_graph,
     as_tensor,
     flatten,
-    is_open,
     ops,
     pack_like,
     user_line,
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
-from .choices import Again, not_, staged_if
+from .choices import Again, staged_if
 from .iterables import Rows, rows_of
 from .mutations import unchanged
 from .values import (
     Form,
     Held,
     Maybe,
-    UndefinedReturnValue,
     held_by,
     is_number,
     is_traced,
@@ -180,7 +177,9 @@ def _word(value: Any) -> str:
 class _Loop:
     """A loop that is traced: what it carries, and a step of it."""
 
-    def __init__(self, what: str, get_state: State, set_state: Setter, names: Sequence[str]) -> None:
+    def __init__(
+        self, what: str, get_state: State, set_state: Setter, names: Sequence[str]
+    ) -> None:
         self.what = what
         self.get, self.set = get_state, set_state
         self.start = get_state()
@@ -334,8 +333,10 @@ def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Lo
                 return inside
             loop.enter(leaves)
             more = goes_on()
-            return ops["logical_and"](inside, truth(more, "'for'")) if is_traced(more) else (
-                inside if more else as_tensor(False)
+            return (
+                ops["logical_and"](inside, truth(more, "'for'"))
+                if is_traced(more)
+                else (inside if more else as_tensor(False))
             )
 
         def step(i: Tensor, *leaves: Tensor) -> list[Tensor]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.extend import user_line
 from .calls import CONVERTED, call
 from .choices import and_, if_exp, if_stmt, not_, or_
 from .effects import assert_stmt, text
 from .loops import for_stmt, while_stmt
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
-from ..core.extend import user_line
 
 __all__ = [
     "ConversionOptions",

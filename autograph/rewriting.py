@@ -99,7 +99,7 @@ class _Told(ast.NodeTransformer):
 
 
 def _told(node: ast.expr) -> ast.expr:
-    """Return an f-string as a call, in which values may be traced; any other expression as it is."""
+    """Return an f-string as a call, in which values may be traced; others as they are."""
     if not isinstance(node, ast.JoinedStr):
         return node
     parts: list[ast.expr] = []

@@ -112,7 +112,8 @@ def _covers(node: Any, code: CodeType) -> bool:
     spots = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in code.co_positions()
-        if None not in (line, end_line, column, end_column) and (line, column) != (end_line, end_column)
+        if None not in (line, end_line, column, end_column)
+        and (line, column) != (end_line, end_column)
     ]
     spots = [(a, b) for a, b in spots if a != (code.co_firstlineno, 0)]
     return bool(spots) and min(a for a, _ in spots) == low and max(b for _, b in spots) == high  # type: ignore[type-var]

@@ -1,8 +1,9 @@
-"""What a traced statement's variables hold: tensors, Python values, and what is not assigned yet."""
+"""What variables of a traced statement hold: tensors, Python values, and what is unassigned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,14 +75,20 @@ class Maybe(Undefined):
 
         check(
             self.assigned,
-            f"{user_line()}: {self.name!r} is read before it is assigned",
+            f"{short_line()}: {self.name!r} is read before it is assigned",
             "UnboundLocalError",
         )
         return self.value
 
 
+def short_line() -> str:
+    """Return FILE:LINE of the user's line, without folders: it is kept in graphs."""
+    file, _, line = user_line().rpartition(":")
+    return f"{Path(file).name}:{line}"
+
+
 def is_traced(value: Any) -> bool:
-    """Return whether Python cannot decide by a value: a tensor of a trace or batch, an open size."""
+    """Return whether Python cannot decide by a value: it is of a trace or batch, or an open size."""
     if isinstance(value, Tensor):
         return is_transformed(value.array)
     return is_open(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -15,6 +14,7 @@ from ..base.context import (
     active_batches,
     active_graph,
     calling_in,
+    converting,
     noting_trainable,
     tracing_into,
     training_mode,
@@ -30,6 +30,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from .concrete import ConcreteFunction, output_of
 from .fitting import as_declared, clash, fit, held
+from .parameters import signatures_of, static_key
 from .pickled import found_by_name, pickled_as_code
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
@@ -37,13 +38,6 @@ __all__ = ["STORE", "Function", "function"]
 
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"
-
-# What a call of does not run.
-_NO_TRACE: dict[str, Callable[[Any], bool]] = {
-    "a generator": inspect.isgeneratorfunction,
-    "a coroutine": inspect.iscoroutinefunction,
-    "an asynchronous generator": inspect.isasyncgenfunction,
-}
 
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
@@ -69,6 +63,9 @@ class Function(Generic[P, R]):
         Whether a call that differs from another only in sizes is traced with these open.
     executor
         What runs its traces; by default what is selected when it is called.
+    autograph
+        Whether Python's control flow becomes a part of its graphs; by default as in the function
+        that calls it.
 
     Raises
     ------
@@ -93,7 +90,7 @@ class Function(Generic[P, R]):
         max_traces: int | None = MAX_TRACES,
         reduce_retracing: bool = False,
         executor: str | None = None,
-        autograph: bool = False,
+        autograph: bool | None = None,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
@@ -101,32 +98,12 @@ class Function(Generic[P, R]):
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
             raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
-        self.autograph = bool(autograph)
+        self.autograph = autograph
         self.executor = executor
         if executor is not None:
             registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
-        for kind, asks in _NO_TRACE.items():
-            if asks(python_function):
-                raise TypeError(
-                    f"function {self.name!r} is {kind}, which runs after its trace has "
-                    "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
-                )
-        try:
-            if isinstance(python_function, np.ufunc):
-                raise ValueError("its optional parameters do not all go together")
-            named = inspect.signature(python_function)
-            # a transformed function tells arguments apart by how they are passed
-            self.signature = (
-                inspect.signature(python_function, follow_wrapped=False)
-                if getattr(python_function, "_as_given", False)
-                else named
-            )
-        except ValueError:
-            raise TypeError(
-                f"function: the parameters of {python_function!r} cannot be known; wrap it in a "
-                "Python function (and use gradtape's op in place of NumPy's)"
-            ) from None
+        named, self.signature = signatures_of(python_function, self.name)
         self._positional = [
             p.name
             for p in named.parameters.values()
@@ -224,15 +201,26 @@ class Function(Generic[P, R]):
     @property
     def _settings(self) -> tuple[Any, ...]:
         kept = self._traces
-        return self.input_signature, self.name, kept.limit, kept.reduce, self.executor, self.autograph
+        return (
+            self.input_signature,
+            self.name,
+            kept.limit,
+            kept.reduce,
+            self.executor,
+            self.autograph,
+        )
 
     @property
     def _run(self) -> Callable[..., Any]:
         """What a trace runs: the Python function, or what AutoGraph makes of it."""
-        if not self.autograph:
-            return self.python_function
-        run: Callable[..., Any] = late("autograph").running(self.python_function)
-        return run
+        around = converting.get()
+        if self.autograph or (self.autograph is None and around is not None):
+            run: Callable[..., Any] = late("autograph.conversion").running(self.python_function)
+            return run
+        if around is not None:
+            kept: Callable[..., Any] = late("autograph").do_not_convert(self.python_function)
+            return kept
+        return self.python_function
 
     def __copy__(self) -> Function[P, R]:
         return self  # as any function
@@ -372,26 +360,13 @@ class Function(Generic[P, R]):
                 key.append((leaf.shape, leaf.dtype, *names))
             else:
                 leaves.append(leaf)
-                key.append(self._static_key(leaf, i))
+                key.append(static_key(leaf, f"{self.name}: argument {i}"))
         apart = clash(sized) if sized else None
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         tree = (args, kwargs)
         args, kwargs = pack_like(tree, leaves)
         return args, kwargs, tensors, (structure(tree), tuple(key))
-
-    def _static_key(self, leaf: Any, position: int) -> Any:
-        # 2 and 2.0 are different arguments; so are True and 1, and 0.0 and -0.0
-        if type(leaf) in (float, complex):
-            return repr(leaf)
-        try:
-            hash(leaf)
-        except TypeError:
-            raise TypeError(
-                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a "
-                "tensor nor hashable, so it cannot select a trace"
-            ) from None
-        return (type(leaf), leaf)
 
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
         graph = Graph(self.name)
@@ -433,7 +408,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
-    autograph: bool = ...,
+    autograph: bool | None = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -443,7 +418,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
-    autograph: bool = ...,
+    autograph: bool | None = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -454,7 +429,7 @@ def function(
     max_traces: int | None = MAX_TRACES,
     reduce_retracing: bool = False,
     executor: str | None = None,
-    autograph: bool = False,
+    autograph: bool | None = None,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -481,6 +456,12 @@ def function(
     executor
         What runs its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By default
         what is selected when it is called (see :func:`gradtape.executor`). Files do not keep it.
+    autograph
+        Whether Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, ``assert`` and
+        ``print`` on traced tensors become a part of the graph, in ``fn`` and in the functions of
+        yours that it calls: :mod:`gradtape.autograph`, which needs
+        ``pip install "gradtape[autograph]"``. By default as in the function that calls it: False
+        at the top.
 
     Returns
     -------

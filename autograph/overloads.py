@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, ops
+from ..core.extend import Tensor, ops
 from ..plugins.ops.elementwise.bounds import maximum, minimum
 from .effects import print_
 from .iterables import enumerate_, len_, range_, reversed_, zip_
