@@ -22,7 +22,7 @@ from .values import (
     truth,
 )
 
-__all__ = ["and_", "if_exp", "if_stmt", "not_", "or_", "staged_if"]
+__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "staged_if"]
 
 
 class Again(Exception):
@@ -82,7 +82,7 @@ def staged_if(
 
         return run
 
-    with unchanged("if", body, orelse):
+    with unchanged("if", names, body, orelse):
         found = merged(test, side(body, True), side(orelse, False), names[:count], "'if'")
     set_state((*found, *start[count:]))
 
@@ -153,7 +153,9 @@ def merged(
                 sides[i] = [held_by(x) for x in run()]  # noqa: B023
                 if i:
                     _agree(plans, sides, names)  # noqa: B023
-                return [x for plan, held in zip(plans, sides[i]) for x in plan.emitted(held)]  # noqa: B023
+                made = zip(plans, sides[i], strict=True)  # noqa: B023
+                # an op has one result at least
+                return [x for plan, held in made for x in plan.emitted(held)] or [as_tensor(True)]
 
             return branch
 
@@ -265,11 +267,11 @@ def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor])
 # -- expressions -----------------------------------------------------------------------------------
 
 
-def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any], text: str) -> Any:
+def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
     """Return the value of ``a if test else b``."""
     if not is_traced(test):
         return if_true() if test else if_false()
-    return _chosen(truth(test, f"'if {text}'"), if_true, if_false, f"the value of '... if {text}'")
+    return _chosen(truth(test, "'if'"), if_true, if_false, "the value of 'a if b else c'")
 
 
 def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
@@ -295,6 +297,22 @@ def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
 
 def _as_bool(value: Any) -> Any:
     return as_tensor(value)
+
+
+def compare(first: Any, *pairs: Any) -> Any:
+    """Return the value of ``a < b < c``: each value is asked for once, and only if needed.
+
+    Parameters
+    ----------
+    first
+        The first value.
+    pairs
+        A comparison and what returns its second value, for each further value.
+    """
+    (test, load), *rest = pairs
+    second = load()
+    found = test(first, second)
+    return and_(lambda: found, lambda: compare(second, *rest)) if rest else found
 
 
 def not_(value: Any) -> Any:

@@ -109,6 +109,11 @@ class _Slot:
         if not self.carried:
             if held.assigned is False:
                 return []
+            if not self.plain.isidentifier():
+                raise ValueError(
+                    f"{user_line()}: {self.plain} has no value before the {what}, and one after a "
+                    "step; give it one before"
+                )
             self.form, self.maybe = Form.of(held.value), True
             raise Again
         if held.assigned is not True and not self.maybe:
@@ -187,7 +192,7 @@ class _Loop:
 
     def first(self) -> list[Tensor]:
         """Return what the loop starts from."""
-        return [x for slot in self.slots for x in slot.first()]
+        return [x for slot in self.slots for x in slot.first()] or [as_tensor(False)]
 
     def enter(self, leaves: Sequence[Tensor]) -> None:
         """Give the variables the values of a step."""
@@ -203,7 +208,7 @@ class _Loop:
             mine = before[: len(slot.first())]
             del before[: len(mine)]
             found += slot.after(value, mine, self.what)
-        return found
+        return found or before  # of no variables: an op has one result at least
 
     def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:
         """Trace the loop until its variables are known, and leave them with its results."""
@@ -266,7 +271,7 @@ def while_stmt(
         )
         return found
 
-    with unchanged("while", body, test):
+    with unchanged("while", names, body, test):
         loop.run(attempt, lambda: False)
 
 
@@ -301,7 +306,7 @@ def for_stmt(
         return
     if most is not None:
         rows = rows.first(most)
-    with unchanged("for", body):
+    with unchanged("for", names, body):
         _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names))
 
 

@@ -6,9 +6,24 @@ import ast
 from types import ModuleType
 from typing import Any
 
-from .sources import Source
+from .sources import NoSource, Source
 
-__all__ = ["before_analysis", "with_effects"]
+__all__ = ["before_analysis", "with_effects", "with_expressions"]
+
+
+# What the converters do not know, and would get wrong.
+_NOT_CONVERTED = (
+    ast.NamedExpr,
+    ast.Match,
+    ast.TryStar,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.AsyncFunctionDef,
+)
+_WORDS: dict[type, str] = {ast.NamedExpr: "':='", ast.TryStar: "'except*'"}
 
 
 def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> Any:
@@ -24,6 +39,10 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
         What to call ``set_loop_options`` by.
     """
     node: Any = source.node
+    for x in ast.walk(node):
+        if isinstance(x, _NOT_CONVERTED):
+            words = _WORDS.get(type(x), f"'{type(x).__name__.lower()}'")
+            raise NoSource(f"{words} in line {x.lineno} is not converted")  # type: ignore[attr-defined]
     given = node.args
     given.defaults = [ast.Constant(None) for _ in given.defaults]  # set from the function itself
     given.kw_defaults = [x and ast.Constant(None) for x in given.kw_defaults]
@@ -131,3 +150,39 @@ def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
 def with_effects(node: Any) -> Any:
     """Return a tree in which each ``assert`` is a call, and what is printed may be traced."""
     return _Told().visit(node)
+
+
+class _Expressions(ast.NodeTransformer):
+    """Makes calls of ``and``, ``or``, ``not``, chains of comparisons, and ternaries."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        found = node.values[-1]
+        for value in node.values[-2::-1]:
+            found = _call(name, node, _lambda(value), _lambda(found))
+        return found
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return _call("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        pairs: list[ast.expr] = []
+        for kind, right in zip(node.ops, node.comparators, strict=True):
+            test: Any = ast.parse("lambda a, b: a < b", mode="eval").body
+            test.body.ops = [kind]
+            pairs.append(ast.Tuple([test, _lambda(right)], ast.Load()))
+        return _call("compare", node, node.left, *pairs)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def with_expressions(node: Any) -> Any:
+    """Return a tree in which expressions that choose are calls."""
+    return _Expressions().visit(node)

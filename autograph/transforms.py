@@ -9,12 +9,10 @@ from typing import Any
 from malt.converters import (
     break_statements,
     call_trees,
-    conditional_expressions,
     continue_statements,
     control_flow,
     directives,
     functions,
-    logical_expressions,
     return_statements,
     variables,
 )
@@ -23,7 +21,7 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, reaching_definitions
 
-from .rewriting import before_analysis, with_effects
+from .rewriting import before_analysis, with_effects, with_expressions
 from .sources import Source
 
 __all__ = ["factory_of", "instance_of", "rewritten"]
@@ -79,12 +77,9 @@ def _converted(node: Any, context: Any) -> Any:
         return_statements,
         call_trees,
         control_flow,
-        conditional_expressions,
-        logical_expressions,
-        variables,
     ):
         node = step.transform(node, context)
-    return node
+    return variables.transform(with_expressions(node), context)
 
 
 def factory_of(source: Source, function: Any) -> CodeType:

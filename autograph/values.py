@@ -88,7 +88,7 @@ def short_line() -> str:
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether Python cannot decide by a value: it is of a trace or batch, or an open size."""
+    """Return whether Python cannot decide by a value: of a trace or batch, or an open size."""
     if isinstance(value, Tensor):
         return is_transformed(value.array)
     return is_open(value)

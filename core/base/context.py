@@ -60,8 +60,8 @@ class Mode:
         self.asked = False
 
 
-#: Whether what runs has run before (a gradient computes again what it needs), or is a trial, so that
-#: ops with an effect have none.
+#: Whether what runs has run before (a gradient computes again what it needs), or is a trial: ops
+#: with an effect then have none.
 muted: ContextVar[bool] = ContextVar("gradtape_muted", default=False)
 
 
