@@ -17,6 +17,7 @@ from .values import (
     is_number,
     is_traced,
     is_weak,
+    living,
     same_form,
     same_python,
     truth,
@@ -69,7 +70,7 @@ def staged_if(
     count: int,
 ) -> None:
     """Do as :func:`if_stmt` does, where both blocks are traced."""
-    start = get_state()
+    start = living(get_state(), names)
 
     def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
         def run() -> Sequence[Any]:
@@ -83,7 +84,7 @@ def staged_if(
         return run
 
     with unchanged("if", names, body, orelse):
-        found = merged(test, side(body, True), side(orelse, False), names[:count], "'if'")
+        found = merged(test, side(body, True), side(orelse, False), names[:count], start[:count])
     set_state((*found, *start[count:]))
 
 
@@ -105,9 +106,9 @@ def _decided(values: Sequence[Any], test: Tensor, holds: bool) -> tuple[Any, ...
 class _Plan:
     """How a variable leaves both sides: the same containers, dtypes, and whether it is assigned."""
 
-    def __init__(self) -> None:
+    def __init__(self, maybe: bool) -> None:
         self.form: Form | None = None
-        self.maybe = False
+        self.maybe = maybe
         self.dtypes: dict[int, Any] = {}
 
     def emitted(self, held: Held) -> Iterator[Tensor]:
@@ -135,16 +136,27 @@ def merged(
     if_true: Callable[[], Sequence[Any]],
     if_false: Callable[[], Sequence[Any]],
     names: Sequence[str],
-    what: str,
+    starts: Sequence[Any],
 ) -> list[Any]:
     """Return the values of the side that a test chooses, traced side by side.
+
+    Parameters
+    ----------
+    test
+        What chooses.
+    if_true, if_false
+        What returns the values of either side.
+    names
+        What they are called.
+    starts
+        What they are before: whether a variable is assigned is asked where it was not.
 
     Raises
     ------
     TypeError, ValueError
         If the sides give a variable another dtype, form or Python value; it names the variable.
     """
-    plans = [_Plan() for _ in names]
+    plans = [_Plan(held_by(x).assigned is not True) for x in starts]
     while True:
         sides: list[list[Held]] = [[], []]
 
@@ -176,16 +188,18 @@ def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Seque
     for plan, name, a, b in zip(plans, names, *sides, strict=True):
         if a.assigned is False and b.assigned is False:
             continue
-        if not (a.assigned is True and b.assigned is True) and not plan.maybe:
+        if not (a.assigned is True and b.assigned is True):
             if "." in name or "[" in name:
                 raise ValueError(
                     f"{user_line()}: {name} is assigned on one way of a traced 'if' only, and has "
                     "no value before it; give it one"
                 )
-            plan.maybe = again = True
+            again |= not plan.maybe
+            plan.maybe = True
         if a.assigned is False or b.assigned is False:
             if plan.form is None:
-                plan.form, again = Form.of(a.value if b.assigned is False else b.value), True
+                plan.form = Form.of(a.value if b.assigned is False else b.value)
+                again |= a.assigned is False  # it has been traced already
             continue
         same_form(_called(name), a.value, b.value, ("if the condition holds", "otherwise"))
         for i, (x, y) in enumerate(zip(a.leaves, b.leaves, strict=True)):
@@ -275,7 +289,7 @@ def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -
 
 
 def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
-    (found,) = merged(test, lambda: [if_true()], lambda: [if_false()], [name], name)
+    (found,) = merged(test, lambda: [if_true()], lambda: [if_false()], [name], [None])
     return found
 
 

@@ -27,6 +27,7 @@ from .values import (
     is_number,
     is_traced,
     is_weak,
+    living,
     same_form,
     same_python,
     truth,
@@ -187,12 +188,15 @@ class _Loop:
     ) -> None:
         self.what = what
         self.get, self.set = get_state, set_state
-        self.start = get_state()
+        self.start = living(get_state(), names)
         self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
+        self.sizes: list[int] = []  # how many tensors each of them is
 
     def first(self) -> list[Tensor]:
         """Return what the loop starts from."""
-        return [x for slot in self.slots for x in slot.first()] or [as_tensor(False)]
+        starts = [slot.first() for slot in self.slots]
+        self.sizes = [len(start) for start in starts]
+        return [x for start in starts for x in start] or [as_tensor(False)]
 
     def enter(self, leaves: Sequence[Tensor]) -> None:
         """Give the variables the values of a step."""
@@ -203,11 +207,15 @@ class _Loop:
         """Return the values after a step."""
         self.enter(leaves)
         run()
-        before, found = list(leaves), []
-        for slot, value in zip(self.slots, self.get(), strict=True):
-            mine = before[: len(slot.first())]
-            del before[: len(mine)]
-            found += slot.after(value, mine, self.what)
+        before, found, again = list(leaves), list[Tensor](), False
+        for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
+            try:
+                found += slot.after(value, before[:size], self.what)
+            except Again:
+                again = True
+            del before[:size]
+        if again:
+            raise Again
         return found or before  # of no variables: an op has one result at least
 
     def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:

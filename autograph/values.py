@@ -34,6 +34,7 @@ __all__ = [
     "held_by",
     "is_number",
     "is_traced",
+    "living",
     "placeholder",
     "same_python",
     "truth",
@@ -175,6 +176,25 @@ def held_by(value: Any) -> Held:
     if isinstance(value, Undefined):
         return Held(None, False, value)
     return Held(value, True, value)
+
+
+def living(values: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """Return values of variables, without those that a block left which has been traced.
+
+    Nothing reads them before they are assigned again: they are no variables of what is around.
+    """
+    pairs = zip(values, names, strict=True)
+    return tuple([Undefined(name) if _is_gone(x) else x for x, name in pairs])
+
+
+def _is_gone(value: Any) -> bool:
+    held = held_by(value)
+    leaves = [*held.leaves, held.assigned]
+    return any(isinstance(x, Tensor) and _ended(x.array) for x in leaves)
+
+
+def _ended(array: Any) -> bool:
+    return is_transformed(array) and array.gone() is not None
 
 
 class Form(NamedTuple):
