@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from malt.operators import py_builtins
+
 from ..core.extend import Tensor, ops
 from ..plugins.ops.elementwise.bounds import maximum, minimum
 from .effects import print_
@@ -87,8 +89,6 @@ def overload_of(f: Any, scope: Any) -> Callable[..., Any] | None:
 
 
 def _in_original_context(f: Any, scope: Any) -> Callable[..., Any]:
-    from malt.operators import py_builtins
-
     if f is builtins.super:
         return lambda *args: py_builtins.super_in_original_context(f, args, scope)
     if f is builtins.eval:

@@ -6,6 +6,8 @@ import ast
 from types import ModuleType
 from typing import Any
 
+from malt.pyct import anno, qual_names
+
 from .sources import NoSource, Source
 
 __all__ = ["before_analysis", "with_effects", "with_expressions"]
@@ -139,8 +141,6 @@ def _lambda(body: ast.expr) -> ast.Lambda:
 
 def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
     """Return a call of an operator that stands where a node does."""
-    from malt.pyct import anno, qual_names
-
     function = ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
     call = ast.Call(qual_names.resolve(function), list(args), [])
     anno.copyanno(node, call, anno.Basic.ORIGIN)

@@ -11,7 +11,6 @@ import numpy as np
 from ..core.errors import TraceError
 from ..core.extend import (
     SCALARS,
-    Symbol,
     Tensor,
     active_graph,
     as_tensor,
@@ -24,6 +23,8 @@ from ..core.extend import (
     structure,
     user_line,
 )
+from ..plugins.ops.control.effects import check
+from ..plugins.ops.shapes.creation import zeros
 
 __all__ = [
     "Held",
@@ -72,13 +73,9 @@ class Maybe(Undefined):
 
     def read(self) -> Any:
         """Return the value; each run asks whether there is one."""
-        from .effects import check
-
-        check(
-            self.assigned,
-            f"{short_line()}: {self.name!r} is read before it is assigned",
-            "UnboundLocalError",
-        )
+        if self.assigned is not True:
+            message = f"{short_line()}: {self.name!r} is read before it is assigned"
+            check(self.assigned, [], [message], error="UnboundLocalError")
         return self.value
 
 
@@ -252,16 +249,9 @@ def _lasts(n: Any) -> bool:
 def placeholder(shape: Any, dtype: Any) -> Tensor:
     """Return zeros, for the runs in which nothing else is there."""
     try:
-        return ops_zeros(() if shape is None else shape, dtype)
+        return zeros(() if shape is None else shape, dtype=dtype)
     except TraceError:
-        return ops_zeros(tuple(n if type(n) is int else 0 for n in shape), dtype)
-
-
-def ops_zeros(shape: Any, dtype: Any) -> Tensor:
-    from ..plugins.ops.shapes.creation import zeros
-
-    made: Tensor = zeros(shape, dtype=dtype)
-    return made
+        return zeros(tuple(n if type(n) is int else 0 for n in shape), dtype=dtype)
 
 
 def same_form(name: str, a: Any, b: Any, what: Sequence[str]) -> None:
@@ -279,8 +269,3 @@ def _told(value: Any) -> str:
     if isinstance(value, Tensor):
         return "a tensor"
     return "None" if value is None else f"{type(value).__name__} {value!r}"
-
-
-def is_symbol(value: Any) -> bool:
-    """Return whether a tensor holds a symbol."""
-    return isinstance(value, Tensor) and type(value.array) is Symbol

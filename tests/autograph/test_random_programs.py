@@ -158,9 +158,7 @@ def outcome(f: Callable[[Any], Any], point: Any) -> Any:
     return np.concatenate([np.reshape(np.asarray(v), -1) for v in (y, slope, found)])
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(programs())
 def test_random_programs_do_what_python_does(text: str) -> None:
     f = compiled(text)
@@ -168,6 +166,6 @@ def test_random_programs_do_what_python_does(text: str) -> None:
     for point in POINTS:
         wanted, found = outcome(f, point), outcome(traced, point)
         if isinstance(wanted, str) or isinstance(found, str):
-            assert isinstance(wanted, str) and isinstance(found, str), text
+            assert isinstance(wanted, str) is isinstance(found, str), text
             continue
         np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-9, err_msg=text)

@@ -45,7 +45,8 @@ def function(
     input_signature
         A ``tf.TensorSpec`` per argument.
     autograph
-        Ignored: Python's ``if`` and ``while`` on tensors are never rewritten.
+        Whether Python's ``if``, ``while`` and ``for`` on tensors become a part of the graph, as
+        :func:`gradtape.function` does it. Without its extra, functions run as they are.
     reduce_retracing, experimental_relax_shapes
         Whether a call that differs from those before only in sizes is traced with these open.
     jit_compile, experimental_implements, experimental_autograph_options
@@ -55,8 +56,13 @@ def function(
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
-        return functools.partial(function, input_signature=input_signature, reduce_retracing=reduce)
-    return Function(func, input_signature, reduce_retracing=reduce)
+        return functools.partial(
+            function,
+            input_signature=input_signature,
+            autograph=autograph,
+            reduce_retracing=reduce,
+        )
+    return Function(func, input_signature, reduce_retracing=reduce, autograph=bool(autograph))
 
 
 @adapts("Module")
