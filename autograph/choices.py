@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.extend import Symbol, Tensor, as_tensor, flatten, ops, pack_like, user_line
 from ..plugins.ops.control.cond import cond
-from .mutations import unchanged
+from .mutations import raising_while, unchanged
 from .values import (
     Form,
     Held,
@@ -76,7 +76,8 @@ def staged_if(
         def run() -> Sequence[Any]:
             set_state(_decided(start, test, holds))
             try:
-                block()
+                with raising_while("both ways of the 'if' are traced"):
+                    block()
                 return get_state()[:count]
             finally:
                 set_state(start)

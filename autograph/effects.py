@@ -44,7 +44,7 @@ class Text:
             marks = [_Mark(leaf) if is_traced(leaf) else leaf for leaf in flatten(x)]
             values = [mark.value for mark in marks if isinstance(mark, _Mark)]
             pieces = str(pack_like(x, marks)).split(_Mark.text)
-            whole.add(Text(pieces, values, [""] * len(values)))
+            whole.add(Text(pieces, values, ["" if is_traced(x) else "!r"] * len(values)))
         whole.pieces[-1] += end
         return whole
 
@@ -83,7 +83,7 @@ def text(*parts: Any) -> Any:
             continue
         value, conversion, form = part
         if is_traced(value):
-            whole.add(Text(["", ""], [value], ["" if conversion else form]))
+            whole.add(Text(["", ""], [value], ["!r" if conversion == "r" else form]))
         else:
             shown = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda x: x)(value)
             whole.pieces[-1] += format(shown, form)

@@ -18,7 +18,7 @@ from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
 from .choices import Again, staged_if
 from .iterables import Rows, rows_of
-from .mutations import unchanged
+from .mutations import raising_while, unchanged
 from .values import (
     Form,
     Held,
@@ -206,7 +206,8 @@ class _Loop:
     def step(self, leaves: Sequence[Tensor], run: Callable[[], None]) -> list[Tensor]:
         """Return the values after a step."""
         self.enter(leaves)
-        run()
+        with raising_while(f"a step of the {self.what} is traced"):
+            run()
         before, found, again = list(leaves), list[Tensor](), False
         for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
             try:

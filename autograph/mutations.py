@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from ..core.extend import flatten, user_line
+from ..core.extend import flatten, line_of, user_line
 from .values import is_traced
 
-__all__ = ["unchanged"]
+__all__ = ["raising_while", "unchanged"]
 
 _CONTAINERS = (list, dict, set)
 _PACKAGE = __name__.partition(".")[0]
@@ -60,6 +60,24 @@ def unchanged(what: str, names: Sequence[str], *blocks: Callable[..., Any]) -> I
                     f"that a traced '{what}' calls; return the tensor, and assign it in the "
                     "statement itself"
                 )
+
+
+@contextmanager
+def raising_while(what: str) -> Iterator[None]:
+    """Run a block of the user's, whose own errors say that they are raised while it is traced."""
+    try:
+        yield
+    except Exception as error:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        name = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
+        if name.partition(".")[0] != _PACKAGE and not hasattr(error, "__notes__"):
+            error.add_note(
+                f"{line_of(error)}: raised while {what}, whichever way a run will go; 'assert' "
+                "asks in each run"
+            )
+        raise
 
 
 def _inside(x: Any) -> dict[Any, Any]:

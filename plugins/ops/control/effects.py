@@ -32,7 +32,8 @@ def _text(values: Sequence[Any], pieces: Sequence[str], formats: Sequence[str]) 
     """Return pieces of text with values between them."""
     told = [pieces[0]]
     for value, piece, form in zip(values, pieces[1:], formats, strict=False):
-        told += [format(Tensor(value), form), piece]
+        tensor = Tensor(value)
+        told += [repr(tensor) if form == "!r" else format(tensor, form), piece]
     return "".join(told)
 
 
@@ -142,7 +143,7 @@ def print_values(
     pieces
         The text before each of them, and after the last.
     formats
-        How to format each.
+        How to format each: as ``format`` takes it, or ``"!r"`` for what ``repr`` says.
     stream
         ``"stdout"`` or ``"stderr"``.
     flush
