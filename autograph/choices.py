@@ -111,6 +111,18 @@ class _Plan:
         self.form: Form | None = None
         self.maybe = maybe
         self.dtypes: dict[int, Any] = {}
+        self.memories: dict[int, Any] = {}
+
+    def held_by(self, value: Any) -> Held:
+        """Return what a variable holds; arrays of tensors as one tensor, where a side has one."""
+        held = held_by(value)
+        if not self.memories or held.assigned is False:
+            return held
+        leaves = held.leaves
+        for i, shape in self.memories.items():
+            if hasattr(leaves[i], "as_memory"):
+                leaves[i] = leaves[i].as_memory(shape)
+        return held._replace(value=pack_like(held.value, leaves))
 
     def emitted(self, held: Held) -> Iterator[Tensor]:
         """Yield what one side returns of a variable."""
@@ -163,7 +175,7 @@ def merged(
 
         def traced(i: int, run: Callable[[], Sequence[Any]]) -> Callable[[], list[Tensor]]:
             def branch() -> list[Tensor]:
-                sides[i] = [held_by(x) for x in run()]  # noqa: B023
+                sides[i] = [plan.held_by(x) for plan, x in zip(plans, run(), strict=True)]  # noqa: B023
                 if i:
                     _agree(plans, sides, names)  # noqa: B023
                 made = zip(plans, sides[i], strict=True)  # noqa: B023
@@ -216,6 +228,10 @@ def _called(name: str) -> str:
 def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
     """Note the dtype that a leaf has on both ways; return whether that changes the first."""
     if not (is_number(a) and is_number(b)):
+        for x, y in ((a, b), (b, a)):
+            if is_number(x) and hasattr(y, "as_memory"):
+                plan.memories[i] = described(x)[0][1:]
+                return True
         if not same_python(a, b):
             raise ValueError(
                 f"{user_line()}: {name} is {_word(a)} if the condition holds, and {_word(b)} "

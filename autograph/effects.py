@@ -14,6 +14,9 @@ from .values import is_traced, short_line, truth
 __all__ = ["Text", "assert_stmt", "check", "print_", "text"]
 
 
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+
+
 class Text:
     """Text with values in it that a run will know: an f-string, say.
 
@@ -85,7 +88,7 @@ def text(*parts: Any) -> Any:
         if is_traced(value):
             whole.add(Text(["", ""], [value], ["!r" if conversion == "r" else form]))
         else:
-            shown = {"r": repr, "s": str, "a": ascii}.get(conversion, lambda x: x)(value)
+            shown = _CONVERSIONS[conversion](value) if conversion else value
             whole.pieces[-1] += format(shown, form)
     return whole if whole.values else whole.pieces[0]
 

@@ -8,11 +8,13 @@ from typing import Any
 from ..core.extend import (
     Tensor,
     TensorSpec,
+    active_graph,
     as_tensor,
     flatten,
     ops,
     pack_like,
     user_line,
+    warn_user,
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
@@ -23,6 +25,7 @@ from .values import (
     Form,
     Held,
     Maybe,
+    described,
     held_by,
     is_number,
     is_traced,
@@ -41,6 +44,7 @@ Setter = Callable[[tuple[Any, ...]], None]
 # A loop that Python runs while tracing, with a `break` that the trace decides, is a program this
 # many times its body at most.
 _MOST_COPIES = 1_000
+_DATA = f"{__name__.partition('.')[0]}.data"
 
 
 class _Slot:
@@ -130,6 +134,9 @@ class _Slot:
         rest = iter(before)
         for i, (old, new) in enumerate(zip(flatten(self.tree), held.leaves, strict=True)):
             if not is_number(old):
+                if is_number(new) and hasattr(old, "as_memory"):
+                    self._start_as_memory(i, old.as_memory(described(new)[0][1:]))
+                    raise Again
                 if not same_python(old, new):
                     raise ValueError(
                         f"{user_line()}: {self.name} is {_word(old)} before the {what}, and "
@@ -142,6 +149,12 @@ class _Slot:
                     "after a step"
                 )
             self._check_number(i, next(rest), new, old, what)
+
+    def _start_as_memory(self, i: int, memory: Tensor) -> None:
+        """Let an array of tensors begin as one tensor, which is what a step makes of it."""
+        leaves = flatten(self.start.value)
+        leaves[i] = memory
+        self.start = held_by(pack_like(self.start.value, leaves))
 
     def _check_number(self, i: int, was: Tensor, new: Any, old: Any, what: str) -> None:
         now = as_tensor(new)
@@ -379,6 +392,12 @@ def _python_for(
 ) -> None:
     """Run a block for each item of a Python iterable; a trace may decide where it ends."""
     copies = 0
+    if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
+        warn_user(
+            "autograph: the elements of a dataset become constants of the trace, one copy of the "
+            "loop's body for each; loop outside of the function, and trace the step",
+            UserWarning,
+        )
     for done, item in enumerate(iterated):
         if most is not None and done >= most:
             return

@@ -44,7 +44,7 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
     for x in ast.walk(node):
         if isinstance(x, _NOT_CONVERTED):
             words = _WORDS.get(type(x), f"'{type(x).__name__.lower()}'")
-            raise NoSource(f"{words} in line {x.lineno} is not converted")  # type: ignore[attr-defined]
+            raise NoSource(f"{words} in line {x.lineno} is not converted")
     given = node.args
     given.defaults = [ast.Constant(None) for _ in given.defaults]  # set from the function itself
     given.kw_defaults = [x and ast.Constant(None) for x in given.kw_defaults]
@@ -136,7 +136,7 @@ def _told(node: ast.expr) -> ast.expr:
 def _lambda(body: ast.expr) -> ast.Lambda:
     made: Any = ast.parse("lambda: None", mode="eval").body
     made.body = body
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:

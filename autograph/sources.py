@@ -116,4 +116,4 @@ def _covers(node: Any, code: CodeType) -> bool:
         and (line, column) != (end_line, end_column)
     ]
     spots = [(a, b) for a, b in spots if a != (code.co_firstlineno, 0)]
-    return bool(spots) and min(a for a, _ in spots) == low and max(b for _, b in spots) == high  # type: ignore[type-var]
+    return bool(spots) and min(a for a, _ in spots) == low and max(b for _, b in spots) == high

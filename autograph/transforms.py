@@ -131,19 +131,9 @@ def instance_of(factory: CodeType, function: Any, operators: Any) -> Any:
 
 
 def _define(name: str, body: list[ast.stmt], parameters: list[str]) -> ast.FunctionDef:
-    return ast.FunctionDef(
-        name=name,
-        args=ast.arguments(
-            posonlyargs=[],
-            args=[ast.arg(x) for x in parameters],
-            kwonlyargs=[],
-            kw_defaults=[],
-            defaults=[],
-        ),
-        body=body,
-        decorator_list=[],
-        type_params=[],
-    )
+    made: Any = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
+    made.body = body
+    return made
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -151,7 +141,8 @@ def _define(name: str, body: list[ast.stmt], parameters: list[str]) -> ast.Funct
 
 def _note_origins(node: Any, file: str) -> None:
     """Note where nodes stand, their kind and their ends: copies of them stand there too."""
-    for x in ast.walk(node):
+    walked: Any = ast.walk(node)
+    for x in walked:
         if hasattr(x, "lineno"):
             place = origin_info.Location(file, x.lineno, x.col_offset)
             end = (x.end_lineno or x.lineno, x.end_col_offset or x.col_offset)

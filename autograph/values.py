@@ -50,7 +50,11 @@ class Undefined:
 
     def read(self) -> Any:
         """Raise, as Python does where a variable is read before it is assigned."""
-        raise UnboundLocalError(f"{user_line()}: {self.name!r} is read before it is assigned")
+        traced = active_graph.get() is not None
+        advice = ", as far as a trace knows; give it a value before" if traced else ""
+        raise UnboundLocalError(
+            f"{user_line()}: {self.name!r} is read before it is assigned{advice}"
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}: not assigned>"

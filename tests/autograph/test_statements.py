@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import linecache
+import pickle
 import traceback
 import warnings
 from pathlib import Path
@@ -591,3 +593,16 @@ def test_where_a_break_depends_on_a_trace_python_loops_have_a_limit() -> None:
 
     with pytest.raises(ValueError, match="more than 1,000 copies of its body"):
         converted(f)(X)
+
+
+@gt.function(autograph=True)
+def at_the_top(x):
+    return x * 2.0 if x[0] > 0 else x
+
+
+def test_functions_are_pickled_and_copied_with_their_setting() -> None:
+    assert pickle.loads(pickle.dumps(at_the_top)) is at_the_top
+    twin = pickle.loads(pickle.dumps(converted(total_of)))
+    assert twin.autograph is True
+    assert twin(X).item() == total_of(X).item()
+    assert copy.deepcopy(twin)(X).item() == total_of(X).item()
