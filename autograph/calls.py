@@ -6,6 +6,7 @@ import functools
 import inspect
 import sysconfig
 from pathlib import Path
+from threading import RLock
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -23,6 +24,7 @@ _STANDARD = tuple({sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdli
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 #: The installed packages in which somebody asked for a conversion: their functions are users'.
 _ASKED: set[str] = set()
+_CONVERTING = RLock()
 #: By a code's id: the code, and what makes its converted function, or None if it cannot be.
 _FACTORIES: dict[int, tuple[CodeType, CodeType | None]] = {}
 
@@ -94,7 +96,9 @@ def _function(f: FunctionType) -> Any:
         return f
     code = f.__code__
     if id(code) not in _FACTORIES:
-        _FACTORIES[id(code)] = (code, _factory(f))
+        with _CONVERTING:
+            if id(code) not in _FACTORIES:
+                _FACTORIES[id(code)] = (code, _factory(f))
     factory = _FACTORIES[id(code)][1]
     if factory is None:
         return f

@@ -100,6 +100,13 @@ converting: ContextVar[Callable[[Any], Any] | None] = ContextVar(
 )
 
 
+def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function, or what AutoGraph makes of it in a function that it converts."""
+    convert = converting.get()
+    converted: Callable[..., Any] = function if convert is None else convert(function)
+    return converted
+
+
 #: What a call with ``training=...`` hands on to the modules that are called inside it.
 training_mode: ContextVar[Mode | None] = ContextVar("gradtape_training", default=None)
 

@@ -606,3 +606,29 @@ def test_functions_are_pickled_and_copied_with_their_setting() -> None:
     assert twin.autograph is True
     assert twin(X).item() == total_of(X).item()
     assert copy.deepcopy(twin)(X).item() == total_of(X).item()
+
+
+def leaning(v):
+    return v * 2.0 if v[0] > 0 else gt.sum(v) * v
+
+
+@gt.custom_gradient
+def tenfold(v):
+    y = v * 1.0 if v[0] > 0 else -v
+    return y, lambda g: 10.0 * g
+
+
+@pytest.mark.parametrize("f", [gt.recompute_grad(leaning), tenfold], ids=["recompute", "custom"])
+def test_what_decorators_hold_is_converted(f: Any) -> None:
+    traced = converted(lambda x: f(x))
+    for v in (X, -X):
+        np.testing.assert_allclose(traced(v), f(v), rtol=1e-6)
+        slopes = [gt.grad(lambda x, run=run: gt.sum(run(x)))(v) for run in (traced, f)]
+        np.testing.assert_allclose(*slopes, rtol=1e-6)
+
+
+def test_transformed_functions_are_converted() -> None:
+    each = gt.vmap(lambda v: v if v > 0 else v**2)
+    slope = gt.grad(lambda v: gt.sum(leaning(v)))
+    traced = converted(lambda x: each(x) + slope(x))
+    np.testing.assert_allclose(traced(X), np.where(X > 0, X, X**2) + 2.0, rtol=1e-6)
