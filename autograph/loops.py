@@ -18,22 +18,26 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
-from .choices import Again, staged_if
+from .choices import staged_if
 from .iterables import Rows, rows_of
+from .merging import Again
 from .mutations import raising_while, unchanged
 from .values import (
     Form,
     Held,
     Maybe,
     described,
+    fits,
     held_by,
     is_number,
     is_traced,
     is_weak,
     living,
+    quoted,
     same_form,
     same_python,
     truth,
+    worded,
 )
 
 __all__ = ["for_stmt", "while_stmt"]
@@ -51,7 +55,7 @@ class _Slot:
     """A variable that a loop carries: its containers, dtypes, and whether it has a value yet."""
 
     def __init__(self, name: str, start: Any) -> None:
-        self.name = name if " " in name else repr(name)
+        self.name = quoted(name)
         self.start = held_by(start)
         self.plain = name
         self.form: Form | None = None
@@ -139,13 +143,13 @@ class _Slot:
                     raise Again
                 if not same_python(old, new):
                     raise ValueError(
-                        f"{user_line()}: {self.name} is {_word(old)} before the {what}, and "
-                        f"{_word(new)} after a step; a trace carries tensors and numbers alone"
+                        f"{user_line()}: {self.name} is {worded(old)} before the {what}, and "
+                        f"{worded(new)} after a step; a trace carries tensors and numbers alone"
                     )
                 continue
             if not is_number(new):
                 raise ValueError(
-                    f"{user_line()}: {self.name} is a tensor before the {what}, and {_word(new)} "
+                    f"{user_line()}: {self.name} is a tensor before the {what}, and {worded(new)} "
                     "after a step"
                 )
             self._check_number(i, next(rest), new, old, what)
@@ -158,9 +162,9 @@ class _Slot:
 
     def _check_number(self, i: int, was: Tensor, new: Any, old: Any, what: str) -> None:
         now = as_tensor(new)
-        if was.dtype != now.dtype and not (is_weak(new) and _fits(now.dtype, was.dtype)):
+        if was.dtype != now.dtype and not (is_weak(new) and fits(now.dtype, was.dtype)):
             weak = is_weak(old) and i not in self.dtypes
-            if not (weak and _fits(was.dtype, now.dtype)):
+            if not (weak and fits(was.dtype, now.dtype)):
                 raise TypeError(
                     f"{user_line()}: {self.name} is {was.dtype} before the {what}, and "
                     f"{now.dtype} after a step; cast it with astype"
@@ -179,18 +183,6 @@ class _Slot:
         if isinstance(value, Maybe) and sure and self.always:
             return value.value
         return value
-
-
-_RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
-
-
-def _fits(narrow: Any, wide: Any) -> bool:
-    ranks = _RANK.get(narrow.kind), _RANK.get(wide.kind)
-    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]
-
-
-def _word(value: Any) -> str:
-    return "a tensor" if is_number(value) else repr(value)
 
 
 class _Loop:

@@ -12,6 +12,7 @@ from ..core.errors import TraceError
 from ..core.extend import (
     SCALARS,
     Tensor,
+    Variable,
     active_graph,
     as_tensor,
     dims_of,
@@ -32,13 +33,18 @@ __all__ = [
     "Undefined",
     "UndefinedReturnValue",
     "described",
+    "fits",
     "held_by",
     "is_number",
     "is_traced",
+    "is_weak",
     "living",
     "placeholder",
+    "quoted",
+    "same_form",
     "same_python",
     "truth",
+    "worded",
 ]
 
 
@@ -93,7 +99,7 @@ def is_traced(value: Any) -> bool:
     """Return whether Python cannot decide by a value: of a trace or batch, or an open size."""
     if isinstance(value, Tensor):
         return is_transformed(value.array)
-    return is_open(value)
+    return is_open(value) or (isinstance(value, Variable) and active_graph.get() is not None)
 
 
 def is_number(leaf: Any) -> bool:
@@ -104,6 +110,25 @@ def is_number(leaf: Any) -> bool:
 def is_weak(leaf: Any) -> bool:
     """Return whether a leaf is a Python number, which takes the dtype of what is beside it."""
     return type(leaf) in SCALARS or is_open(leaf)
+
+
+_RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def fits(narrow: Any, wide: Any) -> bool:
+    """Return whether a Python number that would be of one dtype may be of another."""
+    ranks = _RANK.get(narrow.kind), _RANK.get(wide.kind)
+    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]
+
+
+def quoted(name: str) -> str:
+    """Return a variable's name in quotes; words stay as they are."""
+    return name if " " in name else repr(name)
+
+
+def worded(value: Any) -> str:
+    """Return what to call a value in an error."""
+    return "a tensor" if isinstance(value, Tensor) else repr(value)
 
 
 def same_python(a: Any, b: Any) -> bool:

@@ -632,3 +632,34 @@ def test_transformed_functions_are_converted() -> None:
     slope = gt.grad(lambda v: gt.sum(leaning(v)))
     traced = converted(lambda x: each(x) + slope(x))
     np.testing.assert_allclose(traced(X), np.where(X > 0, X, X**2) + 2.0, rtol=1e-6)
+
+
+def test_a_variable_decides_in_each_run() -> None:
+    on = gt.Variable(True)
+    traced = converted(lambda x: x * 2.0 if on and not (not on) else x)
+    assert traced(X).tolist() == (X * 2.0).tolist()
+    on.assign(False)
+    assert traced(X).tolist() == X.tolist()
+
+
+def test_and_does_not_ask_for_what_may_fail() -> None:
+    def f(x, i):
+        return x[i] if i >= 0 and i < x.shape[0] and x[i] > 0 else x[0]
+
+    traced = converted(f)
+    for i in (-7, 0, 1, 2, 5):
+        assert traced(X, gt.constant(i)).item() == f(X, gt.constant(i)).item()
+    inner = [n.op.name for n in traced.concrete_functions[0].graph.nodes]
+    assert inner.count("logical_and") + inner.count("cond") >= 2
+
+
+def test_a_dataset_in_a_trace_is_told() -> None:
+    data = gt.data.Dataset(np.arange(6, dtype="float32")).batch(2)
+
+    def f(x):
+        for batch in data:
+            x = x + gt.sum(batch)
+        return x
+
+    with pytest.warns(UserWarning, match="the elements of a dataset become constants"):
+        assert converted(f)(gt.constant(0.0)).item() == 15.0
