@@ -47,7 +47,7 @@ Setter = Callable[[tuple[Any, ...]], None]
 
 # A loop that Python runs while tracing, with a `break` that the trace decides, is a program this
 # many times its body at most.
-_MOST_COPIES = 1_000
+_MOST_COPIES = 256
 _DATA = f"{__name__.partition('.')[0]}.data"
 
 

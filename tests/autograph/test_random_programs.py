@@ -28,7 +28,7 @@ class Writer:
         self.lines: list[str] = []
         self.known = ["a", "b"]
         self.loops = 0
-        self.budget = 14
+        self.budget = 10
 
     def pick(self, *choices: Any) -> Any:
         return self.draw(st.sampled_from(choices))
@@ -158,7 +158,7 @@ def outcome(f: Callable[[Any], Any], point: Any) -> Any:
     return np.concatenate([np.reshape(np.asarray(v), -1) for v in (y, slope, found)])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(programs())
 def test_random_programs_do_what_python_does(text: str) -> None:
     f = compiled(text)
