@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "compat data datasets debug distributed errors export fft image layers linalg "
+        "autograph compat data datasets debug distributed errors export fft image layers linalg "
         "mixed_precision nn plot profiler random saving sklearn testing training"
     ),
     ".cli.doctor": "show_versions",

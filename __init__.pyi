@@ -1,6 +1,7 @@
 # Written by docs/make_api.py from the table in __init__.py: the names that are found when they are
 # first used, for type checkers.
 
+from . import autograph as autograph
 from . import compat as compat
 from . import data as data
 from . import datasets as datasets

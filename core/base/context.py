@@ -6,7 +6,7 @@ code that started it; a bare new thread starts with none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -79,6 +79,53 @@ class Mode:
     def __init__(self, training: Any) -> None:
         self.training = training
         self.asked = False
+
+
+#: Whether what runs has run before (a gradient computes again what it needs), or is a trial: ops
+#: with an effect then have none.
+muted: ContextVar[bool] = ContextVar("gradtape_muted", default=False)
+
+
+@contextmanager
+def muting() -> Iterator[None]:
+    """Run a block in which ops have no effects."""
+    token = muted.set(True)
+    try:
+        yield
+    finally:
+        muted.reset(token)
+
+
+#: Of which examples of a batch what runs is meant, if not of all: booleans, the innermost last.
+_meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=())
+
+
+def meant() -> tuple[Tensor, ...]:
+    """Return which examples what runs is meant for: all for which each of these tensors is true."""
+    return _meant.get()
+
+
+@contextmanager
+def meant_for(chosen: Tensor) -> Iterator[None]:
+    """Run a block, for all examples, whose effects are meant for some of them."""
+    token = _meant.set((*_meant.get(), chosen))
+    try:
+        yield
+    finally:
+        _meant.reset(token)
+
+
+#: What converts the functions that modules run, inside a function that is traced by AutoGraph.
+converting: ContextVar[Callable[[Any], Any] | None] = ContextVar(
+    "gradtape_converting", default=None
+)
+
+
+def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function, or what AutoGraph makes of it in a function that it converts."""
+    convert = converting.get()
+    converted: Callable[..., Any] = function if convert is None else convert(function)
+    return converted
 
 
 #: What a call with ``training=...`` hands on to the modules that are called inside it.

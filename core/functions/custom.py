@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..base.context import active_graph, active_tapes, recording_to
+from ..base.context import active_graph, active_tapes, as_converted, recording_to
 from ..base.recorder import Recorder
 from ..base.spec import TensorSpec
 from ..base.table import registry
@@ -88,7 +88,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
         args = pack_like(args, leaves)
         watcher = VariableWatcher()
         with recording_to((*active_tapes.get(), watcher)):
-            returned = f(*args, **kwargs)
+            returned = as_converted(f)(*args, **kwargs)
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             raise TypeError(
                 f"custom_gradient: {_name(f)} must return (result, grad_fn), "

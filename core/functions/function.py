@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
@@ -15,6 +14,7 @@ from ..base.context import (
     active_batches,
     active_graph,
     calling_in,
+    converting,
     noting_trainable,
     reducing,
     tracing_into,
@@ -22,7 +22,7 @@ from ..base.context import (
 )
 from ..base.precision import computing_in
 from ..base.spec import TensorSpec
-from ..base.table import registry
+from ..base.table import late, registry
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
 from ..graphs.graph import Graph
@@ -31,6 +31,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from .concrete import ConcreteFunction, output_of
 from .fitting import as_declared, clash, fit, held
+from .parameters import signatures_of, static_key
 from .pickled import found_by_name, pickled_as_code
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
@@ -38,13 +39,6 @@ __all__ = ["STORE", "Function", "function"]
 
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"
-
-# What a call of does not run.
-_NO_TRACE: dict[str, Callable[[Any], bool]] = {
-    "a generator": inspect.isgeneratorfunction,
-    "a coroutine": inspect.iscoroutinefunction,
-    "an asynchronous generator": inspect.isasyncgenfunction,
-}
 
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
@@ -70,6 +64,9 @@ class Function(Generic[P, R]):
         Whether a call that differs from another only in sizes is traced with these open.
     executor
         What runs its traces; by default what is selected when it is called.
+    autograph
+        Whether Python's control flow becomes a part of its graphs; by default as in the function
+        that calls it.
 
     Raises
     ------
@@ -94,6 +91,7 @@ class Function(Generic[P, R]):
         max_traces: int | None = MAX_TRACES,
         reduce_retracing: bool = False,
         executor: str | None = None,
+        autograph: bool | None = None,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
@@ -101,31 +99,12 @@ class Function(Generic[P, R]):
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
             raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
+        self.autograph = autograph
         self.executor = executor
         if executor is not None:
             registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
-        for kind, asks in _NO_TRACE.items():
-            if asks(python_function):
-                raise TypeError(
-                    f"function {self.name!r} is {kind}, which runs after its trace has "
-                    "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
-                )
-        try:
-            if isinstance(python_function, np.ufunc):
-                raise ValueError("its optional parameters do not all go together")
-            named = inspect.signature(python_function)
-            # a transformed function tells arguments apart by how they are passed
-            self.signature = (
-                inspect.signature(python_function, follow_wrapped=False)
-                if getattr(python_function, "_as_given", False)
-                else named
-            )
-        except ValueError:
-            raise TypeError(
-                f"function: the parameters of {python_function!r} cannot be known; wrap it in a "
-                "Python function (and use gradtape's op in place of NumPy's)"
-            ) from None
+        named, self.signature = signatures_of(python_function, self.name)
         self._positional = [
             p.name
             for p in named.parameters.values()
@@ -199,7 +178,7 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             with computing_in(None):  # as anywhere else: which layer calls it makes no difference
-                return self.python_function(*given, **named)
+                return self._run(*given, **named)
         concrete = self._traces.known(key)
         if concrete is None:
             concrete = self._found_or_made(key, (given, named), tensors)
@@ -225,7 +204,26 @@ class Function(Generic[P, R]):
     @property
     def _settings(self) -> tuple[Any, ...]:
         kept = self._traces
-        return self.input_signature, self.name, kept.limit, kept.reduce, self.executor
+        return (
+            self.input_signature,
+            self.name,
+            kept.limit,
+            kept.reduce,
+            self.executor,
+            self.autograph,
+        )
+
+    @property
+    def _run(self) -> Callable[..., Any]:
+        """What a trace runs: the Python function, or what AutoGraph makes of it."""
+        around = converting.get()
+        if self.autograph or (self.autograph is None and around is not None):
+            run: Callable[..., Any] = late("autograph.conversion").running(self.python_function)
+            return run
+        if around is not None:
+            kept: Callable[..., Any] = late("autograph").do_not_convert(self.python_function)
+            return kept
+        return self.python_function
 
     def __copy__(self) -> Function[P, R]:
         return self  # as any function
@@ -365,26 +363,13 @@ class Function(Generic[P, R]):
                 key.append((leaf.shape, leaf.dtype, *names))
             else:
                 leaves.append(leaf)
-                key.append(self._static_key(leaf, i))
+                key.append(static_key(leaf, f"{self.name}: argument {i}"))
         apart = clash(sized) if sized else None
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         tree = (args, kwargs)
         args, kwargs = pack_like(tree, leaves)
         return args, kwargs, tensors, (structure(tree), tuple(key))
-
-    def _static_key(self, leaf: Any, position: int) -> Any:
-        # 2 and 2.0 are different arguments; so are True and 1, and 0.0 and -0.0
-        if type(leaf) in (float, complex):
-            return repr(leaf)
-        try:
-            hash(leaf)
-        except TypeError:
-            raise TypeError(
-                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a "
-                "tensor nor hashable, so it cannot select a trace"
-            ) from None
-        return (type(leaf), leaf)
 
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
         graph = Graph(self.name)
@@ -404,7 +389,7 @@ class Function(Generic[P, R]):
                     leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
-            returned = self.python_function(*traced_args, **traced_kwargs)
+            returned = self._run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure
@@ -427,6 +412,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
+    autograph: bool | None = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -436,6 +422,7 @@ def function(
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
     executor: str | None = ...,
+    autograph: bool | None = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -446,6 +433,7 @@ def function(
     max_traces: int | None = MAX_TRACES,
     reduce_retracing: bool = False,
     executor: str | None = None,
+    autograph: bool | None = None,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -472,6 +460,12 @@ def function(
     executor
         What runs its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By default
         what is selected when it is called (see :func:`gradtape.executor`). Files do not keep it.
+    autograph
+        Whether Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, ``assert`` and
+        ``print`` on traced tensors become a part of the graph, in ``fn`` and in the functions of
+        yours that it calls: :mod:`gradtape.autograph`, which needs
+        ``pip install "gradtape[autograph]"``. By default as in the function that calls it: False
+        at the top.
 
     Returns
     -------
@@ -511,5 +505,6 @@ def function(
             max_traces=max_traces,
             reduce_retracing=reduce_retracing,
             executor=executor,
+            autograph=autograph,
         )
-    return Function(fn, input_signature, None, max_traces, reduce_retracing, executor)
+    return Function(fn, input_signature, None, max_traces, reduce_retracing, executor, autograph)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from ..base.context import recording_to, strictness, tracing_into
+from ..base.context import meant, muting, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.sizes import Size, dims_of, known_size
 from ..base.spec import TensorSpec
@@ -49,14 +50,15 @@ class Program(Op):
 
         def kernel(xp: Any, *arrays: Any, order: int = 0, **given: Any) -> list[Any]:
             settings = {**defaults, **given}
-            if order == 0:
+            if order == 0 and not self._acts_for_some(settings):
                 return self.quick_run(xp, arrays, **settings)
-            quick = self.quick_pull(xp, arrays, **settings) if order == 1 else None
-            if quick is not None:
-                return quick
-            with recording_to(()):
-                found = self.eager([Tensor(x) for x in arrays], order, settings)
-            return [y.array for y in found]
+            with muting() if order else nullcontext():  # it has run before
+                quick = self.quick_pull(xp, arrays, **settings) if order == 1 else None
+                if quick is not None:
+                    return quick
+                with recording_to(()):
+                    found = self.eager([Tensor(x) for x in arrays], order, settings)
+                return [y.array for y in found]
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         kernel.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -188,16 +190,21 @@ class Program(Op):
         before = len(self._orders(specs, order, params)[order - 1][0])
         return [(x.shape, x.dtype) for x in specs[:before] if is_differentiable(x.dtype)]
 
+    def _acts_for_some(self, params: dict[str, Any]) -> bool:
+        """Return whether it is to have effects for some examples only, which replays see to."""
+        graphs = [x for x in params.values() if isinstance(x, Graph)] if meant() else []
+        return any(node.acts for graph in graphs for node in graph.nodes)
+
     # -- batches ---------------------------------------------------------------------------------
 
     def _batch(self, *arrays: Any, order: int = 0, **params: Any) -> list[Any]:
         level = outermost(arrays)
         decides = arrays[: len(self.layout(**params)[0])]
         # what runs is the same for all examples if only gradients on their way back differ
-        alike = not any(map(is_transformed, decides))
+        alike = not any(map(is_transformed, decides)) or self._acts_for_some(params)
         inside = None if alike else self.in_batch(arrays, level, **params)
         if inside is None:
-            with recording_to(()):
+            with recording_to(()), muting() if order else nullcontext():
                 return [y.array for y in self.eager([Tensor(x) for x in arrays], order, params)]
         steps = self._orders(arrays, order, params)
         like = next(x.array for x in arrays if type(x) is Batched and x.level == level)

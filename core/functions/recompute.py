@@ -14,7 +14,9 @@ from ..base.context import (
     active_batches,
     active_graph,
     active_tapes,
+    as_converted,
     calling_in,
+    muting,
     recording_to,
     strictness,
     training_mode,
@@ -125,11 +127,11 @@ def recompute_grad(f: Fn) -> Fn:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         mode, batches, dtype = training_mode.get(), active_batches.get(), computing.get()
-        outside = _Outside(active_tapes.get())
+        outside, run = _Outside(active_tapes.get()), as_converted(f)
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
         with recording_to((outside,)):
-            returned = f(*places, **kwargs)
+            returned = run(*places, **kwargs)
         outside.hear(flatten(returned))
         states = list(outside.states.values())
         for recorder in active_tapes.get():
@@ -151,10 +153,11 @@ def recompute_grad(f: Fn) -> Fn:
                     tape.watch([*sources, *variables])
                     with (
                         _as_then(states, batches),
+                        muting(),
                         calling_in(None if mode is None else mode.training),
                         computing_in(dtype),
                     ):
-                        repeated = f(*places, **kwargs)
+                        repeated = run(*places, **kwargs)
                 targets = _tensors(repeated)
                 if not strict:
                     tell(severed(tape, targets, [*sources, *variables]), False)

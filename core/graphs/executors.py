@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..base.context import muting
 from ..base.dtypes import numpy_dtype
 from ..base.spec import describe
 from ..base.table import registry
@@ -18,6 +19,7 @@ from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
 from .nodes import Run, Symbol
+from .plain import plain
 from .replay import replay
 
 __all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected", "telling"]
@@ -143,6 +145,8 @@ def _made(graph: Graph, name: str) -> Run:
         if name != _OF_PROCESS:
             raise
         raise UnknownOp(f"environment variable {ENVIRONMENT}: {error}") from None
+    if any(node.acts for node in graph.nodes):
+        executor = plain  # effects happen in order, and on arrays that hold values
     made: Run = executor(graph)
     if not callable(made):
         raise PluginError(
@@ -207,7 +211,7 @@ def _naming(graph: Graph, execute: Run) -> Run:
             if "named_op" not in vars(error):
                 # one op at a time, the failing one names itself; nothing is assigned on this way,
                 # and no other rank of a job waits for what was not yet done
-                with as_group_of_one():
+                with as_group_of_one(), muting():
                     replay(graph.without_updates(), [Tensor(x) for x in arrays])
             raise
 

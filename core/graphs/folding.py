@@ -34,7 +34,7 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
         The backend that the program runs on.
     """
     op = node.op
-    if not isinstance(op, Op) or node.graphs or len(node.outputs) != 1:
+    if not isinstance(op, Op) or op.effect or node.graphs or len(node.outputs) != 1:
         return None
     if node.several or node.witnesses:
         return None

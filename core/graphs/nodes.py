@@ -268,6 +268,15 @@ class Node:
         return settle
 
     @property
+    def acts(self) -> bool:
+        """Whether it has an effect beside its outputs, be it in a graph inside."""
+        op: Any = self.op
+        if getattr(op, "effect", False):
+            return True
+        inside = () if isinstance(op, CustomGradient) or self.params.get("order") else self.graphs
+        return any(node.acts for graph in inside for node in graph.nodes)
+
+    @property
     def graphs(self) -> list[Any]:
         """The graphs inside: a custom gradient's backward, or those that an op runs."""
         if isinstance(self.op, CustomGradient):

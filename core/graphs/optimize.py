@@ -13,11 +13,11 @@ __all__ = ["forward_only", "joined_pulls", "prune"]
 
 
 def prune(graph: Graph) -> Graph:
-    """Remove the nodes and constants on which neither an output nor an update depends, in place."""
+    """Remove the nodes and constants on which no output, update or effect depends, in place."""
     needed: set[Symbol] = {*graph.outputs, *graph.updates.values()}
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if any(symbol in needed for symbol in node.outputs):
+        if any(symbol in needed for symbol in node.outputs) or node.acts:
             kept.append(node)
             needed.update(x for x in node.inputs if type(x) is Symbol)
     graph.nodes = kept[::-1]
@@ -58,7 +58,7 @@ def forward_only(graph: Graph) -> Graph:
             tuple(id(x) if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
             tuple((name, _identity(value)) for name, value in sorted(node.params.items())),
         )
-        if key in seen:
+        if key in seen and not node.acts:
             alias.update(zip(node.outputs, seen[key], strict=True))
         else:
             seen[key] = node.outputs

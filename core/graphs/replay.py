@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.context import active_batches, active_graph, active_tapes, running
+from ..base.context import active_batches, active_graph, active_tapes, meant, running
 from ..base.precision import computing_in
+from ..base.table import ops
 from ..batches.batched import outermost
 from ..batches.boundary import key_for_examples
 from ..errors import GradientError
@@ -52,6 +53,8 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
             if drawn and op.name.startswith("random_"):
                 given[0] = key_for_examples(given[0])
             given, params = node.settled(given)  # type: ignore[assignment]
+            if op.effect:
+                given = [_acts(given[0]), *given[1:]]
             result = op(*given, **params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):
@@ -72,6 +75,13 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     for variable, symbol in graph.updates.items():
         variable.assign(Tensor(values[symbol].array))
     return [values[symbol] for symbol in graph.outputs]
+
+
+def _acts(acts: Tensor) -> Tensor:
+    """Return for which examples an effect is meant, of those for which it was traced."""
+    for chosen in meant():
+        acts = ops["logical_and"](acts, chosen)
+    return acts
 
 
 def _replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:

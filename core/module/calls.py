@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.context import Mode, training_mode
+from ..base.context import Mode, converting, training_mode
 from ..base.sizes import blunt, unsure
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure
@@ -42,17 +42,19 @@ def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         training = args[place] if len(args) > place else kwargs.get("training")
         mode = training_mode.get()
+        convert = converting.get()
+        run = call if convert is None else convert(call)
         if training is None:
             if mode is not None:
                 mode.asked = True
                 if len(args) <= place and mode.training is not None:
                     kwargs["training"] = mode.training
-            return call(self, *args, **kwargs)
+            return run(self, *args, **kwargs)
         if mode is not None and mode.training is training:
-            return call(self, *args, **kwargs)
+            return run(self, *args, **kwargs)
         token = training_mode.set(Mode(training))  # without the cost of a context manager
         try:
-            return call(self, *args, **kwargs)
+            return run(self, *args, **kwargs)
         finally:
             training_mode.reset(token)
 
@@ -71,7 +73,8 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         if converts is not None and args and type(args[0]) is not Tensor:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
-        result = call(self, *args, **kwargs)
+        convert = converting.get()
+        result = (call if convert is None else convert(call))(self, *args, **kwargs)
         state = self.__dict__
         state[OUTPUT] = _lasting(result.array.shape) if type(result) is Tensor else _shapes(result)
         calls = state.get(CALLS)

@@ -70,6 +70,7 @@ class Primitive:
         "broadcasts",
         "defaults",
         "doc",
+        "effect",
         "holomorphic",
         "infer",
         "inputs",
@@ -101,6 +102,7 @@ class Primitive:
         holomorphic: bool = False,
         batch: BatchRule | None = None,
         jvp: ForwardRule | None = None,
+        effect: bool = False,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -119,6 +121,7 @@ class Primitive:
         self.holomorphic = holomorphic
         self.batch = _known(batch, ("elementwise",), name, "batch")
         self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
+        self.effect = effect
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None

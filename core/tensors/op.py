@@ -65,6 +65,10 @@ class Op(Primitive):
         each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
         tangent of zero and returns the tangent of the output, or one per output. By default it is
         derived from the gradient rules.
+    effect
+        Whether it does something beside giving a result, so that a trace keeps it, in its place,
+        though nobody uses the result. Its first input is a boolean: whether it is to do that. It
+        does nothing where ``muted`` says so.
     doc
         The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
         are made from the record if they are not given.

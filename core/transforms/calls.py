@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from ..base.context import active_tapes
+from ..base.context import active_tapes, as_converted
 from ..base.dtypes import is_differentiable
 from ..base.table import ops
 from ..base.tree import flatten as leaves_of
@@ -91,7 +91,7 @@ class Call:
 
     def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
         """Return the function's result, and what it returns besides."""
-        result = fn(*self.args, **self.kwargs)
+        result = as_converted(fn)(*self.args, **self.kwargs)
         if not has_aux:
             return result, None
         if not isinstance(result, tuple) or len(result) != 2:

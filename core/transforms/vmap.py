@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from ..base.context import as_converted
 from ..base.sizes import agreed, known_size, same_size, sizes_differ, unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
@@ -95,7 +96,7 @@ def vmap(
                 for leaf, axis in zip(leaves, axes, strict=True)
             ]
             with batching(level, like, randomness):
-                result = fn(*pack_like(args, example), **kwargs)
+                result = as_converted(fn)(*pack_like(args, example), **kwargs)
             places = _spread(out_axes, result, "out_axes")
             outputs = [
                 _out(leaf, axis, like, level)

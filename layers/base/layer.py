@@ -26,6 +26,7 @@ from ...core.extend import (
     backend_of,
     blunt,
     calling_in,
+    converting,
     current_backend,
     current_device,
     default_dtype,
@@ -552,9 +553,11 @@ def _building(call: Any) -> Callable[..., Any]:
             if ADDED or IN_TRACES:
                 keep_adding(self)
             return result
+        convert = converting.get()
+        run = call if convert is None else convert(call)
         if CASTING:
-            return in_policy(call, self, inputs, *args, **kwargs)
-        return call(self, inputs, *args, **kwargs)
+            return in_policy(run, self, inputs, *args, **kwargs)
+        return run(self, inputs, *args, **kwargs)
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
     return wrapper

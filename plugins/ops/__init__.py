@@ -18,7 +18,7 @@ __all__ = ["gradtape_modules", "gradtape_ops"]
 MODULES = {
     "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
     "collectives": "averaging exchange",
-    "control": "cond host_call loops scan subgraphs tensor_array while_loop",
+    "control": "cond effects host_call loops scan subgraphs tensor_array while_loop",
     "elementwise": (
         "arithmetic bounds casting comparison complex_numbers floating_point integers "
         "powers rounding special trigonometry"

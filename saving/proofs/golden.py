@@ -28,6 +28,7 @@ from ...core.extend import (
     init_scope,
     is_differentiable,
     loop_limit,
+    muting,
     to_numpy,
 )
 from ...core.extend import (
@@ -103,6 +104,7 @@ def evaluate(
             init_scope(),
             _beside(variables),
             frozen_state(variables) as before,
+            muting(),
             np.errstate(all="ignore"),
             warnings.catch_warnings(action="ignore", category=UserWarning),  # samples are no data
         ):

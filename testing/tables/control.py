@@ -47,7 +47,19 @@ def one_dtype(*inputs: Any, **params: Any) -> Sample:
     return sample.without("known sizes", reason="its graphs do not know them")
 
 
+EFFECT = "it acts, and gives no value that depends on its inputs"
+TEXT = {"pieces": ("", "\n"), "formats": ("",)}
+
+
+def acting(*inputs: Any) -> Sample:
+    """Return a sample of an op that acts beside giving a result."""
+    sample = Sample(*inputs, **TEXT).without("gradients", "second order", reason=EFFECT)
+    return sample.without("batched", reason="it acts once for all examples")
+
+
 SAMPLES = {
+    "check": [acting(TRUTH, TRUTH, X), acting(~TRUTH, ~TRUTH, Z)],
+    "print": [acting(TRUTH, X), acting(~TRUTH, Z)],
     "assigned": [
         Sample(x, v).without("gradients", "second order", reason=STRAIGHT)
         for x, v in ((X, X[::-1]), (X[0], X[1]), (Z, Z[::-1]))

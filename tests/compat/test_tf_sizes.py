@@ -597,7 +597,9 @@ def test_static_values_are_known_where_the_sizes_are():
     ],
 )
 def test_what_python_decides_by_an_open_size_is_refused_in_words(decide, words):
-    traced = tf.function(lambda x: x * decide(x), input_signature=[tf.TensorSpec([None])])
+    traced = tf.function(
+        lambda x: x * decide(x), input_signature=[tf.TensorSpec([None])], autograph=False
+    )
     with pytest.raises(TraceError, match=words):
         traced(tf.ones([2]))
 

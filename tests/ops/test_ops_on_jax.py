@@ -121,6 +121,7 @@ NOT_COMPILED = {
         ),
         _REJECTION,
     ),
+    **dict.fromkeys(("check", "print"), "it acts, which XLA does not"),
     "while_loop": "its gradient: how many steps there are depends on values",
 }
 

@@ -33,13 +33,15 @@ def function(
 ) -> Any:
     """Trace a Python function into a graph; see :func:`gradtape.function`.
 
-    A size that differs from call to call is left open with ``reduce_retracing``; the other options
-    make no difference.
+    ``autograph`` turns Python's ``if``, ``while`` and ``for`` on tensors into parts of the graph;
+    without its extra, functions run as they are. A size that differs from call to call is left open
+    with ``reduce_retracing``; the other options make no difference.
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
-        return functools.partial(function, input_signature=input_signature, reduce_retracing=reduce)
-    return TracedOnce(func, input_signature, reduce_retracing=reduce)
+        options = {"autograph": autograph, "reduce_retracing": reduce}
+        return functools.partial(function, input_signature=input_signature, **options)
+    return TracedOnce(func, input_signature, reduce_retracing=reduce, autograph=bool(autograph))
 
 
 _ONCE = (

@@ -25,6 +25,7 @@ from ....core.extend import (
     holding,
     is_transformed,
     joined,
+    meant_for,
     ops,
     pack_like,
     replay,
@@ -59,12 +60,11 @@ class _Cond(Program):
         pred, *operands = tensors
         if not is_transformed(pred.array):
             return replay(params["true"] if bool(pred) else params["false"], operands)
-        found = zip(
-            replay(params["true"], chosen_only(pred, operands)),
-            replay(params["false"], chosen_only(ops["logical_not"](pred), operands)),
-            strict=True,
-        )
-        return [each_its_own("cond", pred, a, b) for a, b in found]
+        found = []
+        for key, chosen in (("true", pred), ("false", ops["logical_not"](pred))):
+            with meant_for(chosen):
+                found.append(replay(params[key], chosen_only(chosen, operands)))
+        return [each_its_own("cond", pred, a, b) for a, b in zip(*found, strict=True)]
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
         pred, *operands = specs

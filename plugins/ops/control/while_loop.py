@@ -29,6 +29,7 @@ from ....core.extend import (
     is_transformed,
     joined,
     loop_limit,
+    meant_for,
     ops,
     pack_like,
     replay,
@@ -108,7 +109,8 @@ class _While(Program):
             (go_on,) = replay(holds, given)
             if type(go_on.array) is not Batched:  # sizes decide, which all examples share
                 return replay(body, given)
-            found = replay(body, chosen_only(go_on, given))
+            with meant_for(go_on):
+                found = replay(body, chosen_only(go_on, given))
             pairs = zip(given, found, strict=False)
             return [each_its_own("while_loop", go_on, y, x) for x, y in pairs]
 

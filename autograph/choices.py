@@ -1,0 +1,163 @@
+"""``if``, ``and``, ``or``, ``not``, the ternary: Python's own, and ``cond`` on what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.extend import Symbol, Tensor, active_graph, as_tensor, ops, trace_branch
+from .merging import merged
+from .mutations import raising_while, unchanged
+from .values import (
+    is_traced,
+    living,
+    truth,
+)
+
+__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "staged_if"]
+
+
+def if_stmt(
+    test: Any,
+    body: Callable[[], None],
+    orelse: Callable[[], None],
+    get_state: Callable[[], tuple[Any, ...]],
+    set_state: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    count: int,
+) -> None:
+    """Run one of two blocks.
+
+    Parameters
+    ----------
+    test
+        Which one.
+    body, orelse
+        The blocks, which change variables of the function around them.
+    get_state, set_state
+        What returns these variables, and gives them values.
+    names
+        What they are called.
+    count
+        How many of them, the first ones, are used afterwards.
+    """
+    if not is_traced(test):
+        (body if test else orelse)()
+        return
+    staged_if(truth(test, "'if'"), body, orelse, get_state, set_state, names, count)
+
+
+def staged_if(
+    test: Tensor,
+    body: Callable[[], None],
+    orelse: Callable[[], None],
+    get_state: Callable[[], tuple[Any, ...]],
+    set_state: Callable[[tuple[Any, ...]], None],
+    names: Sequence[str],
+    count: int,
+) -> None:
+    """Do as :func:`if_stmt` does, where both blocks are traced."""
+    start = living(get_state(), names)
+
+    def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
+        def run() -> Sequence[Any]:
+            set_state(_decided(start, test, holds))
+            try:
+                with raising_while("both ways of the 'if' are traced"):
+                    block()
+                return get_state()[:count]
+            finally:
+                set_state(start)
+
+        return run
+
+    with unchanged("if", names, body, orelse):
+        found = merged(test, side(body, True), side(orelse, False), names[:count], start[:count])
+    set_state((*found, *start[count:]))
+
+
+def _decided(values: Sequence[Any], test: Tensor, holds: bool) -> tuple[Any, ...]:
+    """Return values with what is known of them where a test holds, or does not."""
+    symbol = test.array
+    if type(symbol) is not Symbol:
+        return tuple(values)
+    known = {id(symbol): holds}
+    made = next((x for x in reversed(symbol.graph.nodes) if x.outputs[0] is symbol), None)
+    if made is not None and getattr(made.op, "name", None) == "logical_not":
+        known[id(made.inputs[0])] = not holds
+    return tuple(known.get(id(x.array), x) if type(x) is Tensor else x for x in values)
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
+    """Return the value of ``a if test else b``."""
+    if not is_traced(test):
+        return if_true() if test else if_false()
+    return _chosen(truth(test, "'if'"), if_true, if_false, "the value of 'a if b else c'")
+
+
+def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
+    (found,) = merged(test, lambda: [if_true()], lambda: [if_false()], [name], [None])
+    return found
+
+
+def and_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    """Return the value of ``a and b``; a trace asks for ``b`` where ``a`` holds alone."""
+    first = a()
+    if not is_traced(first):
+        return first and b()
+    if _may_run_always(first, b):
+        return ops["logical_and"](first, b())
+    return _chosen(truth(first, "'and'"), b, lambda: as_tensor(first), "the value of 'and'")
+
+
+def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+    """Return the value of ``a or b``; a trace asks for ``b`` where ``a`` does not hold alone."""
+    first = a()
+    if not is_traced(first):
+        return first or b()
+    if _may_run_always(first, b):
+        return ops["logical_or"](first, b())
+    return _chosen(truth(first, "'or'"), lambda: as_tensor(first), b, "the value of 'or'")
+
+
+# Ops that do not fail, whatever the values, and cost less than a choice.
+_CHEAP = frozenset(
+    "absolute add equal greater greater_equal less less_equal logical_and logical_not logical_or "
+    "multiply negative not_equal subtract".split()
+)
+
+
+def _may_run_always(first: Any, b: Callable[[], Any]) -> bool:
+    """Return whether both are booleans, and nobody is told whether the second is computed."""
+    if as_tensor(first).dtype.kind != "b":
+        return False
+    probe = trace_branch("and", b, [], active_graph.get())
+    boolean = isinstance(probe.result, Tensor) and probe.result.dtype.kind == "b"
+    cheap = all(getattr(node.op, "name", "") in _CHEAP for node in probe.nodes)
+    return boolean and cheap and probe.outputs[0].shape == ()
+
+
+def compare(first: Any, *pairs: Any) -> Any:
+    """Return the value of ``a < b < c``: each value is asked for once, and only if needed.
+
+    Parameters
+    ----------
+    first
+        The first value.
+    pairs
+        A comparison and what returns its second value, for each further value.
+    """
+    (test, load), *rest = pairs
+    second = load()
+    found = test(first, second)
+    return and_(lambda: found, lambda: compare(second, *rest)) if rest else found
+
+
+def not_(value: Any) -> Any:
+    """Return the value of ``not value``."""
+    if not is_traced(value):
+        return not value
+    return ops["logical_not"](truth(value, "'not'"))

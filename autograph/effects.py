@@ -1,0 +1,147 @@
+"""``print`` and ``assert``: at once where Python has the values, and else in each run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..core.extend import Branch, active_graph, flatten, pack_like, user_line
+from ..plugins.ops.control.effects import check as check_in_runs
+from ..plugins.ops.control.effects import print_values
+from .values import is_traced, short_line, truth
+
+__all__ = ["Text", "assert_stmt", "check", "print_", "text"]
+
+
+_CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
+
+
+class Text:
+    """Text with values in it that a run will know: an f-string, say.
+
+    Parameters
+    ----------
+    pieces
+        The text before each value, and after the last.
+    values
+        The values.
+    formats
+        How to format each.
+    """
+
+    def __init__(self, pieces: list[str], values: list[Any], formats: list[str]) -> None:
+        self.pieces = pieces
+        self.values = values
+        self.formats = formats
+
+    @classmethod
+    def of(cls, objects: Any, separator: str = " ", end: str = "") -> Text:
+        """Return the text of what ``print`` is given."""
+        whole = cls([""], [], [])
+        for i, x in enumerate(objects):
+            whole.pieces[-1] += separator if i else ""
+            if isinstance(x, Text):
+                whole.add(x)
+                continue
+            marks = [_Mark(leaf) if is_traced(leaf) else leaf for leaf in flatten(x)]
+            values = [mark.value for mark in marks if isinstance(mark, _Mark)]
+            pieces = str(pack_like(x, marks)).split(_Mark.text)
+            whole.add(Text(pieces, values, ["" if is_traced(x) else "!r"] * len(values)))
+        whole.pieces[-1] += end
+        return whole
+
+    def add(self, other: Text) -> None:
+        """Put another text behind it."""
+        self.pieces[-1] += other.pieces[0]
+        self.pieces += other.pieces[1:]
+        self.values += other.values
+        self.formats += other.formats
+
+
+class _Mark:
+    """Stands for a value in the text of what is around it."""
+
+    text = "\x00value\x00"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def text(*parts: Any) -> Any:
+    """Return an f-string: as text, unless a value in it is traced.
+
+    Parameters
+    ----------
+    parts
+        Text, and triples of a value, its conversion (``"r"``, say) and its format.
+    """
+    whole = Text([""], [], [])
+    for part in parts:
+        if isinstance(part, str):
+            whole.pieces[-1] += part
+            continue
+        value, conversion, form = part
+        if is_traced(value):
+            whole.add(Text(["", ""], [value], ["!r" if conversion == "r" else form]))
+        else:
+            shown = _CONVERSIONS[conversion](value) if conversion else value
+            whole.pieces[-1] += format(shown, form)
+    return whole if whole.values else whole.pieces[0]
+
+
+def check(holds: Any, message: Any, error: str = "AssertionError") -> None:
+    """Raise in each run in which a value is not true."""
+    if holds is not True:
+        told = Text.of([message])
+        check_in_runs(holds, told.values, told.pieces, told.formats, error)
+
+
+def assert_stmt(test: Any, message: Callable[[], Any]) -> None:
+    """Raise an ``AssertionError`` unless a test holds: in each run, if the run decides.
+
+    Parameters
+    ----------
+    test
+        What is asserted.
+    message
+        What returns the message; None if there is none.
+    """
+    if is_traced(test):
+        check(truth(test, "'assert'"), _message(message))
+    elif test:
+        return
+    elif isinstance(active_graph.get(), Branch):  # whether a run comes here is not known yet
+        check(False, _message(message))
+    else:
+        given = message()
+        raise AssertionError(*(() if given is None else (given,)))
+
+
+def _message(message: Callable[[], Any]) -> Any:
+    given = message()
+    return f"{short_line()}: an assertion does not hold" if given is None else given
+
+
+def print_(
+    *objects: Any,
+    sep: str | None = None,
+    end: str | None = None,
+    file: Any = None,
+    flush: bool = False,
+) -> None:
+    """Print: in each run, if what is printed is traced."""
+    if not any(isinstance(x, Text) or is_traced(x) for x in flatten(list(objects))):
+        print(*objects, sep=sep, end=end, file=file, flush=flush)
+        return
+    stream = {id(sys.stdout): "stdout", id(sys.stderr): "stderr", id(None): "stdout"}.get(id(file))
+    if stream is None:
+        raise TypeError(
+            f"{user_line()}: 'print' of traced values writes to sys.stdout or sys.stderr, got "
+            f"file={file!r}"
+        )
+    told = Text.of(objects, " " if sep is None else sep, "\n" if end is None else end)
+    print_values(told.values, told.pieces, told.formats, stream, flush)

@@ -1,0 +1,126 @@
+"""What a ``for`` goes over: tensors by rows, and ``range``, ``enumerate`` and ``zip`` of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.extend import (
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    flatten,
+    is_open,
+    map_structure,
+    ops,
+    smallest,
+    user_line,
+)
+from ..plugins.ops.shapes.ranges import arange
+from .values import is_traced
+
+__all__ = ["Rows", "enumerate_", "len_", "range_", "reversed_", "rows_of", "zip_"]
+
+
+class Rows:
+    """Tensors that a traced loop goes over together, a row at a time.
+
+    Parameters
+    ----------
+    tensors
+        The tensors, in any containers; the items have the same ones.
+    """
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = tensors
+        lengths = [_length(x) for x in flatten(tensors)]
+        self.length = smallest(*lengths) if len(lengths) > 1 else lengths[0]
+        if any(n is not self.length for n in lengths):
+            self.tensors = map_structure(lambda x: x[: self.length], tensors)
+
+    def __len__(self) -> int:
+        return int(self.length)
+
+    def item(self, row: Any) -> Any:
+        """Return what a row of the tensors is in the loop."""
+        return row
+
+    def at(self, i: Tensor) -> Any:
+        """Return the item of an index."""
+        return map_structure(lambda x: x[i], self.tensors)
+
+    def first(self, most: Any) -> Rows:
+        """Return no more than the first rows."""
+        return Rows(map_structure(lambda x: x[:most], self.tensors))
+
+    def __iter__(self) -> Any:
+        for i in range(len(self)):
+            yield map_structure(lambda x: x[i], self.tensors)  # noqa: B023
+
+
+def _length(x: Tensor) -> Any:
+    if x.shape is None:
+        raise ValueError(
+            f"{user_line()}: 'for' goes over the first axis of a tensor, whose rank is open here: "
+            "give its TensorSpec a shape"
+        )
+    if not x.shape:
+        raise TypeError(f"{user_line()}: 'for' over a tensor without axes")
+    return x.shape[0]
+
+
+def rows_of(iterated: Any) -> Rows | None:
+    """Return the rows that a trace is to go over in one op; None if Python goes over the items."""
+    if isinstance(iterated, Rows):
+        return iterated
+    if isinstance(iterated, Variable):
+        iterated = iterated.value
+    if isinstance(iterated, Tensor) and (active_graph.get() is not None or is_traced(iterated)):
+        return Rows(as_tensor(iterated))
+    return None
+
+
+def range_(*bounds: Any) -> Any:
+    """Return ``range(...)``: the integers as a tensor, if a bound is traced."""
+    if not any(map(is_traced, bounds)):
+        return range(*bounds)
+    return Rows(arange(*bounds))
+
+
+def len_(x: Any) -> Any:
+    """Return ``len(x)``: of a tensor whose length the trace does not know, a size."""
+    if isinstance(x, Tensor) and x.shape and is_open(x.shape[0]):
+        return x.shape[0]
+    return x.length if isinstance(x, Rows) else len(x)
+
+
+def _all_rows(iterables: Sequence[Any]) -> list[Rows] | None:
+    found = [rows_of(x) for x in iterables]
+    return None if not found or None in found else found  # type: ignore[return-value]
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """Return ``enumerate(...)``: of a tensor, indices and rows of tensors."""
+    rows = rows_of(iterable)
+    if rows is None:
+        return enumerate(iterable, start)
+    return Rows((arange(rows.length) + start, rows.tensors))
+
+
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    """Return ``zip(...)``: of tensors, rows of tensors."""
+    rows = _all_rows(iterables)
+    if rows is None:
+        return zip(*iterables, strict=strict)
+    if strict and any(x.length != rows[0].length for x in rows):
+        raise ValueError(f"{user_line()}: zip() arguments have different lengths")
+    return Rows(tuple([x.tensors for x in rows]))
+
+
+def reversed_(iterable: Any) -> Any:
+    """Return ``reversed(...)``: of a tensor, its rows from the last on."""
+    rows = rows_of(iterable)
+    if rows is None:
+        return reversed(iterable)
+    return Rows(map_structure(lambda x: ops["flip"](x, axis=0), rows.tensors))

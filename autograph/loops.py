@@ -1,0 +1,417 @@
+"""``while`` and ``for``: Python's own, and ``gt.while_loop`` and ``gt.scan`` on what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..core.extend import (
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_tensor,
+    flatten,
+    ops,
+    pack_like,
+    user_line,
+    warn_user,
+)
+from ..plugins.ops.control.scan import scan
+from ..plugins.ops.control.while_loop import while_loop
+from .choices import staged_if
+from .iterables import Rows, rows_of
+from .merging import Again
+from .mutations import raising_while, unchanged
+from .values import (
+    Form,
+    Held,
+    Maybe,
+    described,
+    fits,
+    held_by,
+    is_number,
+    is_traced,
+    is_weak,
+    living,
+    quoted,
+    same_form,
+    same_python,
+    truth,
+    worded,
+)
+
+__all__ = ["for_stmt", "while_stmt"]
+
+State = Callable[[], tuple[Any, ...]]
+Setter = Callable[[tuple[Any, ...]], None]
+
+# A loop that Python runs while tracing, with a `break` that the trace decides, is a program this
+# many times its body at most.
+_MOST_COPIES = 256
+_DATA = f"{__name__.partition('.')[0]}.data"
+
+
+class _Slot:
+    """A variable that a loop carries: its containers, dtypes, and whether it has a value yet."""
+
+    def __init__(self, name: str, start: Any) -> None:
+        self.name = quoted(name)
+        self.start = held_by(start)
+        self.plain = name
+        self.form: Form | None = None
+        self.dtypes: dict[int, Any] = {}
+        self.maybe = isinstance(start, Maybe)
+        self.always = False
+
+    @property
+    def tree(self) -> Any:
+        """A value in the form that each step has it."""
+        if self.start.assigned is False and self.form is not None:
+            return self.form.tree
+        return self.start.value
+
+    @property
+    def carried(self) -> bool:
+        """Whether there is anything to carry."""
+        return self.start.assigned is not False or self.form is not None
+
+    def first(self) -> list[Tensor]:
+        """Return what the loop starts from."""
+        if not self.carried:
+            return []
+        value = self.start.value
+        if self.start.assigned is False and self.form is not None:
+            value = self.form.value()
+        return self._tensors(value, self.start.assigned)
+
+    def _tensors(self, value: Any, assigned: Any) -> list[Tensor]:
+        found = []
+        for i, leaf in enumerate(flatten(value)):
+            if is_number(leaf):
+                dtype = self.dtypes.get(i)
+                found.append(as_tensor(leaf, dtype) if is_weak(leaf) else as_tensor(leaf))
+                if dtype is not None and found[-1].dtype != dtype:
+                    found[-1] = ops["cast"](found[-1], dtype=dtype)
+        return [*found, as_tensor(assigned)] if self.maybe else found
+
+    def taken(self, leaves: list[Tensor]) -> Any:
+        """Return the variable in a step, from what is carried; what it needs is taken off."""
+        if not self.carried:
+            return self.start.given
+        value = pack_like(
+            self.tree, [leaves.pop(0) if is_number(x) else x for x in flatten(self.tree)]
+        )
+        return Maybe(self.plain, value, leaves.pop(0)) if self.maybe else value
+
+    def after(self, value: Any, before: Sequence[Tensor], what: str) -> list[Tensor]:
+        """Return what is carried to the next step.
+
+        Raises
+        ------
+        Again
+            If the loop must begin otherwise.
+        TypeError, ValueError
+            If the variable changes its form, dtype or Python value.
+        """
+        held = held_by(value)
+        self.always = held.assigned is True
+        if not self.carried:
+            if held.assigned is False:
+                return []
+            if not self.plain.isidentifier():
+                raise ValueError(
+                    f"{user_line()}: {self.plain} has no value before the {what}, and one after a "
+                    "step; give it one before"
+                )
+            self.form, self.maybe = Form.of(held.value), True
+            raise Again
+        if held.assigned is not True and not self.maybe:
+            self.maybe = True
+            raise Again
+        if held.assigned is False:
+            return self._tensors(Form.of(self.tree).value(), False)
+        same_form(self.name, self.tree, held.value, (f"before the {what}", "after a step"))
+        self._check(held, before, what)
+        return self._tensors(held.value, held.assigned)
+
+    def _check(self, held: Held, before: Sequence[Tensor], what: str) -> None:
+        rest = iter(before)
+        for i, (old, new) in enumerate(zip(flatten(self.tree), held.leaves, strict=True)):
+            if not is_number(old):
+                if is_number(new) and hasattr(old, "as_memory"):
+                    self._start_as_memory(i, old.as_memory(described(new)[0][1:]))
+                    raise Again
+                if not same_python(old, new):
+                    raise ValueError(
+                        f"{user_line()}: {self.name} is {worded(old)} before the {what}, and "
+                        f"{worded(new)} after a step; a trace carries tensors and numbers alone"
+                    )
+                continue
+            if not is_number(new):
+                raise ValueError(
+                    f"{user_line()}: {self.name} is a tensor before the {what}, and {worded(new)} "
+                    "after a step"
+                )
+            self._check_number(i, next(rest), new, old, what)
+
+    def _start_as_memory(self, i: int, memory: Tensor) -> None:
+        """Let an array of tensors begin as one tensor, which is what a step makes of it."""
+        leaves = flatten(self.start.value)
+        leaves[i] = memory
+        self.start = held_by(pack_like(self.start.value, leaves))
+
+    def _check_number(self, i: int, was: Tensor, new: Any, old: Any, what: str) -> None:
+        now = as_tensor(new)
+        if was.dtype != now.dtype and not (is_weak(new) and fits(now.dtype, was.dtype)):
+            weak = is_weak(old) and i not in self.dtypes
+            if not (weak and fits(was.dtype, now.dtype)):
+                raise TypeError(
+                    f"{user_line()}: {self.name} is {was.dtype} before the {what}, and "
+                    f"{now.dtype} after a step; cast it with astype"
+                )
+            self.dtypes[i] = now.dtype
+            raise Again
+        if None not in (was.shape, now.shape) and len(was.shape) != len(now.shape):
+            raise ValueError(
+                f"{user_line()}: {self.name} has shape {was.shape} before the {what}, and "
+                f"{now.shape} after a step; the number of its axes must stay"
+            )
+
+    def result(self, leaves: list[Tensor], sure: bool) -> Any:
+        """Return the variable after the loop; ``sure`` if a step ran, whatever the run."""
+        value = self.taken(leaves)
+        if isinstance(value, Maybe) and sure and self.always:
+            return value.value
+        return value
+
+
+class _Loop:
+    """A loop that is traced: what it carries, and a step of it."""
+
+    def __init__(
+        self, what: str, get_state: State, set_state: Setter, names: Sequence[str]
+    ) -> None:
+        self.what = what
+        self.get, self.set = get_state, set_state
+        self.start = living(get_state(), names)
+        self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
+        self.sizes: list[int] = []  # how many tensors each of them is
+
+    def first(self) -> list[Tensor]:
+        """Return what the loop starts from."""
+        starts = [slot.first() for slot in self.slots]
+        self.sizes = [len(start) for start in starts]
+        return [x for start in starts for x in start] or [as_tensor(False)]
+
+    def enter(self, leaves: Sequence[Tensor]) -> None:
+        """Give the variables the values of a step."""
+        rest = list(leaves)
+        self.set(tuple([slot.taken(rest) for slot in self.slots]))
+
+    def step(self, leaves: Sequence[Tensor], run: Callable[[], None]) -> list[Tensor]:
+        """Return the values after a step."""
+        self.enter(leaves)
+        with raising_while(f"a step of the {self.what} is traced"):
+            run()
+        before, found, again = list(leaves), list[Tensor](), False
+        for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
+            try:
+                found += slot.after(value, before[:size], self.what)
+            except Again:
+                again = True
+            del before[:size]
+        if again:
+            raise Again
+        return found or before  # of no variables: an op has one result at least
+
+    def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:
+        """Trace the loop until its variables are known, and leave them with its results."""
+        while True:
+            try:
+                found = list(attempt())
+            except Again:
+                self.set(self.start)
+                continue
+            except BaseException:
+                self.set(self.start)
+                raise
+            break
+        known = sure()
+        self.set(tuple([slot.result(found, known) for slot in self.slots]))
+
+
+def while_stmt(
+    test: Callable[[], Any],
+    body: Callable[[], None],
+    get_state: State,
+    set_state: Setter,
+    names: Sequence[str],
+    options: Mapping[str, Any],
+) -> None:
+    """Repeat a block while a test holds.
+
+    Parameters
+    ----------
+    test, body
+        The test and the block.
+    get_state, set_state, names
+        The variables that the block changes, as for an ``if``.
+    options
+        What ``set_loop_options`` was given.
+    """
+    most, done = options.get("maximum_iterations"), 0
+    while most is None or done < most:
+        holds = test()
+        if is_traced(holds):
+            break
+        if not holds:
+            return
+        body()
+        done += 1
+    else:
+        return
+    loop = _Loop("'while'", get_state, set_state, names)
+
+    def attempt() -> Sequence[Tensor]:
+        def goes_on(*leaves: Tensor) -> Tensor:
+            loop.enter(leaves)
+            return truth(test(), "'while'")
+
+        found: list[Tensor] = while_loop(
+            goes_on,
+            lambda *leaves: loop.step(leaves, body),
+            loop.first(),
+            maximum_iterations=None if most is None else most - done,
+        )
+        return found
+
+    with unchanged("while", names, body, test):
+        loop.run(attempt, lambda: False)
+
+
+def for_stmt(
+    iterated: Any,
+    goes_on: Callable[[], Any] | None,
+    body: Callable[[Any], None],
+    get_state: State,
+    set_state: Setter,
+    names: Sequence[str],
+    options: Mapping[str, Any],
+) -> None:
+    """Run a block for each item.
+
+    Parameters
+    ----------
+    iterated
+        What to go over.
+    goes_on
+        Whether to go on, asked before each step; None if nothing in the block ends the loop.
+    body
+        The block, a function of the item.
+    get_state, set_state, names
+        The variables that the block changes, as for an ``if``.
+    options
+        What ``set_loop_options`` was given.
+    """
+    rows = rows_of(iterated)
+    most = options.get("maximum_iterations")
+    if rows is None:
+        _python_for(iterated, goes_on, body, get_state, set_state, names, most)
+        return
+    if most is not None:
+        rows = rows.first(most)
+    with unchanged("for", names, body):
+        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names))
+
+
+class _Widens(Exception):
+    """A step changes a shape, which a scan does not."""
+
+
+def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Loop) -> None:
+    length = rows.length
+
+    def sure() -> bool:
+        return goes_on is None and type(length) is int and length > 0
+
+    def scanned() -> Sequence[Tensor]:
+        def step(carry: list[Tensor], x: Any) -> tuple[list[Tensor], None]:
+            found = loop.step(carry, lambda: body(rows.item(x)))
+            for a, b in zip(carry, found, strict=True):
+                if not TensorSpec(a.shape, a.dtype).admits(b.shape):
+                    raise _Widens
+            return found, None
+
+        found: list[Tensor] = scan(step, loop.first(), rows.tensors)[0]
+        return found
+
+    def counted() -> Sequence[Tensor]:
+        def holds(i: Tensor, *leaves: Tensor) -> Any:
+            inside = i < length
+            if goes_on is None:
+                return inside
+            loop.enter(leaves)
+            more = goes_on()
+            return (
+                ops["logical_and"](inside, truth(more, "'for'"))
+                if is_traced(more)
+                else (inside if more else as_tensor(False))
+            )
+
+        def step(i: Tensor, *leaves: Tensor) -> list[Tensor]:
+            return [i + 1, *loop.step(leaves, lambda: body(rows.at(i)))]
+
+        zero = as_tensor(0)
+        return list(while_loop(holds, step, [zero, *loop.first()]))[1:]
+
+    if goes_on is not None:
+        loop.run(counted, sure)
+        return
+    try:
+        loop.run(scanned, sure)
+    except _Widens:
+        loop.run(counted, sure)
+
+
+def _python_for(
+    iterated: Any,
+    goes_on: Callable[[], Any] | None,
+    body: Callable[[Any], None],
+    get_state: State,
+    set_state: Setter,
+    names: Sequence[str],
+    most: int | None,
+) -> None:
+    """Run a block for each item of a Python iterable; a trace may decide where it ends."""
+    copies = 0
+    if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
+        warn_user(
+            "autograph: the elements of a dataset become constants of the trace, one copy of the "
+            "loop's body for each; loop outside of the function, and trace the step",
+            UserWarning,
+        )
+    for done, item in enumerate(iterated):
+        if most is not None and done >= most:
+            return
+        more = True if goes_on is None else goes_on()
+        if not is_traced(more):
+            if not more:
+                return
+            body(item)
+            continue
+        copies += 1
+        if copies > _MOST_COPIES:
+            raise ValueError(
+                f"{user_line()}: Python's loop is unrolled in the trace, and where it ends is not "
+                f"known while tracing: more than {_MOST_COPIES:,} copies of its body; loop over a "
+                "tensor (gradtape.arange) to make it one step"
+            )
+        staged_if(
+            truth(more, "'for'"),
+            lambda: body(item),  # noqa: B023
+            lambda: None,
+            get_state,
+            set_state,
+            names,
+            len(names),
+        )

@@ -1,0 +1,212 @@
+"""What the two sides of a traced choice make of variables, brought together in one op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.extend import Tensor, as_tensor, flatten, ops, pack_like, user_line
+from ..plugins.ops.control.cond import cond
+from .values import (
+    Form,
+    Held,
+    Maybe,
+    described,
+    fits,
+    held_by,
+    is_number,
+    is_weak,
+    quoted,
+    same_form,
+    same_python,
+    worded,
+)
+
+__all__ = ["Again", "merged"]
+
+
+class Again(Exception):
+    """What a trace finds later decides how it is to be made: it is made once more."""
+
+
+class _Plan:
+    """How a variable leaves both sides: the same containers, dtypes, and whether it is assigned."""
+
+    def __init__(self, maybe: bool) -> None:
+        self.form: Form | None = None
+        self.maybe = maybe
+        self.dtypes: dict[int, Any] = {}
+        self.memories: dict[int, Any] = {}
+
+    def held_by(self, value: Any) -> Held:
+        """Return what a variable holds; arrays of tensors as one tensor, where a side has one."""
+        held = held_by(value)
+        if not self.memories or held.assigned is False:
+            return held
+        leaves = held.leaves
+        for i, shape in self.memories.items():
+            if hasattr(leaves[i], "as_memory"):
+                leaves[i] = leaves[i].as_memory(shape)
+        return held._replace(value=pack_like(held.value, leaves))
+
+    def emitted(self, held: Held) -> Iterator[Tensor]:
+        """Yield what one side returns of a variable."""
+        value = held.value
+        if held.assigned is False:
+            if self.form is None:
+                return
+            value = self.form.value()
+        for i, leaf in enumerate(flatten(value)):
+            if is_number(leaf):
+                dtype = self.dtypes.get(i)
+                yield as_tensor(leaf, dtype) if is_weak(leaf) else _in_dtype(leaf, dtype)
+        if self.maybe:
+            yield as_tensor(held.assigned)
+
+
+def _in_dtype(leaf: Any, dtype: Any) -> Tensor:
+    tensor = as_tensor(leaf)
+    return tensor if dtype in (None, tensor.dtype) else ops["cast"](tensor, dtype=dtype)
+
+
+def merged(
+    test: Tensor,
+    if_true: Callable[[], Sequence[Any]],
+    if_false: Callable[[], Sequence[Any]],
+    names: Sequence[str],
+    starts: Sequence[Any],
+) -> list[Any]:
+    """Return the values of the side that a test chooses, traced side by side.
+
+    Parameters
+    ----------
+    test
+        What chooses.
+    if_true, if_false
+        What returns the values of either side.
+    names
+        What they are called.
+    starts
+        What they are before: whether a variable is assigned is asked where it was not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the sides give a variable another dtype, form or Python value; it names the variable.
+    """
+    plans = [_Plan(held_by(x).assigned is not True) for x in starts]
+    while True:
+        sides = _Sides(plans, names)
+        try:
+            found = cond(
+                test, lambda s=sides: s.traced(0, if_true), lambda s=sides: s.traced(1, if_false)
+            )
+        except Again:
+            continue
+        rest = iter(found)
+        pairs = zip(names, plans, *sides.held, strict=True)
+        return [_together(name, plan, a, b, rest) for name, plan, a, b in pairs]
+
+
+class _Sides:
+    """What both sides make of variables."""
+
+    def __init__(self, plans: Sequence[_Plan], names: Sequence[str]) -> None:
+        self.plans, self.names = plans, names
+        self.held: list[list[Held]] = [[], []]
+
+    def traced(self, i: int, run: Callable[[], Sequence[Any]]) -> list[Tensor]:
+        """Return what a side gives to the op; the second is looked at beside the first."""
+        self.held[i] = [plan.held_by(x) for plan, x in zip(self.plans, run(), strict=True)]
+        if i:
+            _agree(self.plans, self.held, self.names)
+        made = zip(self.plans, self.held[i], strict=True)
+        # an op has one result at least
+        return [x for plan, held in made for x in plan.emitted(held)] or [as_tensor(True)]
+
+
+def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Sequence[str]) -> None:
+    """Look at what both sides made; raise if they cannot go together, or must be made again."""
+    again = False
+    for plan, name, a, b in zip(plans, names, *sides, strict=True):
+        if a.assigned is False and b.assigned is False:
+            continue
+        if not (a.assigned is True and b.assigned is True):
+            if "." in name or "[" in name:
+                raise ValueError(
+                    f"{user_line()}: {name} is assigned on one way of a traced 'if' only, and has "
+                    "no value before it; give it one"
+                )
+            again |= not plan.maybe
+            plan.maybe = True
+        if a.assigned is False or b.assigned is False:
+            if plan.form is None:
+                plan.form = Form.of(a.value if b.assigned is False else b.value)
+                again |= a.assigned is False  # it has been traced already
+            continue
+        same_form(quoted(name), a.value, b.value, ("if the condition holds", "otherwise"))
+        for i, (x, y) in enumerate(zip(a.leaves, b.leaves, strict=True)):
+            again |= _same_leaf(plan, i, quoted(name), x, y)
+    if again:
+        raise Again
+
+
+def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
+    """Note the dtype that a leaf has on both ways; return whether that changes the first."""
+    if not (is_number(a) and is_number(b)):
+        for x, y in ((a, b), (b, a)):
+            if is_number(x) and hasattr(y, "as_memory"):
+                plan.memories[i] = described(x)[0][1:]
+                return True
+        if not same_python(a, b):
+            raise ValueError(
+                f"{user_line()}: {name} is {worded(a)} if the condition holds, and {worded(b)} "
+                "otherwise; only tensors and numbers are chosen in a trace"
+            )
+        return False
+    (shape, x), (other, y) = described(a), described(b)
+    if None not in (shape, other) and len(shape) != len(other):
+        raise ValueError(
+            f"{user_line()}: {name} has shape {shape} if the condition holds, and {other} otherwise"
+        )
+    dtype = _common_dtype(name, a, b, x, y)
+    before = plan.dtypes.get(i, x)
+    plan.dtypes[i] = dtype
+    return bool(before != dtype)
+
+
+def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Return the dtype in which both are there: a Python number takes that of a tensor."""
+    if x == y:
+        return x
+    if is_weak(a) and fits(x, y) and not (is_weak(b) and fits(y, x)):
+        return y
+    if is_weak(b) and fits(y, x):
+        return x
+    raise TypeError(
+        f"{user_line()}: {name} is {x} if the condition holds, and {y} otherwise; cast one "
+        "with astype"
+    )
+
+
+def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor]) -> Any:
+    """Return a variable after both ways, from what the op gave."""
+    if a.assigned is False and b.assigned is False:
+        return b.given
+    first = b if a.assigned is False else a
+    leaves = []
+    for i, leaf in enumerate(first.leaves):
+        if not is_number(leaf):
+            leaves.append(leaf)
+            continue
+        tensor = next(found)
+        if a.assigned is not False and b.assigned is not False:
+            x, y = a.leaves[i], b.leaves[i]
+            if x is y or (is_weak(x) and is_weak(y) and same_python(x, y)):
+                tensor = x
+        leaves.append(tensor)
+    value = pack_like(first.value, leaves)
+    assigned = next(found) if plan.maybe else True
+    if a.assigned is True and b.assigned is True:
+        return value
+    return Maybe(name, value, assigned)

@@ -1,0 +1,97 @@
+"""Python's functions that know no tensors, for those of a trace."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from malt.operators import py_builtins
+
+from ..core.extend import Tensor, ops
+from ..plugins.ops.elementwise.bounds import maximum, minimum
+from .effects import print_
+from .iterables import enumerate_, len_, range_, reversed_, zip_
+from .values import is_traced, truth
+
+__all__ = ["overload_of"]
+
+
+def _cast(kind: Any, dtype: str) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and is_traced(args[0]) and isinstance(args[0], Tensor):
+            return ops["cast"](args[0], dtype=dtype)
+        return kind(*args, **kwargs)
+
+    return run
+
+
+def _bool(*args: Any) -> Any:
+    return truth(args[0], "bool()") if args and is_traced(args[0]) else bool(*args)
+
+
+def _reduced(kind: Any, name: str) -> Callable[..., Any]:
+    def run(x: Any) -> Any:
+        if not is_traced(x):
+            return kind(x)
+        return ops[name](x, axis=None, keepdims=False)
+
+    return run
+
+
+def _extreme(kind: Any, name: str, pair: Any) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or not args:
+            return kind(*args, **kwargs)
+        if len(args) == 1 and is_traced(args[0]):
+            return ops[name](args[0], axis=None, keepdims=False)
+        items = args if len(args) > 1 else args[0]
+        if not isinstance(items, (list, tuple)) or not any(map(is_traced, items)):
+            return kind(*args)
+        found = items[0]
+        for x in items[1:]:
+            found = pair(found, x)
+        return found
+
+    return run
+
+
+_OVERLOADS: dict[Any, Callable[..., Any]] = {
+    all: _reduced(all, "all"),
+    any: _reduced(any, "any"),
+    bool: _bool,
+    enumerate: enumerate_,
+    float: _cast(float, "float32"),
+    int: _cast(int, "int64"),
+    len: len_,
+    max: _extreme(max, "max", maximum),
+    min: _extreme(min, "min", minimum),
+    print: print_,
+    range: range_,
+    reversed: reversed_,
+    zip: zip_,
+}
+
+
+def overload_of(f: Any, scope: Any) -> Callable[..., Any] | None:
+    """Return what stands for a builtin function in converted code; None if it does as it is.
+
+    Parameters
+    ----------
+    f
+        The function.
+    scope
+        Of the function that calls it: some look at what surrounds them.
+    """
+    if f in (builtins.super, builtins.eval, builtins.globals, builtins.locals):
+        return _in_original_context(f, scope)
+    return _OVERLOADS.get(f)
+
+
+def _in_original_context(f: Any, scope: Any) -> Callable[..., Any]:
+    if f is builtins.super:
+        return lambda *args: py_builtins.super_in_original_context(f, args, scope)
+    if f is builtins.eval:
+        return lambda *args: py_builtins.eval_in_original_context(f, args, scope)
+    name = "globals" if f is builtins.globals else "locals"
+    return lambda: getattr(py_builtins, f"{name}_in_original_context")(scope)

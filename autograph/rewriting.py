@@ -1,0 +1,188 @@
+"""What is done to a function's tree beside AutoGraph's own converters."""
+
+from __future__ import annotations
+
+import ast
+from types import ModuleType
+from typing import Any
+
+from malt.pyct import anno, qual_names
+
+from .sources import NoSource, Source
+
+__all__ = ["before_analysis", "with_effects", "with_expressions"]
+
+
+# What the converters do not know, and would get wrong.
+_NOT_CONVERTED = (
+    ast.NamedExpr,
+    ast.Match,
+    ast.TryStar,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.AsyncFunctionDef,
+)
+_WORDS: dict[type, str] = {ast.NamedExpr: "':='", ast.TryStar: "'except*'"}
+
+
+def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> Any:
+    """Return a function's node as the converters want it.
+
+    Parameters
+    ----------
+    source
+        Where the function stands.
+    namespace
+        The names that it sees.
+    options
+        What to call ``set_loop_options`` by.
+    """
+    node: Any = source.node
+    for x in ast.walk(node):
+        if isinstance(x, _NOT_CONVERTED):
+            words = _WORDS.get(type(x), f"'{type(x).__name__.lower()}'")
+            raise NoSource(f"{words} in line {x.lineno} is not converted")
+    given = node.args
+    given.defaults = [ast.Constant(None) for _ in given.defaults]  # set from the function itself
+    given.kw_defaults = [x and ast.Constant(None) for x in given.kw_defaults]
+    for x in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if x is not None:
+            x.annotation = None
+    if isinstance(node, ast.FunctionDef):
+        node.returns, node.decorator_list = None, []
+    return _Renamed(source.owner, namespace, options).visit(node)
+
+
+class _Renamed(ast.NodeTransformer):
+    """Mangles private names as the class around does, and renames the loop options."""
+
+    def __init__(self, owner: str | None, namespace: dict[str, Any], options: str) -> None:
+        self._owner = owner.lstrip("_") if owner else None
+        self._namespace = namespace
+        self._options = options
+
+    def _mangled(self, name: str) -> str:
+        private = name.startswith("__") and not name.endswith("__")
+        return f"_{self._owner}{name}" if private and self._owner else name
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        node.attr = self._mangled(node.attr)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        node.id = self._mangled(node.id)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        node.arg = self._mangled(node.arg)
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node  # a class of its own
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        called = node.value
+        if isinstance(called, ast.Call) and _is_options(self._value(called.func)):
+            called.func = ast.copy_location(ast.Name(self._options, ast.Load()), called.func)
+        return self.generic_visit(node)
+
+    def _value(self, node: ast.expr) -> Any:
+        """Return what a dotted name stands for, as far as modules lead."""
+        if isinstance(node, ast.Name):
+            return self._namespace.get(node.id)
+        if isinstance(node, ast.Attribute):
+            value = self._value(node.value)
+            return getattr(value, node.attr, None) if isinstance(value, ModuleType) else None
+        return None
+
+
+def _is_options(value: Any) -> bool:
+    return getattr(value, "sets_loop_options", False) is True
+
+
+class _Told(ast.NodeTransformer):
+    """Makes a call of each ``assert``, whatever its message, and of f-strings that are printed."""
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.generic_visit(node)
+        message = _told(node.msg) if node.msg else ast.Constant(None)
+        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message)))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "print":
+            node.args = [_told(x) for x in node.args]
+        return node
+
+
+def _told(node: ast.expr) -> ast.expr:
+    """Return an f-string as a call, in which values may be traced; others as they are."""
+    if not isinstance(node, ast.JoinedStr):
+        return node
+    parts: list[ast.expr] = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            letter = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
+            form = part.format_spec or ast.Constant("")
+            part = ast.Tuple([part.value, letter, form], ast.Load())
+        parts.append(part)
+    return _call("text", node, *parts)
+
+
+def _lambda(body: ast.expr) -> ast.Lambda:
+    made: Any = ast.parse("lambda: None", mode="eval").body
+    made.body = body
+    return made
+
+
+def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
+    """Return a call of an operator that stands where a node does."""
+    function = ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
+    call = ast.Call(qual_names.resolve(function), list(args), [])
+    anno.copyanno(node, call, anno.Basic.ORIGIN)
+    return call
+
+
+def with_effects(node: Any) -> Any:
+    """Return a tree in which each ``assert`` is a call, and what is printed may be traced."""
+    return _Told().visit(node)
+
+
+class _Expressions(ast.NodeTransformer):
+    """Makes calls of ``and``, ``or``, ``not``, chains of comparisons, and ternaries."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        found = node.values[-1]
+        for value in node.values[-2::-1]:
+            found = _call(name, node, _lambda(value), _lambda(found))
+        return found
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return _call("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        pairs: list[ast.expr] = []
+        for kind, right in zip(node.ops, node.comparators, strict=True):
+            test: Any = ast.parse("lambda a, b: a < b", mode="eval").body
+            test.body.ops = [kind]
+            pairs.append(ast.Tuple([test, _lambda(right)], ast.Load()))
+        return _call("compare", node, node.left, *pairs)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def with_expressions(node: Any) -> Any:
+    """Return a tree in which expressions that choose are calls."""
+    return _Expressions().visit(node)

@@ -1,0 +1,168 @@
+"""A function's tree rewritten by AutoGraph's converters, and compiled with the user's lines."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType, FunctionType
+from typing import Any
+
+from malt.converters import (
+    break_statements,
+    call_trees,
+    continue_statements,
+    control_flow,
+    directives,
+    functions,
+    return_statements,
+    variables,
+)
+from malt.core.converter import ConversionOptions, Feature, ProgramContext
+from malt.lang.directives import set_loop_options
+from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
+from malt.pyct.static_analysis import activity, reaching_definitions
+
+from .rewriting import before_analysis, with_effects, with_expressions
+from .sources import Source
+
+__all__ = ["factory_of", "instance_of", "rewritten"]
+
+#: The name under which converted code finds the operators, and the one of the loop options.
+OPERATORS = "ag__"
+OPTIONS = "ag__set_loop_options"
+
+_OPTIONS = ConversionOptions(
+    recursive=True, user_requested=False, optional_features=(Feature.BUILTIN_FUNCTIONS,)
+)
+
+
+def rewritten(source: Source, function: Any) -> tuple[ast.stmt, str]:
+    """Return the statement that defines the converted function, and the name that it has.
+
+    Parameters
+    ----------
+    source
+        Where the function stands.
+    function
+        The function, for the names that it sees.
+    """
+    namespace = {**inspect_utils.getnamespace(function), OPTIONS: set_loop_options}
+    namer = naming.Namer(namespace)
+    node: Any = before_analysis(source, namespace, OPTIONS)
+    _note_origins(node, source.file)
+    name = namer.new_symbol(getattr(node, "name", "lambda_"), ())
+    info = transformer.EntityInfo(
+        name=name, source_code="", source_file=source.file, future_features=(), namespace=namespace
+    )
+    context = transformer.Context(info, namer, ProgramContext(options=_OPTIONS))
+    node = _converted(node, context)
+    if isinstance(node, ast.Lambda):
+        node = ast.Assign(targets=[ast.Name(name, ast.Store())], value=node)
+    else:
+        node.name = name
+    return node, name
+
+
+def _converted(node: Any, context: Any) -> Any:
+    graphs = cfg.build(node)
+    node = qual_names.resolve(node)
+    node = activity.resolve(node, context, None)
+    node = reaching_definitions.resolve(node, context, graphs)
+    anno.dup(node, {anno.Static.DEFINITIONS: anno.Static.ORIG_DEFINITIONS})
+    node = functions.transform(node, context)
+    node = directives.transform(node, context)
+    node = break_statements.transform(node, context)
+    node = with_effects(node)
+    for step in (
+        continue_statements,
+        return_statements,
+        call_trees,
+        control_flow,
+    ):
+        node = step.transform(node, context)
+    return variables.transform(with_expressions(node), context)
+
+
+def factory_of(source: Source, function: Any) -> CodeType:
+    """Return the code of what makes a converted function, given the operators.
+
+    Parameters
+    ----------
+    source
+        Where the original stands.
+    function
+        The original.
+    """
+    node, name = rewritten(source, function)
+    inner = _define("inner", [node, ast.Return(ast.Name(name, ast.Load()))], [OPERATORS])
+    around: list[ast.stmt] = [
+        ast.Assign(targets=[ast.Name(x, ast.Store())], value=ast.Constant(None))
+        for x in function.__code__.co_freevars
+    ]
+    outer = _define("outer", [*around, inner, ast.Return(ast.Name("inner", ast.Load()))], [])
+    module = ast.Module(body=[outer], type_ignores=[])
+    first = function.__code__.co_firstlineno
+    _place(module, (first, 0, first, 0))
+    scope: dict[str, Any] = {}
+    exec(compile(module, source.file, "exec", dont_inherit=True), scope)
+    made: CodeType = scope["outer"]().__code__
+    return made
+
+
+def instance_of(factory: CodeType, function: Any, operators: Any) -> Any:
+    """Return a converted function: with the original's globals, closure, defaults and lines.
+
+    Parameters
+    ----------
+    factory
+        What :func:`factory_of` returns.
+    function
+        The original.
+    operators
+        What ``ag__`` stands for.
+    """
+    code = function.__code__
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    closure = tuple([cells[x] for x in factory.co_freevars])
+    made = FunctionType(factory, function.__globals__, "inner", None, closure)(operators)
+    made.__code__ = made.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    for name in ("name", "qualname", "defaults", "kwdefaults", "module", "doc"):
+        setattr(made, f"__{name}__", getattr(function, f"__{name}__"))
+    return made
+
+
+def _define(name: str, body: list[ast.stmt], parameters: list[str]) -> ast.FunctionDef:
+    made: Any = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
+    made.body = body
+    return made
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+def _note_origins(node: Any, file: str) -> None:
+    """Note where nodes stand, their kind and their ends: copies of them stand there too."""
+    walked: Any = ast.walk(node)
+    for x in walked:
+        if hasattr(x, "lineno"):
+            place = origin_info.Location(file, x.lineno, x.col_offset)
+            end = (x.end_lineno or x.lineno, x.end_col_offset or x.col_offset)
+            anno.setanno(
+                x, anno.Basic.ORIGIN, origin_info.OriginInfo(place, None, type(x).__name__, end)
+            )
+
+
+def _place(node: Any, around: tuple[int, int, int, int]) -> None:
+    """Give each node the place that it comes from, or else that of what is around it."""
+    origin = anno.getanno(node, anno.Basic.ORIGIN, default=None)
+    inner = around
+    if origin is not None:
+        line, column = origin.loc.lineno, origin.loc.col_offset
+        # what was made in a node's place is no longer than its line: Python looks at ends too
+        inner = (line, column, line, column)
+        around = (line, column, *origin.comment)
+        if origin.source_code_line != type(node).__name__:
+            around = inner
+    if "lineno" in node._attributes:
+        node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = around
+    for child in ast.iter_child_nodes(node):
+        _place(child, inner)

@@ -1,0 +1,300 @@
+"""What variables of a traced statement hold: tensors, Python values, and what is unassigned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.errors import TraceError
+from ..core.extend import (
+    SCALARS,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    dims_of,
+    flatten,
+    is_open,
+    is_transformed,
+    ops,
+    pack_like,
+    structure,
+    user_line,
+)
+from ..plugins.ops.control.effects import check
+from ..plugins.ops.shapes.creation import zeros
+
+__all__ = [
+    "Held",
+    "Maybe",
+    "Undefined",
+    "UndefinedReturnValue",
+    "described",
+    "fits",
+    "held_by",
+    "is_number",
+    "is_traced",
+    "is_weak",
+    "living",
+    "placeholder",
+    "quoted",
+    "same_form",
+    "same_python",
+    "truth",
+    "worded",
+]
+
+
+class Undefined:
+    """Stands for a variable that has no value yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self) -> Any:
+        """Raise, as Python does where a variable is read before it is assigned."""
+        traced = active_graph.get() is not None
+        advice = ", as far as a trace knows; give it a value before" if traced else ""
+        raise UnboundLocalError(
+            f"{user_line()}: {self.name!r} is read before it is assigned{advice}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: not assigned>"
+
+
+class UndefinedReturnValue(Undefined):
+    """Stands for what a function returns, before it does."""
+
+    def __init__(self) -> None:
+        super().__init__("the returned value")
+
+
+class Maybe(Undefined):
+    """A variable that has a value if some run of a trace has come by where it is assigned."""
+
+    def __init__(self, name: str, value: Any, assigned: Any) -> None:
+        super().__init__(name)
+        self.value = value
+        self.assigned = assigned
+
+    def read(self) -> Any:
+        """Return the value; each run asks whether there is one."""
+        if self.assigned is not True:
+            message = f"{short_line()}: {self.name!r} is read before it is assigned"
+            check(self.assigned, [], [message], error="UnboundLocalError")
+        return self.value
+
+
+def short_line() -> str:
+    """Return FILE:LINE of the user's line, without folders: it is kept in graphs."""
+    file, _, line = user_line().rpartition(":")
+    return f"{Path(file).name}:{line}"
+
+
+def is_traced(value: Any) -> bool:
+    """Return whether Python cannot decide by a value: of a trace or batch, or an open size."""
+    if isinstance(value, Tensor):
+        return is_transformed(value.array)
+    return is_open(value) or (isinstance(value, Variable) and active_graph.get() is not None)
+
+
+def is_number(leaf: Any) -> bool:
+    """Return whether a leaf may be carried by an op."""
+    return isinstance(leaf, (Tensor, np.ndarray, np.generic, *SCALARS)) or is_open(leaf)
+
+
+def is_weak(leaf: Any) -> bool:
+    """Return whether a leaf is a Python number, which takes the dtype of what is beside it."""
+    return type(leaf) in SCALARS or is_open(leaf)
+
+
+_RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def fits(narrow: Any, wide: Any) -> bool:
+    """Return whether a Python number that would be of one dtype may be of another."""
+    ranks = _RANK.get(narrow.kind), _RANK.get(wide.kind)
+    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]
+
+
+def quoted(name: str) -> str:
+    """Return a variable's name in quotes; words stay as they are."""
+    return name if " " in name else repr(name)
+
+
+def worded(value: Any) -> str:
+    """Return what to call a value in an error."""
+    return "a tensor" if isinstance(value, Tensor) else repr(value)
+
+
+def same_python(a: Any, b: Any) -> bool:
+    """Return whether two Python values are the same one, so that nothing need choose."""
+    if a is b:
+        return True
+    if isinstance(a, (Tensor, np.ndarray)) or isinstance(b, (Tensor, np.ndarray)):
+        return False
+    if type(a) is not type(b) or is_open(a):
+        return False
+    if type(a) in SCALARS:
+        return repr(a) == repr(b)  # 0.0 is not -0.0, and nan is nan
+    try:
+        return bool(a == b)
+    except Exception:  # whatever it is, it does not say
+        return False
+
+
+def truth(value: Any, what: str) -> Tensor:
+    """Return whether a value is true, as one boolean.
+
+    Raises
+    ------
+    ValueError
+        If it is not one value.
+    """
+    tensor = as_tensor(value)
+    if tensor.shape not in ((), None):
+        raise ValueError(
+            f"{user_line()}: {what} takes one value, got shape {tensor.shape}; "
+            "gradtape.all or any make one of several"
+        )
+    return tensor if tensor.dtype.kind == "b" else ops["not_equal"](tensor, 0)
+
+
+def described(leaf: Any) -> tuple[Any, Any]:
+    """Return the shape and dtype of a number, be it of a branch that has been traced already."""
+    if isinstance(leaf, Tensor):
+        return leaf.array.shape, leaf.dtype
+    tensor = as_tensor(leaf)
+    return tensor.shape, tensor.dtype
+
+
+class Held(NamedTuple):
+    """What a variable holds.
+
+    Attributes
+    ----------
+    value
+        A value in any containers; what is unassigned has None.
+    assigned
+        True, False or, of a :class:`Maybe`, a tensor.
+    given
+        The variable itself.
+    """
+
+    value: Any
+    assigned: Any
+    given: Any
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The leaves of the value: none if it is not assigned."""
+        return [] if self.assigned is False else flatten(self.value)
+
+
+def held_by(value: Any) -> Held:
+    """Return what a variable holds."""
+    if isinstance(value, Maybe):
+        return Held(value.value, value.assigned, value)
+    if isinstance(value, Undefined):
+        return Held(None, False, value)
+    return Held(value, True, value)
+
+
+def living(values: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """Return values of variables, without those that a block left which has been traced.
+
+    Nothing reads them before they are assigned again: they are no variables of what is around.
+    """
+    pairs = zip(values, names, strict=True)
+    return tuple([Undefined(name) if _is_gone(x) else x for x, name in pairs])
+
+
+def _is_gone(value: Any) -> bool:
+    held = held_by(value)
+    leaves = [*held.leaves, held.assigned]
+    return any(isinstance(x, Tensor) and _ended(x.array) for x in leaves)
+
+
+def _ended(array: Any) -> bool:
+    return is_transformed(array) and array.gone() is not None
+
+
+class Form(NamedTuple):
+    """The form of a value that is to be: its containers, and a spec for each leaf that is a number.
+
+    Leaves that are not numbers stand for themselves.
+    """
+
+    tree: Any
+    leaves: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, value: Any) -> Form:
+        """Return the form of a value."""
+        leaves = []
+        for leaf in flatten(value):
+            if is_number(leaf):
+                shape, dtype = described(leaf)
+                leaves.append((_lasting(shape), dtype))
+            else:
+                leaves.append(leaf)
+        return cls(value, tuple(leaves))
+
+    def value(self) -> Any:
+        """Return zeros of the form."""
+        return pack_like(
+            self.tree,
+            [
+                placeholder(*spec) if is_number(leaf) else leaf
+                for leaf, spec in zip(flatten(self.tree), self.leaves, strict=True)
+            ],
+        )
+
+
+def _lasting(shape: Any) -> Any:
+    """Return a shape with 0 for the sizes that only a branch knows."""
+    return None if shape is None else tuple(n if _lasts(n) else 0 for n in shape)
+
+
+def _lasts(n: Any) -> bool:
+    if type(n) is int:
+        return True
+    graph = active_graph.get()
+    around = getattr(graph, "parent", None)
+    for dim in dims_of(n):
+        symbol: Any = dim.symbol
+        above = around
+        while above is not None and above is not symbol.graph:
+            above = above.parent
+        if above is None:
+            return False
+    return True
+
+
+def placeholder(shape: Any, dtype: Any) -> Tensor:
+    """Return zeros, for the runs in which nothing else is there."""
+    try:
+        return zeros(() if shape is None else shape, dtype=dtype)
+    except TraceError:
+        return zeros(tuple(n if type(n) is int else 0 for n in shape), dtype=dtype)
+
+
+def same_form(name: str, a: Any, b: Any, what: Sequence[str]) -> None:
+    """Raise unless two values have the same containers."""
+    if structure(a) != structure(b):
+        raise ValueError(
+            f"{user_line()}: {name} is {_told(a)} {what[0]}, and {_told(b)} {what[1]}; "
+            "give it the same form on both ways"
+        )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, (list, tuple, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Tensor):
+        return "a tensor"
+    return "None" if value is None else f"{type(value).__name__} {value!r}"

@@ -1,0 +1,69 @@
+"""What a traced function's parameters are, and what of its arguments selects a trace."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["signatures_of", "static_key"]
+
+# What a call of does not run.
+_NO_TRACE: dict[str, Callable[[Any], bool]] = {
+    "a generator": inspect.isgeneratorfunction,
+    "a coroutine": inspect.iscoroutinefunction,
+    "an asynchronous generator": inspect.isasyncgenfunction,
+}
+
+
+def signatures_of(
+    function: Callable[..., Any], name: str
+) -> tuple[inspect.Signature, inspect.Signature]:
+    """Return the signature that names a function's parameters, and the one that binds arguments.
+
+    Raises
+    ------
+    TypeError
+        If its parameters cannot be known, or it is a generator or a coroutine.
+    """
+    for kind, asks in _NO_TRACE.items():
+        if asks(function):
+            raise TypeError(
+                f"function {name!r} is {kind}, which runs after its trace has "
+                "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
+            )
+    try:
+        if isinstance(function, np.ufunc):
+            raise ValueError("its optional parameters do not all go together")
+        named = inspect.signature(function)
+        # a transformed function tells arguments apart by how they are passed
+        as_given = getattr(function, "_as_given", False)
+        return named, inspect.signature(function, follow_wrapped=False) if as_given else named
+    except ValueError:
+        raise TypeError(
+            f"function: the parameters of {function!r} cannot be known; wrap it in a "
+            "Python function (and use gradtape's op in place of NumPy's)"
+        ) from None
+
+
+def static_key(leaf: Any, what: str) -> Any:
+    """Return what selects a trace by a Python value.
+
+    Raises
+    ------
+    TypeError
+        If it is not hashable.
+    """
+    # 2 and 2.0 are different arguments; so are True and 1, and 0.0 and -0.0
+    if type(leaf) in (float, complex):
+        return repr(leaf)
+    try:
+        hash(leaf)
+    except TypeError:
+        raise TypeError(
+            f"{what} of type {type(leaf).__name__} is neither a "
+            "tensor nor hashable, so it cannot select a trace"
+        ) from None
+    return (type(leaf), leaf)
