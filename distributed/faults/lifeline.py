@@ -91,12 +91,12 @@ class Lifeline(threading.Thread):
         for name in COLLECTIVES:
             if hasattr(found, name):
                 setattr(found, name, self._noting(name, getattr(found, name)))
-        start = found.start_all_reduce
+        start = found.start_in_place
 
-        def start_all_reduce(*arguments: Any, **settings: Any) -> Callable[[], Any]:
-            return self._noting("the wait for all_reduce", start(*arguments, **settings))
+        def start_in_place(array: Any) -> Callable[[], Any]:
+            return self._noting("the wait for all_reduce", start(array))
 
-        found.start_all_reduce = start_all_reduce  # type: ignore[method-assign]
+        found.start_in_place = start_in_place  # type: ignore[method-assign]
 
     def _noting(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **settings: Any) -> Any:

@@ -39,8 +39,12 @@ def function(
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
-        options = {"autograph": autograph, "reduce_retracing": reduce}
-        return functools.partial(function, input_signature=input_signature, **options)
+        return functools.partial(
+            function,
+            input_signature=input_signature,
+            autograph=autograph,
+            reduce_retracing=reduce,
+        )
     return TracedOnce(func, input_signature, reduce_retracing=reduce, autograph=bool(autograph))
 
 
