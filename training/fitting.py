@@ -270,7 +270,7 @@ def fit(
     run.check_best(names)
     run.measured = names
     history = run_epochs(run, held_out, int(verbose), due, validation_steps)
-    if backup is not None and not history.interrupted:
+    if backup is not None and ranks.first and not history.interrupted:
         backup.ended()
     return history
 
