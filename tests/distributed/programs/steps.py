@@ -321,9 +321,11 @@ def refusals() -> dict[str, list[str]]:
 
     before = w.numpy()
 
+    divisor = gt.constant(0.0 if RANK == SIZE - 1 else 1.0)  # a number would be other code
+
     def bad(x: Any) -> Any:
         with gt.GradientTape() as tape:
-            loss = gt.mean(w * x) / (0.0 if RANK == SIZE - 1 else 1.0)
+            loss = gt.mean(w * x) / divisor
         gt.training.SGD(1.0).apply_gradients([(tape.gradient(loss, w), w)])
         return loss
 
