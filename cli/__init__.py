@@ -1,4 +1,4 @@
-"""The command line: ``gradtape plugins | plugin new | doctor | profile | demo | inspect | ...``.
+"""The command line: ``gradtape plugins | plugin new | doctor | profile | train | demo | ...``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
 failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
@@ -6,20 +6,10 @@ failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments,
 
 from __future__ import annotations
 
-import argparse
-import io
-import os
 import sys
-import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 
-from .demo import run
-from .doctor import doctor_json, doctor_text
-from .files import add_commands
-from .new_plugin import new_plugin
-from .plugins import op_table, plugin_json, plugin_table
-from .profiling import add_profile
+from .launching import start_rank
 
 __all__ = ["main"]
 
@@ -32,134 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What follows the program's name; ``sys.argv[1:]`` by default.
     """
-    options = parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have all letters of a name
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("gradtape: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # the reader of a pipe went away (head, a pager that was closed): no fault of anyone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        if options.traceback:
-            traceback.print_exc()
-        else:
-            text = " ".join(str(error).split()) or type(error).__name__
-            # it may quote what a stranger wrote into a file
-            text = "".join(c if c.isprintable() else "?" for c in text)
-            print(f"gradtape {options.command}: {text}", file=sys.stderr)
-        return getattr(options, "failure", 1)
-    return code
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    start_rank(given)  # before NumPy, which reads how many threads it may start
+    from .commands import run
 
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    root = argparse.ArgumentParser(
-        prog="gradtape", description="Automatic differentiation; models saved with their gradients."
-    )
-    root.add_argument("--version", action=Version, help="print the version and exit")
-    root.add_argument(
-        "--traceback", action="store_true", help="show where in the code an error came from"
-    )
-    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    plugins = commands.add_parser("plugins", help="list the plugins that were found")
-    plugins.add_argument(
-        "--ops", action="store_true", help="list every op, and who provides its kernel and gradient"
-    )
-    plugins.add_argument("--json", action="store_true", help="print JSON")
-    plugins.set_defaults(run=_plugins)
-
-    plugin = commands.add_parser("plugin", help="start a plugin of your own")
-    steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
-    new = steps.add_parser("new", help="write a distribution with an op, its gradient and tests")
-    new.add_argument("name", metavar="NAME", help="of the distribution, for instance my-ops")
-    new.add_argument(
-        "--out", metavar="DIR", default=".", help="where to make the folder NAME (%(default)s)"
-    )
-    new.set_defaults(run=_new_plugin)
-
-    doctor = commands.add_parser(
-        "doctor",
-        help="say what computes here, with how many threads, and what could be better",
-        description="Say which versions, cores, threads, backends and executors are here, what "
-        "threads cost, and what to do about it. Nothing is changed.",
-    )
-    doctor.add_argument(
-        "--no-measure",
-        action="store_true",
-        help="do not time a matrix product, which takes about two seconds",
-    )
-    doctor.add_argument("--json", action="store_true", help="print JSON")
-    doctor.set_defaults(run=_doctor)
-
-    add_profile(commands)
-
-    demo = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
-    demo.add_argument(
-        "--out", metavar="DIR", default="demo-out", help="where to write (%(default)s)"
-    )
-    demo.add_argument(
-        "--epochs", metavar="N", type=_count, default=100, help="at most (%(default)s)"
-    )
-    demo.add_argument("--seed", metavar="N", type=_seed, default=0, help="(%(default)s)")
-    demo.set_defaults(run=_demo)
-
-    add_commands(commands)
-    return root
-
-
-class Version(argparse.Action):
-    """``--version``, looked up only when asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **rest: object) -> None:
-        super().__init__(option_strings, dest, nargs=0, help=str(rest.get("help")))
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
-        """Print the version and exit."""
-        print(f"gradtape {version('gradtape')}")
-        parser.exit()
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 2**63 - 1, got {value}")
-    return value
-
-
-def _plugins(options: argparse.Namespace) -> int:
-    if options.json:
-        print(plugin_json(ops=options.ops))
-    else:
-        print(op_table() if options.ops else plugin_table())
-    return 0
-
-
-def _new_plugin(options: argparse.Namespace) -> int:
-    written = new_plugin(options.name, options.out)
-    print("\n".join(["wrote", *(f"  {path}" for path in written)]))
-    print(f'now: cd {written[0].parent}; pip install -e ".[test]"; pytest')
-    return 0
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    told = doctor_json if options.json else doctor_text
-    print(told(measure=not options.no_measure))
-    return 0
-
-
-def _demo(options: argparse.Namespace) -> int:
-    return run(options.out, epochs=options.epochs, seed=options.seed)
+    return run(given)

@@ -10,15 +10,15 @@ import subprocess
 import sys
 import textwrap
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.extend import registry
 from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import unavailable, unusable
+from .cores import cores, quota
 
-__all__ = ["diagnosis", "doctor_json", "doctor_text"]
+__all__ = ["diagnosis", "doctor_json", "doctor_text", "filled"]
 
 PACKAGES = ("gradtape", "numpy", "scipy", "llvmlite", "jax", "cupy", "threadpoolctl")
 VARIABLES = (
@@ -97,9 +97,9 @@ def doctor_text(measure: bool = True) -> str:
     last = None
     for head, text in lines:
         label = "" if head == last else head
-        words.append(_filled(f"{label:13}{text}", " " * 13))
+        words.append(filled(f"{label:13}{text}", " " * 13))
         last = head
-    advice = [_filled(f"* {x}", "  ") for x in found["advice"]]
+    advice = [filled(f"* {x}", "  ") for x in found["advice"]]
     return "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
 
 
@@ -117,18 +117,8 @@ def _version(name: str) -> str | None:
 
 def _cores() -> dict[str, Any]:
     """Return the cores of the machine, those that this process may use, and what others use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": allowed, "quota": _quota(), "load": load}
-
-
-def _quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the cores' worth of time that a container may use, if that is bounded."""
-    try:
-        limit, period = Path(path).read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
+    return {"machine": os.cpu_count(), "allowed": len(cores()), "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:
@@ -230,7 +220,7 @@ def _advice(found: dict[str, Any]) -> list[str]:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _filled(text: str, indent: str) -> str:
+def filled(text: str, indent: str) -> str:
     """Return text in lines; a command in it can be copied, names in it stay whole."""
     wrapper = textwrap.TextWrapper(
         100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False

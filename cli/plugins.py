@@ -13,13 +13,14 @@ from ..core.extend import PluginInfo, Registry, registry
 __all__ = ["op_table", "plugin_json", "plugin_table"]
 
 #: What plugins provide, by the attributes of ``PluginInfo``; a column of the table each.
-KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends")
+KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends", "collectives")
 
 
 def plugin_table() -> str:
-    """Return tables of plugins, backends and executors, with notes on what cannot be used."""
+    """Return tables of plugins and of what they provide, with notes on what cannot be used."""
     found = _registry()
-    rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *KINDS)]
+    heads = ["engines" if kind == "collectives" else kind for kind in KINDS]
+    rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *heads)]
     notes = []
     for info in found.plugins:
         status, reason = _status(info, found)
@@ -34,7 +35,10 @@ def plugin_table() -> str:
         backends.append((name, _provider(backend.provider), usable))
     executors: list[Sequence[Any]] = [("executor", "from")]
     executors += [(name, _provider(found.owner("executor", name))) for name in found.executors]
-    tables = [format_table(rows, right=4), format_table(backends), format_table(executors)]
+    engines: list[Sequence[Any]] = [("engine", "from", "available")]
+    for name, engine in found.collectives.items():
+        engines.append((name, _provider(engine.provider), "no" if engine.unavailable() else "yes"))
+    tables = [format_table(rows, right=4), *map(format_table, (backends, executors, engines))]
     return "\n\n".join(
         [*tables, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
     )
@@ -53,8 +57,8 @@ def plugin_json(ops: bool = False) -> str:
     """Return the plugins, or the ops, as JSON text.
 
     A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, those of
-    ``KINDS`` (names each) and ``unavailable``, by the names of such backends why they are; an op
-    ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
+    ``KINDS`` (names each) and ``unavailable``, by the names of such backends and engines why they
+    are; an op ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
     """
     found = _registry()
     if ops:
@@ -116,13 +120,14 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
     if not any(getattr(info, kind) for kind in KINDS):
         return "empty", "it provides nothing: no function is marked as a hook, or none gave any"
     reasons = _unavailable(info, found)
-    usable = len(reasons) < len(info.backends) or not reasons
+    usable = len(reasons) < len(info.backends) + len(info.collectives) or not reasons
     return "ready" if usable else "unavailable", " ".join(reasons.values())
 
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
-    """Return why backends of a plugin cannot be used here, by the names of those."""
+    """Return why backends and engines of a plugin cannot be used here, by the names of those."""
     reasons = {name: found.backends[name].unavailable() for name in info.backends}
+    reasons |= {name: found.collectives[name].unavailable() for name in info.collectives}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from ..core.errors import DistributedError
-from ..core.extend import told_by_ranks
+from ..core.extend import Dim, Graph, Size, told_by_ranks
 
-__all__ = ["agree"]
+__all__ = ["agree", "agree_on_graph", "lines_of"]
 
 
 def agree(group: Any, what: str) -> None:
@@ -29,9 +33,110 @@ def agree(group: Any, what: str) -> None:
         If another rank says something else; it names each.
     """
     found = group.communicator
+    if not _same(found, what):
+        raise DistributedError(f"ranks run different code: {told_by_ranks(found, what)}")
+
+
+def agree_on_graph(group: Any, graph: Graph) -> None:
+    """Raise on every rank if ranks traced different graphs; collective.
+
+    Ops, dtypes, numbers of axes, variables and how they are connected are compared; where the
+    arrays of all ranks have the same shapes, so are sizes, and the numbers that stand in the code.
+    What is in the arrays is not.
+
+    Parameters
+    ----------
+    group
+        A :class:`Group`.
+    graph
+        What this rank traced.
+
+    Raises
+    ------
+    DistributedError
+        If another rank traced something else; it shows the first op in which they differ.
+    """
+    found = group.communicator
     if found.size == 1:
         return
-    code = crc32(what.encode())
+    given = [*graph.inputs, *graph.constants]
+    alike = _same(found, " ".join(_described(x, True) for x in given))
+    lines = [*lines_of(graph, sizes=alike), "nothing more"]
+    if _same(found, sha256("\n".join(lines).encode()).hexdigest()):
+        return
+    codes = [json.loads(x) for x in found.exchange(json.dumps([*map(_code, lines)]).encode())]
+    longest = max(map(len, codes))
+    apart = next(i for i in range(longest) if len({x[i] if i < len(x) else 0 for x in codes}) > 1)
+    mine = lines[min(apart, len(lines) - 1)]
+    hint = " What is to differ from rank to rank is an argument, as an array." if alike else ""
+    raise DistributedError(
+        f"ranks run different code, from op {apart} of {graph.name!r} on: "
+        f"{told_by_ranks(found, f'traced {mine}')}.{hint}"
+    )
+
+
+def lines_of(graph: Graph, sizes: bool) -> Iterator[str]:
+    """Give a line for each node of a graph, the same on each rank that runs the same code.
+
+    Parameters
+    ----------
+    graph
+        A traced program.
+    sizes
+        Whether sizes and numbers are told.
+    """
+    places = {x: f"%{i}" for i, x in enumerate([*graph.inputs, *graph.constants])}
+    for node in graph.nodes:
+        name = node.op.name
+        variable = getattr(node.op, "variable", None)
+        if variable is not None:
+            name += f" variable {variable.name} {variable.dtype}{list(variable.shape or ())}"
+        inputs = [places.get(x, "outer") if hasattr(x, "dtype") else x for x in node.inputs]
+        inputs = [x if isinstance(x, str) else _value(x, sizes) for x in inputs]
+        params = [f"{key}={_value(x, sizes)}" for key, x in sorted(node.params.items())]
+        for output in node.outputs:
+            places[output] = f"%{len(places)}"
+        outputs = [f"{places[x]}: {_described(x, sizes)}" for x in node.outputs]
+        yield f"{name}({', '.join([*inputs, *params])}) -> {', '.join(outputs)}"
+
+
+def _described(symbol: Any, sizes: bool) -> str:
+    shape = symbol.shape
+    if shape is None:
+        return f"{symbol.dtype}[...]"
+    known = [str(n) if sizes and isinstance(n, int) else "?" for n in shape]
+    return f"{symbol.dtype}[{', '.join(known)}]"
+
+
+def _value(x: Any, sizes: bool) -> str:
+    """Return a parameter's value as text: no addresses, and no numbers if they are open."""
+    if isinstance(x, (bool, str, type(None), np.dtype)):
+        return repr(x) if isinstance(x, str) else str(x)
+    if isinstance(x, (Dim, Size)):
+        return "?"
+    if isinstance(x, (int, float, complex, np.number)):
+        return str(x) if sizes else "?"
+    if isinstance(x, (tuple, list)):
+        return f"({', '.join(map(partial(_value, sizes=sizes), x))})"
+    if isinstance(x, slice):
+        return f"slice{_value((x.start, x.stop, x.step), sizes)}"
+    if isinstance(x, Mapping):
+        return f"{{{', '.join(f'{key}: {_value(y, sizes)}' for key, y in sorted(x.items()))}}}"
+    if isinstance(x, Graph):
+        return f"{{{'; '.join(lines_of(x, sizes))}}}"
+    if isinstance(x, np.ndarray):
+        return f"array of {x.dtype}"
+    return str(getattr(x, "__qualname__", type(x).__qualname__))
+
+
+def _same(found: Any, what: str) -> bool:
+    """Return whether all ranks say the same; collective."""
+    if found.size == 1:
+        return True
+    code = _code(what)
     most, least = found.all_reduce(np.array([code, -code]), "max").tolist()
-    if most != -least:
-        raise DistributedError(f"ranks run different code: {told_by_ranks(found, what)}")
+    return bool(most == -least)
+
+
+def _code(text: str) -> int:
+    return crc32(text.encode())

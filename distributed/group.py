@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core.errors import DistributedError
-from ..core.extend import Communicator, communicator, connect_to, registry
+from ..core.extend import Communicator, communicator, connect_to, public, registry
+from ..plugins.mpi.launchers import TRAINING
 from ..plugins.ops.collectives import exchange
+from .faults import hooks
+from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervisor
 from .parallel import DataParallel
 
-__all__ = ["Group", "abort", "group", "init", "shutdown"]
+__all__ = ["Group", "abort", "group", "init", "joined", "shutdown"]
 
 #: The environment variable that names the engine for ``init("auto")``.
 ENGINE = "GRADTAPE_ENGINE"
@@ -145,11 +152,36 @@ class Group:
         """End all ranks: :func:`gradtape.distributed.abort`."""
         abort(reason, code)
 
+    @contextmanager
+    def step(self, name: str, timeout: float | None = None) -> Iterator[None]:
+        """Run a block under a name, by which the watchdog tells of it.
+
+        Parameters
+        ----------
+        name
+            What the ranks do in it, for instance ``"step 3"``.
+        timeout
+            How many seconds a rank may wait for the others in one collective of the block; None,
+            the default, for that of :func:`gradtape.distributed.init`.
+
+        Raises
+        ------
+        DistributedError
+            If there is a timeout, and the ranks have no connections but the engine's.
+        """
+        found = hooks.line()
+        if found is None:
+            check_watched(self.communicator, timeout)
+            yield
+            return
+        with found.during(name, timeout):
+            yield
+
 
 _group: list[Group] = []
 
 
-def init(engine: str = "auto", **options: Any) -> Group:
+def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) -> Group:
     """Join the job that this process was started for.
 
     Parameters
@@ -159,6 +191,11 @@ def init(engine: str = "auto", **options: Any) -> Group:
         or else the one whose launcher started the process (``mpiexec`` and ``srun`` for
         ``"mpi"``), or else a group of one. Or an engine by name: ``"mpi"``, ``"jax"``, ``"alone"``,
         or that of a plugin.
+    timeout
+        How many seconds a rank may wait for the others in one collective. Then all are asked where
+        they are, those that did not come are named, and the job ends. None, the default, is for
+        ever; the first step takes longer than others, since it is traced. A group of one has nobody
+        to wait for.
     options
         What the engine takes.
 
@@ -175,6 +212,14 @@ def init(engine: str = "auto", **options: Any) -> Group:
         If the process has joined by another engine already.
     UnknownOp
         If no plugin provides the engine.
+    ValueError
+        If the timeout is not positive.
+
+    Notes
+    -----
+    Where ranks are processes, an exception that nobody catches, in any thread of any rank, from now
+    on ends the job; so does a rank that dies, or ends its script while others wait for it. All
+    ranks print which one it was and why. At their end, scripts wait until all have ended.
 
     Examples
     --------
@@ -182,8 +227,12 @@ def init(engine: str = "auto", **options: Any) -> Group:
     <group of 1, rank 0, engine 'alone'>
     """
     chosen = os.environ.get(ENGINE, "auto") if engine == "auto" else engine
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"distributed.init: timeout is positive, or None; got {timeout!r}")
     if _group:
         held = _group[0]
+        if timeout is not None:
+            options = {"timeout": timeout, **options}
         if chosen not in ("auto", held.engine) or options:
             raise DistributedError(
                 f"distributed.init: this process joined by the engine {held.engine!r} already; "
@@ -198,9 +247,68 @@ def init(engine: str = "auto", **options: Any) -> Group:
             raise TypeError(f"distributed.init: a group of one takes no {', '.join(options)}")
         connect_to(None)
     else:
+        tell_supervisor(JOINING)
         connect_to(registry().engine(chosen).connect(**options))
+        tell_supervisor(JOINED)
     _group.append(Group(communicator()))
+    try:
+        _watch(communicator(), timeout)
+    except DistributedError:
+        shutdown()
+        raise
+    if TRAINING in os.environ and communicator().rank == 0:
+        sys.stderr.write(f"gradtape train: {_told(communicator())}\n")
+        sys.stderr.flush()
     return _group[0]
+
+
+def _told(found: Communicator) -> str:
+    """Return what the group is, for the top of a log."""
+    line = hooks.line()
+    hosts = ", ".join(dict.fromkeys(line.hosts)) if line else hostname()
+    engine = registry().engine(found.engine)
+    return "; ".join(
+        [
+            f"{found.size} ranks on {hosts}",
+            f"engine {found.engine!r}, {', '.join(engine.diagnosis())}",
+            f"gradtape {public('__version__')}, NumPy {np.__version__}, "
+            f"Python {platform.python_version()}",
+            f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'as many as it likes')}",
+        ]
+    )
+
+
+def _watch(found: Communicator, timeout: float | None) -> None:
+    """Have what befalls one rank known on all of them, where each is a process."""
+    if found.size == 1 or not found.watched:
+        check_watched(found, timeout)
+        return
+    line = join(found)
+    hooks.install(found.rank, found.size, hostname(), line)
+    if line is None:
+        check_watched(found, timeout)
+    else:
+        line.timeout = timeout
+
+
+def check_watched(found: Communicator, timeout: float | None) -> None:
+    """Refuse a timeout that nobody would keep.
+
+    Raises
+    ------
+    DistributedError
+        If there is one, and several ranks whose connections are the engine's alone.
+    """
+    if timeout is not None and found.size > 1:
+        raise DistributedError(
+            f"timeout={timeout:g}: the ranks of the engine {found.engine!r} have no connections "
+            "beside it, by which one that is stuck could be found"
+        )
+
+
+def joined() -> bool:
+    """Return whether :func:`init` was called, and :func:`shutdown` not since."""
+    return bool(_group)
 
 
 def group() -> Group:
@@ -229,6 +337,9 @@ def shutdown() -> None:
     >>> gt.distributed.shutdown()
     """
     if _group:
+        hooks.leave()
+        hooks.forget()
+        tell_supervisor(DONE)
         _group.pop().communicator.close()
     connect_to(None)
 
@@ -251,6 +362,9 @@ def abort(reason: str, code: int = 1) -> NoReturn:
     if not code:
         raise ValueError("distributed.abort: code 0 says that all went well; give another")
     found = communicator()
+    line = hooks.line()
+    if line is not None:
+        line.fail(f"aborts: {reason}", None, code)
     print(
         f"gradtape: rank {found.rank} of {found.size} aborts: {reason}", file=sys.stderr, flush=True
     )

@@ -25,7 +25,7 @@ from ..core.extend import (
     ranks_in_words,
     reducing,
 )
-from .agreement import agree
+from .agreement import agree, agree_on_graph
 from .comparing import compare
 from .reduction import MEANS, Reduction
 
@@ -66,6 +66,8 @@ class DataParallel:
         self._whole = group.communicator.parallel(step, {**options, "timeout": timeout})
         self._traced = Function(self._run, None, self.name)
         self._usual = 0  # how many examples weigh 1
+        self._even = True  # whether all ranks had as many in the first step: their traces are alike
+        self._steps = 0
         self._agreed = self._compared = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -78,10 +80,10 @@ class DataParallel:
                 "gradients already; call the function inside it"
             )
         count = _examples((args, kwargs))
-        rows = BatchRows(count)
-        if not self._usual:
-            rows = self._meet(count)
-        return self.run(rows, args, kwargs)
+        self._steps += 1
+        with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
+            rows = BatchRows(count) if self._usual else self._meet(count)
+            return self.run(rows, args, kwargs)
 
     def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
         """Do the step on rows of the global batch.
@@ -94,7 +96,7 @@ class DataParallel:
             The step's arguments.
         """
         alone = communicator().size == 1
-        even = alone or rows.count == self._usual or self._reduction == "sum"
+        even = alone or self._reduction == "sum" or (self._even and rows.count == self._usual)
         weight: Any = 1.0 if even else rows.count / self._usual
         token = batch_rows.set(None if alone else rows)
         try:
@@ -123,6 +125,7 @@ class DataParallel:
                 "examples; each rank needs one at least"
             )
         self._usual = max(counts)
+        self._even = len(set(counts)) == 1
         return BatchRows(count, (sum(counts[: found.rank]), sum(counts)))
 
     def _compare(self, variables: list[Variable]) -> None:
@@ -150,8 +153,7 @@ class DataParallel:
         graph = active_graph.get()
         if graph is not None and not self._agreed and communicator().size > 1:
             # before it runs: ranks that exchange other arrays would wait for each other
-            names = " ".join(node.op.name for node in graph.nodes if hasattr(node.op, "name"))
-            agree(self.group, f"traced the ops {names}")
+            agree_on_graph(self.group, graph)
             self._agreed = True
         return found
 

@@ -22,6 +22,7 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 # An import that is not here belongs at the top of its module; an entry that is stale goes.
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
+        cli: cli.commands
         cli.doctor: numpy
         data.making: h5py
         datasets.digits: h5py
@@ -38,6 +39,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special
         plugins.cupy.diagnosis: (by name)
+        plugins.mpi.engine: mpi4py
         plugins.jax.backend: (by name)
         plugins.jax.backend: jax
         plugins.jax.backend: jax.scipy.special

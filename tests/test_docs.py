@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import gradtape as gt
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^(?:<!-- needs: (.*?) -->\n)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -30,6 +32,7 @@ def test_the_code_of_a_page_runs(
         # the line numbers of a traceback are those of the page
         code = compile("\n" * line + match[2], str(page), "exec")
         exec(code, vars(module))
+    gt.distributed.shutdown()  # of a group that a page has joined
 
 
 @pytest.mark.parametrize(

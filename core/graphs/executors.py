@@ -13,6 +13,7 @@ from ..base.spec import describe
 from ..base.table import registry
 from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
+from ..ops.collectives import as_group_of_one
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
@@ -202,9 +203,12 @@ def _naming(graph: Graph, execute: Run) -> Run:
     def run(arrays: Sequence[Any]) -> list[Any]:
         try:
             return execute(arrays)
-        except (ArithmeticError, IndexError, TypeError, ValueError):
-            # one op at a time, the failing one names itself; nothing is assigned on this way
-            replay(graph.without_updates(), [Tensor(x) for x in arrays])
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            if "named_op" not in vars(error):
+                # one op at a time, the failing one names itself; nothing is assigned on this way,
+                # and no other rank of a job waits for what was not yet done
+                with as_group_of_one():
+                    replay(graph.without_updates(), [Tensor(x) for x in arrays])
             raise
 
     return run

@@ -49,11 +49,18 @@ class Communicator:
         The number of this rank, from 0, and how many there are.
     engine
         The name of the engine, ``"alone"`` for a group of one.
+    watched
+        Whether each rank is a process of its own, which may die or be stuck while others wait for
+        it: ``init`` then connects them by TCP as well, so that the job ends.
+    comparing
+        The collective that the ranks compare before they run it, while they do.
     """
 
     rank: int = 0
     size: int = 1
     engine: str = "alone"
+    watched: bool = False
+    comparing: str | None = None
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
         """Return the ``"sum"``, ``"min"`` or ``"max"`` of all ranks' arrays, the same bits on each.
@@ -274,7 +281,9 @@ def exchanging(what: str, array: Any) -> Communicator:
         return found
     said = f"{what} of {describe(array.shape, array.dtype)}"
     code = crc32(said.encode())
+    found.comparing = said
     most, least = found.all_reduce(np.array([code, -code]), "max").tolist()
+    found.comparing = None
     if most != -least:
         raise DistributedError(f"ranks disagree: {told(found, said)}")
     return found

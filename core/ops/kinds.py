@@ -202,6 +202,15 @@ class _Backends(_Listed):
 
 
 class _Collectives(_Listed):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if type(name) is not str or not name:
+            raise PluginError(f"{info}: the engine {item!r} needs a 'name', a string")
+        if name in ("auto", "alone"):
+            raise PluginError(f"{info}: an engine cannot be called {name!r}, which has a meaning")
+
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         item.provider = info

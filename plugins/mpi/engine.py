@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import re
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +14,15 @@ from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable, DistributedError
 from ...core.extend import Communicator, Engine, hookimpl
+from .launchers import started
 
 __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
 
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
-#: Where launchers say how many processes they started: MPICH and Intel MPI, Open MPI, SLURM.
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
+#: The memory that MPICH's ranks of a host share. It removes the file at an orderly end alone.
+SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
 
 
 class MPIEngine(Engine):
@@ -27,9 +31,9 @@ class MPIEngine(Engine):
     name = "mpi"
 
     def unavailable(self) -> str | None:
-        """Return what to install if mpi4py, or its MPI library, is missing."""
+        """Return what to install if mpi4py, or its MPI library, is missing; MPI is not started."""
         try:
-            _mpi()
+            _mpi(start=False)
         except BackendUnavailable as error:
             return str(error)
         return None
@@ -57,7 +61,9 @@ class MPIEngine(Engine):
                 f"({_library()}) sees {world.Get_size()}: the launcher belongs to another MPI. "
                 "Use the mpiexec that came with this one, or srun --mpi=pmi2 or --mpi=pmix"
             )
-        return MPICommunicator(world.Dup())
+        own = world.Dup()
+        _unname_shared_memory(own)
+        return MPICommunicator(own)
 
     def diagnosis(self) -> Sequence[str]:
         """Return the versions of mpi4py and of its library."""
@@ -76,6 +82,7 @@ class MPICommunicator(Communicator):
     """
 
     engine = "mpi"
+    watched = True
 
     def __init__(self, comm: Any) -> None:
         mpi = _mpi()
@@ -153,9 +160,18 @@ def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def _mpi() -> Any:
-    """Return ``mpi4py.MPI``, which starts MPI when it is first imported."""
+def _mpi(start: bool = True) -> Any:
+    """Return ``mpi4py.MPI``, with MPI started if it is to be."""
     try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules and not start:
+            before = mpi4py.rc.initialize, mpi4py.rc.finalize
+            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+            try:
+                from mpi4py import MPI
+            finally:
+                mpi4py.rc.initialize, mpi4py.rc.finalize = before
         from mpi4py import MPI
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "mpi4py":
@@ -168,19 +184,27 @@ def _mpi() -> Any:
         raise BackendUnavailable(
             f"engine 'mpi': mpi4py finds no MPI library ({why}); {LIBRARY}"
         ) from error
+    if start and not MPI.Is_initialized():
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
     return MPI
 
 
+def _unname_shared_memory(comm: Any) -> None:
+    """Remove the names of the shared memory that all ranks of the host have mapped by now.
+
+    Mapped memory lives on without its name, and the system frees it with the last process; named,
+    it would stay for ever after a job that was killed.
+    """
+    comm.Barrier()
+    with suppress(OSError):
+        for path in set(SHARED.findall(Path("/proc/self/maps").read_text())):
+            Path(path).unlink(missing_ok=True)
+    comm.Barrier()
+
+
 def _library() -> str:
-    return " ".join(str(_mpi().Get_library_version()).split())[:60].strip()
-
-
-def started() -> int:
-    """Return how many processes a launcher says that it started; 1 if there is none."""
-    for name in SIZES:
-        if os.environ.get(name, "").isdecimal():
-            return int(os.environ[name])
-    return 1
+    first = str(_mpi(start=False).Get_library_version()).splitlines()[0]
+    return " ".join(first.partition(",")[0].split())
 
 
 @hookimpl

@@ -16,7 +16,7 @@ import pytest
 import gradtape as gt
 from gradtape.cli import main
 from gradtape.cli.plugins import format_table
-from gradtape.core.extend import Backend, Op, plain
+from gradtape.core.extend import Backend, Engine, Op, plain
 
 
 def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -82,7 +82,7 @@ def test_plugins_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys.readouterr().out)
     assert {"numpy", "cupy", "ops", "layers"} <= set(found)
     assert found["numpy"][1:4] == ["gradtape", gt.__version__, "ready"]
-    assert found["numpy"][-1] == "1"
+    assert found["numpy"][-2:] == ["1", "0"]
     assert int(found["ops"][4]) > 50
     assert int(found["ops"][5]) > 40
 
@@ -91,11 +91,22 @@ def test_plugins_counts_ops_and_rules_of_a_plugin_added_by_hand(
     halves: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plugins"]) == 0
-    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0 0 0".split()
+    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0 0 0 0".split()
 
 
 class Various:
-    """A plugin with one of most kinds, and a backend whose library is missing."""
+    """A plugin with one of most kinds, and a backend and an engine whose library is missing."""
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_collectives() -> list[Engine]:
+        class Absent(Engine):
+            name = "several"
+
+            def unavailable(self) -> str:
+                return "pip install various"
+
+        return [Absent()]
 
     @staticmethod
     @gt.hookimpl
@@ -134,17 +145,17 @@ def test_plugins_tells_of_modules_executors_and_backends(
     gt.register_plugin(types.SimpleNamespace(), "hollow")
     try:
         assert main(["plugins"]) == 0
-        plugins, backends, executors, *notes = capsys.readouterr().out.split("\n\n")
+        plugins, backends, executors, engines, *notes = capsys.readouterr().out.split("\n\n")
         assert main(["plugins", "--json"]) == 0
         records = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
     finally:
         gt.unregister_plugin("various")
         gt.unregister_plugin("hollow")
     assert plugins.splitlines()[0].split()[4:] == list(
-        "ops rules kernels modules executors backends".split()
+        "ops rules kernels modules executors backends engines".split()
     )
-    assert rows(plugins)["various"][4:] == "unavailable 0 0 1 1 1 1".split()
-    assert rows(plugins)["hollow"][4:] == "empty 0 0 0 0 0 0".split()
+    assert rows(plugins)["various"][4:] == "unavailable 0 0 1 1 1 1 1".split()
+    assert rows(plugins)["hollow"][4:] == "empty 0 0 0 0 0 0 0".split()
     assert int(rows(plugins)["layers"][7]) > 5
     assert (rows(backends)["numpy"][-1], rows(backends)["various"]) == (
         "yes",
@@ -152,11 +163,15 @@ def test_plugins_tells_of_modules_executors_and_backends(
     )
     assert rows(executors)["plain"][1:] == ["executors", "(gradtape", f"{gt.__version__})"]
     assert rows(executors)["various"] == ["various", "various"]
+    assert rows(engines)["mpi"][:2] == ["mpi", "mpi"]
+    assert rows(engines)["several"] == ["several", "various", "no"]
     assert any("hollow: it provides nothing" in note for note in notes)
     assert "No module named 'no_such_library'" in " ".join("".join(notes).split())
     record = records["various"]
     assert (record["modules"], record["executors"]) == (["various.Module"], ["various"])
+    assert record["collectives"] == ["several"]
     assert "no_such_library" in record["unavailable"]["various"]
+    assert record["unavailable"]["several"] == "pip install various"
     assert records["numpy"]["unavailable"] == {}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.cli import doctor, main
+from gradtape.cli.cores import quota
 
 HERE: dict[str, Any] = {
     "cores": {"machine": 8, "allowed": 4, "quota": None, "load": 0.5},
@@ -77,8 +78,8 @@ def test_advice_follows_from_what_was_found(change: dict[str, Any], said: str | 
 )
 def test_the_quota_of_a_container_is_read(text: str, cores: float | None, tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text(text)
-    assert doctor._quota(str(tmp_path / "cpu.max")) == cores
-    assert doctor._quota(str(tmp_path / "absent")) is None
+    assert quota(str(tmp_path / "cpu.max")) == cores
+    assert quota(str(tmp_path / "absent")) is None
 
 
 def test_without_threadpoolctl_it_tells_what_numpy_was_built_with(

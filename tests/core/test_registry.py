@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import NONDIFF, Backend, F, Op, hookimpl
+from gradtape.core.extend import NONDIFF, Backend, Engine, F, Op, hookimpl
 from gradtape.errors import BackendMismatch, PluginError, UnknownOp
 
 
@@ -213,6 +213,14 @@ def test_things_that_are_no_ops_or_for_no_op() -> None:
         ({"modules": {"m.Mine": gt.Module()}}, "for 'm.Mine' instead of a class"),
         ({"modules": {3: gt.Module}}, "3 as a key instead of a name"),
         ({"executors": {"mine": "plain"}}, "'plain' for 'mine' instead of a function of a graph"),
+        (
+            {"collectives": Engine()},
+            "gradtape_collectives returned .* instead of a list of engines",
+        ),
+        ({"collectives": [Engine]}, "class .*Engine'> in the list instead of engines"),
+        ({"collectives": [Engine()]}, "needs a 'name', a string"),
+        ({"collectives": [type("E", (Engine,), {"name": "auto"})()]}, "cannot be called 'auto'"),
+        ({"collectives": [type("E", (Engine,), {"name": "mpi"})()]}, "both provide the collective"),
         ({"kernels": {("sinn", "numpy"): len}}, "which is unknown; near names: .*sin"),
         ({"kernels": {("no_such_op", "numpy"): len}}, "kernel for the op 'no_such_op'"),
         ({"gradients": {"no_such_op": len}}, "rule for the op 'no_such_op'"),

@@ -99,7 +99,7 @@ class Together(Alone):
         rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
         places, wishes = batch_rows.set(rows), wish.set(self.wish)
         try:
-            with collectives_agreed():
+            with collectives_agreed(), self.group.step("a step of fit"):
                 yield
         finally:
             wish.reset(wishes)

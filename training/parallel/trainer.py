@@ -29,6 +29,7 @@ from ...core.extend import (
     reducing,
 )
 from ...distributed import broadcast_variables
+from ...distributed.agreement import agree_on_graph
 from ...distributed.reduction import Reduction
 from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
@@ -175,8 +176,7 @@ class ParallelTrainer(Trainer):
         if graph is None or "trace" in self._compared:
             return
         self._compared.add("trace")
-        names = " ".join(node.op.name for node in graph.nodes if hasattr(node.op, "name"))
-        self.ranks.agree(f"traced a training step of the ops {names}")
+        agree_on_graph(self.ranks.group, graph)
 
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None

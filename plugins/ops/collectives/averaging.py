@@ -83,8 +83,10 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
             "each rank needs one at least. The optimizer has done no step"
         )
     elif bad:
-        here = ", ".join(f"{float(np.ravel(loss)[0]):.6g}" for loss in losses if loss.size)
-        which = f"on {ranks_in_words(bad)} of {len(said)} (here it is {here})"
+        here = ", ".join(
+            f"{float(np.ravel(x)[0]):.6g}" for x in losses if x.size and not np.isfinite(x).all()
+        )
+        which = f"on {ranks_in_words(bad)} of {len(said)}{here and f' (here it is {here})'}"
         error = FloatingPointError(
             f"data_parallel: the loss is {here if len(said) == 1 else f'not finite {which}'}; a "
             "smaller learning rate, or scaled inputs, may help. The optimizer has done no step"

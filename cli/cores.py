@@ -1,0 +1,25 @@
+"""How many cores there are for a process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["cores", "quota"]
+
+
+def cores(process: int = 0) -> list[int]:
+    """Return which of the machine's cores a process may use; 0 is this one."""
+    try:
+        return sorted(os.sched_getaffinity(process))
+    except (AttributeError, OSError):
+        return list(range(os.cpu_count() or 1))
+
+
+def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
+    """Return the cores' worth of time that a container may use, if that is bounded."""
+    try:
+        limit, period = Path(path).read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,160 @@
+"""Starts one rank's Python and waits for it: a small program that imports nothing of gradtape.
+
+python supervisor.py RANK SIZE COMMAND ...
+
+If the rank ends without a word, it says how, and waits a moment before it ends as well: the
+launcher ends the other ranks as soon as it sees that, and they too are to say why.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+#: Names the file descriptor on which the rank says how far it is, a byte at a time.
+STATE = "GRADTAPE_STATE_FD"
+#: It is in ``init``, it has joined the others, its end is no surprise.
+JOINING, JOINED, DONE = b"i", b"j", b"d"
+#: Seconds that the other ranks get to print what they know.
+GRACE = 1.0
+#: Seconds after which a rank that waits for others to join says so.
+LONG = 60.0
+#: What launchers and schedulers send to the process that they started.
+FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
+
+
+def main() -> int:
+    rank, size, *command = sys.argv[1:]
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    environment = {**os.environ, STATE: str(writing)}
+    # what the launcher opened for MPI is the rank's
+    child = subprocess.Popen(command, env=environment, close_fds=False)
+    os.close(writing)
+    for name in FORWARDED:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: child.send_signal(number))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes to all of a terminal's processes
+    told: list[bytes] = []
+    shared: set[str] = set()
+    listening = threading.Thread(target=listen, args=(reading, told, rank, size), daemon=True)
+    listening.start()
+    threading.Thread(target=look, args=(child, told, shared), daemon=True).start()
+    code = child.wait()
+    listening.join(0.1)  # children of the rank may keep the pipe open
+    if code < 0:
+        say(rank, size, f"process {child.pid} was ended by signal {-code} ({named(-code)})")
+    elif DONE not in told:
+        how = f"ended with exit code {code}, by os._exit or in native code, before its script did"
+        say(rank, size, f"process {child.pid} {how}")
+    if code < 0 or DONE not in told:
+        time.sleep(GRACE)
+    code = 128 - code if code < 0 else code or (DONE not in told)
+    if code and JOINED not in told:
+        for pid in beside():
+            shared |= memory(pid)
+        for path in shared:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+    if code:
+        end_all(code, JOINED in told)
+    return code
+
+
+def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
+    """Note how far the rank is; say so if it waits for others to join."""
+
+    def remind() -> None:
+        if told == [JOINING]:
+            waits = f"waits in gt.distributed.init() for {LONG:g} s: do all ranks call it?"
+            say(rank, size, waits)
+
+    while state := os.read(reading, 1):
+        told.append(state)
+        if state == JOINING:
+            reminder = threading.Timer(LONG, remind)
+            reminder.daemon = True
+            reminder.start()
+
+
+def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
+    """Note what shared memory the rank has, from when it starts MPI till its name is removed."""
+    while child.poll() is None and told in ([], [JOINING]):
+        if told:
+            shared |= memory(child.pid)
+        time.sleep(0.01)
+
+
+def memory(pid: int) -> set[str]:
+    """Return the files of shared memory of MPICH that a process has."""
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            return set(re.findall(r" (/dev/shm/mpich_shm_\S+)$", file.read(), re.MULTILINE))
+    except OSError:
+        return set()
+
+
+def beside() -> list[int]:
+    """Return the processes of the ranks that the same launcher started on this host."""
+    parents: dict[int, int] = {}
+    with contextlib.suppress(OSError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with (
+                contextlib.suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat") as file,
+            ):
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    supervisors = {pid for pid, parent in parents.items() if parent == os.getppid()}
+    return [pid for pid, parent in parents.items() if parent in supervisors]
+
+
+def end_all(code: int, joined: bool) -> None:
+    """Have the launcher end the other ranks, with this rank's exit code where it can be told.
+
+    MPICH's launcher does so by itself when a rank ends by a signal, or after it has joined; else
+    the others would wait for it to join.
+    """
+    pipe = os.environ.get("PMI_FD", "")
+    if not pipe.isdecimal():
+        return
+    if "HYDI_CONTROL_FD" in os.environ:
+        try:
+            os.write(int(pipe), f"cmd=abort exitcode={code}\n".encode())
+        except OSError:
+            pass
+        else:
+            time.sleep(GRACE)  # it ends this process too
+    if not joined:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def named(number: int) -> str:
+    """Return a signal's name, with what it mostly means."""
+    known = {
+        "SIGKILL": "kill -9, or the system, which was out of memory",
+        "SIGSEGV": "native code touched memory that is not its own",
+        "SIGABRT": "native code gave up",
+        "SIGBUS": "native code, or a full /dev/shm",
+        "SIGFPE": "native code divided by zero",
+        "SIGILL": "native code is made for another processor",
+        "SIGXCPU": "its limit of processor time is used up",
+    }
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+    return f"{name}: {known[name]}" if name in known else name
+
+
+def say(rank: str, size: str, what: str) -> None:
+    host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "host")
+    sys.stderr.write(f"[rank {rank} of {size} on {host}] {what}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    os._exit(main())  # at once: the launcher ends other ranks when it has seen this one end

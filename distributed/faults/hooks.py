@@ -1,0 +1,141 @@
+"""What nobody catches ends the job: an exception on one rank would leave the others waiting."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NoReturn
+
+from .lifeline import DONE, Lifeline, leave_at_once, say, tell_supervisor
+
+__all__ = ["exit_code", "failed", "failed_alone", "forget", "install", "installed", "leave", "line"]
+
+_RUNNER = os.path.join("distributed", "runner.py")
+#: The lifeline of this process, once it has one.
+_lines: list[Lifeline] = []
+#: The process that has the hooks: its children do as they did.
+_installed: list[int] = []
+#: Its rank, the number of ranks, and its host, for what fails before the ranks are connected.
+_place: list[tuple[int, int, str]] = [(0, 1, "")]
+
+
+def line() -> Lifeline | None:
+    """Return the lifeline of this process."""
+    return _lines[0] if _lines else None
+
+
+def installed() -> bool:
+    """Return whether this process has the hooks."""
+    return _installed == [os.getpid()]
+
+
+def install(rank: int, size: int, host: str, found: Lifeline | None = None) -> None:
+    """Let what nobody catches in this process end the job.
+
+    Parameters
+    ----------
+    rank, size, host
+        Where this is.
+    found
+        How the other ranks hear of it. Without it the launcher has to see that one has ended.
+    """
+    _place[0] = rank, size, host
+    if found is not None:
+        _lines[:] = [found]
+    if installed():
+        return
+    _installed[:] = [os.getpid()]
+    before, before_in_threads = sys.excepthook, threading.excepthook
+    own = before is not sys.__excepthook__  # it reports, and prints, in its own way
+
+    def hook(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+        if not installed():
+            before(kind, error, where)
+            return
+        if own:
+            before(kind, error, where)
+        failed(error, printed=own)
+
+    def hook_in_threads(found: threading.ExceptHookArgs) -> None:
+        if not installed() or found.exc_value is None:
+            before_in_threads(found)
+            return
+        failed(found.exc_value)
+
+    sys.excepthook = hook
+    threading.excepthook = hook_in_threads
+    atexit.register(leave)
+
+
+def forget() -> None:
+    """Have no lifeline any more; the hooks stay for what comes."""
+    _lines.clear()
+
+
+def leave(code: int = 0) -> None:
+    """Wait, at the end of the script, until those of all ranks have ended."""
+    if installed() and _lines:
+        _lines[0].leave(code)
+
+
+def failed(error: BaseException, printed: bool = False) -> NoReturn:
+    """End the job for an exception.
+
+    Parameters
+    ----------
+    error
+        What nobody caught.
+    printed
+        Whether its traceback has been printed already.
+    """
+    code, summary, text = _report(error)
+    text = None if printed else text
+    if _lines:
+        _lines[0].fail(summary, text, code)
+    failed_alone(code, text or (None if printed else summary))
+
+
+def failed_alone(code: int, text: str | None) -> NoReturn:
+    """End this process, before the ranks are connected, and thereby the job."""
+    rank, size, host = _place[0]
+    if text:
+        say(text, rank, size, {rank: host})
+    tell_supervisor(DONE)
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    with suppress(Exception):
+        if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+            sys.stdout.flush()
+            mpi.COMM_WORLD.Abort(code)
+    leave_at_once(code)
+
+
+def _report(error: BaseException) -> tuple[int, str, str | None]:
+    """Return the exit code, a line for all ranks, and the traceback."""
+    if isinstance(error, KeyboardInterrupt):
+        return 130, "was interrupted", None
+    where = error.__traceback__
+    while where is not None and _ours(where):
+        where = where.tb_next
+    lines = traceback.format_exception(type(error), error, where)
+    told = " ".join(str(error).split())
+    told = told if len(told) < 500 else f"{told[:500]}..."
+    name = type(error).__name__
+    return 1, f"raised {name}: {told}" if told else f"raised {name}", "".join(lines)
+
+
+def exit_code(leaving: SystemExit) -> int:
+    """Return the exit code that a script asks for."""
+    if leaving.code is None:
+        return 0
+    return leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _ours(where: TracebackType) -> bool:
+    """Return whether a frame is of what runs the script: runpy, and the module that called it."""
+    name = where.tb_frame.f_code.co_filename
+    return name.startswith("<frozen runpy") or name.endswith(_RUNNER)

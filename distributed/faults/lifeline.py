@@ -1,0 +1,349 @@
+"""What each rank does for the job's faults: it says where it is, and hears of the others."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import sysconfig
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from json import dumps, loads
+from types import FrameType
+from typing import Any, NoReturn
+
+from ...core.extend import Communicator, describe, ranks_in_words
+from . import verdicts
+from .hub import ANSWER, GRACE, Hub
+from .wires import Message, Wire, addresses, connected, listening
+
+__all__ = [
+    "DONE",
+    "JOINED",
+    "JOINING",
+    "Lifeline",
+    "hostname",
+    "join",
+    "leave_at_once",
+    "prefixed",
+    "say",
+    "tell_supervisor",
+]
+
+#: The methods of a communicator that wait for the other ranks.
+COLLECTIVES = (
+    "all_reduce",
+    "reduce_in_place",
+    "all_gather",
+    "broadcast",
+    "reduce_scatter",
+    "exchange",
+    "barrier",
+)
+#: How a rank tells its supervisor how far it is: see cli/supervisor.py.
+STATE = "GRADTAPE_STATE_FD"
+JOINING, JOINED, DONE = b"i", b"j", b"d"
+#: Seconds until a rank ends itself if nobody ends it.
+PATIENCE = 3.0
+PACKAGE = __name__.partition(".")[0]
+STANDARD = sysconfig.get_paths()["stdlib"]
+
+
+class Lifeline(threading.Thread):
+    """A rank's connection to the hub, and what it tells there.
+
+    Attributes
+    ----------
+    timeout
+        How many seconds the rank waits in one collective before all are asked where they are; None
+        for as long as it takes.
+    """
+
+    def __init__(self, found: Communicator, wire: Wire, hosts: Sequence[str], pids: list[int]):
+        super().__init__(name="gradtape-lifeline", daemon=True)
+        self.found, self.wire = found, wire
+        self.rank, self.size = found.rank, found.size
+        self.hosts, self.pids, self.process = hosts, pids, os.getpid()
+        self.timeout: float | None = None
+        self.step: str | None = None
+        self.count = 0
+        self.doing: tuple[str, Any, float] | None = None
+        self.first_left: int | None = None
+        self.leaving = False
+        self._asked = self._answered = 0.0  # when this rank asked where all are, and was asked
+        self._ended = threading.Event()
+        self._main = threading.main_thread().ident or 0
+        closed_in_children(self.wire.close)
+
+    # -- what the rank does ------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Take note of each collective that the communicator runs."""
+        found = self.found
+        for name in COLLECTIVES:
+            if hasattr(found, name):
+                setattr(found, name, self._noting(name, getattr(found, name)))
+        start = found.start_all_reduce
+
+        def start_all_reduce(*arguments: Any, **settings: Any) -> Callable[[], Any]:
+            return self._noting("the wait for all_reduce", start(*arguments, **settings))
+
+        found.start_all_reduce = start_all_reduce  # type: ignore[method-assign]
+
+    def _noting(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **settings: Any) -> Any:
+            outer = self.doing
+            self.count += 1
+            self.doing = (name, arguments[0] if arguments else None, time.monotonic())
+            if self.first_left is not None and self.count > self.first_left:
+                self.wire.send(alone=f"in {self._told()}")
+            try:
+                return method(*arguments, **settings)
+            finally:
+                self.doing = outer
+
+        return run
+
+    @contextmanager
+    def during(self, step: str, timeout: float | None) -> Iterator[None]:
+        """Run a step under its name, and by its own patience if it has one."""
+        before = self.step, self.timeout
+        self.step, self.timeout = step, timeout if timeout is not None else self.timeout
+        try:
+            yield
+        finally:
+            self.step, self.timeout = before
+
+    def fail(self, summary: str, text: str | None, code: int) -> NoReturn:
+        """End the job for this rank's failure, and the process with it.
+
+        Parameters
+        ----------
+        summary
+            What is said of it on every rank.
+        text
+            What is printed once for all ranks that print the same; None for nothing.
+        code
+            The exit code.
+        """
+        if not self.is_alive():
+            say(text or summary, self.rank, self.size, self.hosts)
+            leave_at_once(code)
+        self.wire.send(failed={"summary": summary, "text": text, "code": code})
+        if not self._ended.wait(PATIENCE) and text:
+            say(text, self.rank, self.size, self.hosts)
+        time.sleep(PATIENCE)  # the thread ends the process, at the latest by now
+        leave_at_once(code)
+
+    def leave(self, code: int = 0) -> None:
+        """Say that this rank's script ended, and wait until those of all ranks have."""
+        if os.getpid() != self.process or self.leaving:
+            return
+        self.leaving = True
+        self.wire.send(left={"count": self.count, "code": code})
+        self.join()
+
+    # -- what its thread does ----------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Hear the hub until the job is over."""
+        while True:
+            messages = self.wire.receive(min(0.5, (self.timeout or 2.0) / 4))
+            if messages is None:
+                return self._orphaned()
+            self._look()
+            for message in messages:
+                if "over" in message:
+                    self.wire.close()
+                    return None
+                self._heard(message)
+
+    def _heard(self, message: Message) -> None:
+        if "where" in message:
+            self._asked, self._answered = 0.0, time.monotonic()
+            self.wire.send(here=self._state())
+        elif "left" in message:
+            count = message["left"]
+            self.first_left = count if self.first_left is None else min(count, self.first_left)
+            if self.doing is not None and self.count > self.first_left:
+                self.wire.send(alone=f"in {self._told()}")
+        elif "end" in message:
+            self._end(message["end"], message["code"])
+
+    def _look(self) -> None:
+        """Ask where all are, if this rank waits for longer than it should."""
+        doing, timeout, now = self.doing, self.timeout, time.monotonic()
+        if doing is None or timeout is None:
+            self._asked = 0.0
+        elif self._asked and now - self._asked > 2 * ANSWER:
+            states = {rank: None if rank == 0 else self._state() for rank in (0, self.rank)}
+            reason, _ = verdicts.stuck(states, timeout, self.hosts) or ("rank 0 is stuck", [])
+            self._end_alone(reason)
+        elif not self._asked and now - max(doing[2], self._answered) > timeout:
+            self._asked = now
+            self.wire.send(late=timeout)
+
+    def _state(self) -> Message:
+        return {
+            "count": self.count,
+            "doing": self._told() if self.doing else None,
+            "step": self.step,
+            "at": _place(sys._current_frames().get(self._main)),
+            "left": self.leaving,
+        }
+
+    def _told(self) -> str:
+        """Return the collective that this rank is in."""
+        if self.doing is None:
+            return "a collective"
+        name, array, _ = self.doing
+        if self.found.comparing is not None:
+            return self.found.comparing
+        shape = getattr(array, "shape", None)
+        return name if shape is None else f"{name} of {describe(shape, array.dtype)}"
+
+    def _end(self, reason: str, code: int) -> None:
+        """Say why the job ends, and end this process when the hub has heard that all have."""
+        self._ended.set()
+        tell_supervisor(DONE)
+        say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
+        self.wire.send(told=True)
+        until = time.monotonic() + PATIENCE
+        while (left := until - time.monotonic()) > 0 and self.wire.receive(left) is not None:
+            pass
+        leave_at_once(code)
+
+    def _orphaned(self) -> None:
+        """End the process since rank 0 is gone."""
+        self._end_alone(verdicts.gone({0: self.pids[0]}, self.hosts))
+
+    def _end_alone(self, reason: str) -> NoReturn:
+        """End the process without the hub."""
+        self._ended.set()
+        tell_supervisor(DONE)
+        say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
+        time.sleep(GRACE)  # the others say so too
+        leave_at_once(1)
+
+
+def join(found: Communicator) -> Lifeline | None:
+    """Connect the ranks beside the engine, and start to watch them.
+
+    Parameters
+    ----------
+    found
+        A communicator each of whose ranks is a process.
+
+    Returns
+    -------
+    Lifeline or None
+        None, with a warning on rank 0, if ranks cannot reach rank 0 by TCP.
+    """
+    name = hostname()
+    everyone = [loads(x) for x in found.exchange(dumps([name, os.getpid()]).encode())]
+    hosts, pids = [x[0] for x in everyone], [x[1] for x in everyone]
+    everywhere = len(set(hosts)) > 1
+    offer: Message = {}
+    if found.rank == 0:
+        listener, token = listening(everywhere), secrets.token_hex(16)
+        offer = {"port": listener.getsockname()[1], "token": token, "at": addresses(everywhere)}
+
+        def printed(text: str, ranks: Sequence[int]) -> None:
+            say(text, ranks, found.size, hosts)
+
+        hub = Hub(listener, token, hosts, pids, lambda code: found.abort("", code), printed)
+        closed_in_children(hub.close)
+        hub.start()
+    offer = loads(found.exchange(dumps(offer).encode())[0])
+    wire = connected(offer["at"], offer["port"])
+    welcome = None
+    if wire is not None:
+        wire.send(hello=offer["token"], rank=found.rank)
+        welcome = wire.receive()
+    reached = found.exchange(b"1" if welcome else b"0")
+    if wire is None or b"0" in reached:
+        if wire is not None:
+            wire.close()
+        if found.rank == 0:
+            there = [rank for rank, x in enumerate(reached) if x == b"0"]
+            who = ", ".join(verdicts.called(rank, hosts) for rank in there)
+            warnings.warn(
+                f"distributed.init: {who} cannot reach rank 0 on {hosts[0]} by TCP, port "
+                f"{offer['port']}: ranks that die or are stuck are left to the launcher",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return None
+    line = Lifeline(found, wire, hosts, pids)
+    line.watch()
+    line.start()
+    return line
+
+
+def say(
+    text: str, ranks: int | Sequence[int], size: int, hosts: Sequence[str] | dict[int, str]
+) -> None:
+    """Print lines on standard error, each behind the ranks, and their hosts, whose they are."""
+    ranks = [ranks] if isinstance(ranks, int) else ranks
+    sys.stderr.write(prefixed(text, ranks, size, [hosts[r] for r in ranks]))  # in one piece
+    sys.stderr.flush()
+
+
+def prefixed(text: str, ranks: Sequence[int], size: int, hosts: Sequence[str]) -> str:
+    """Return lines, each behind ``[rank 1 of 4 on host]``."""
+    where = ", ".join(dict.fromkeys(hosts))
+    head = f"[{ranks_in_words(ranks)} of {size} on {where}]"
+    return "".join(f"{head} {line}\n" for line in text.rstrip().splitlines())
+
+
+def closed_in_children(close: Callable[[], None]) -> None:
+    """Have forked children close what would keep a connection open after this process."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=close)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End the process with what it has printed, without waiting for any other rank."""
+    tell_supervisor(DONE)
+
+    def flush() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+
+    flushing = threading.Thread(target=flush, daemon=True)  # somebody else may hold a lock
+    flushing.start()
+    flushing.join(1.0)
+    os._exit(code)
+
+
+def tell_supervisor(state: bytes) -> None:
+    """Tell the supervisor, if there is one, how far this rank is; nothing after its end is told."""
+    number = os.environ.get(STATE, "")
+    if number.isdecimal():
+        with suppress(OSError):
+            os.write(int(number), state)
+        if state == DONE:
+            del os.environ[STATE]
+
+
+def hostname() -> str:
+    """Return the name of this host."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "host")
+
+
+def _place(frame: FrameType | None) -> str:
+    """Return where the user's code is: the innermost frame outside packages."""
+    innermost = frame
+    while frame is not None:
+        name, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        elsewhere = name.startswith((STANDARD, "<")) or "site-packages" in name
+        if not elsewhere and module.partition(".")[0] != PACKAGE:
+            return f"{name}, line {frame.f_lineno}, in {frame.f_code.co_name}"
+        frame = frame.f_back
+    if innermost is None:
+        return "an unknown place"
+    return f"{innermost.f_code.co_filename}, line {innermost.f_lineno}"

@@ -1,0 +1,103 @@
+"""Why a job ends, in words, from what its ranks have said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.extend import ranks_in_words
+
+__all__ = ["Failure", "called", "failed", "gone", "left", "stuck", "together"]
+
+#: What a rank says when its script fails: ``summary``, ``text`` (its traceback), ``code``.
+Failure = Mapping[str, Any]
+
+
+def called(rank: int, hosts: Sequence[str]) -> str:
+    """Return a rank with its host."""
+    return f"rank {rank} on {hosts[rank]}"
+
+
+def together(said: Mapping[int, str]) -> str:
+    """Return what ranks say, those that say the same together: ``rank 1 a; ranks 0, 2 b``."""
+    by_text: dict[str, list[int]] = {}
+    for rank, text in sorted(said.items()):
+        by_text.setdefault(text, []).append(rank)
+    return "; ".join(f"{ranks_in_words(ranks)} {text}" for text, ranks in by_text.items())
+
+
+def failed(failures: Mapping[int, Failure]) -> str:
+    """Return which ranks failed, by what."""
+    return together({rank: str(x["summary"]) for rank, x in failures.items()})
+
+
+def gone(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
+    """Return whose processes ended and said nothing."""
+    if len(pids) > 1:
+        places = ", ".join(dict.fromkeys(hosts[rank] for rank in pids))
+        return f"{ranks_in_words(list(pids))} on {places} are gone: their processes {_GONE}"
+    ((rank, pid),) = pids.items()
+    return f"{called(rank, hosts)} is gone: its process {pid} {_GONE}"
+
+
+_GONE = (
+    "ended without a word; killed (by the system, if memory ran out), crashed in native code, or "
+    "ended by os._exit"
+)
+
+
+def left(rank: int, count: int, code: Any, waiting: Mapping[int, str], hosts: Sequence[str]) -> str:
+    """Return that a rank's script ended while others need it."""
+    ended = "ended its script" if not code else f"ended its script with exit code {code}"
+    told = f"{called(rank, hosts)} {ended} after {count} collectives"
+    return f"{told}, and others wait for it: {together(waiting)}" if waiting else told
+
+
+def stuck(
+    states: Mapping[int, Mapping[str, Any] | None], seconds: float, hosts: Sequence[str]
+) -> tuple[str, list[int]] | None:
+    """Return who did not come to what others wait in; ``None`` if nobody is missing.
+
+    Parameters
+    ----------
+    states
+        By rank, what it answered when it was asked where it is: ``count`` (of its collectives),
+        ``doing`` (the one it is in, or None), ``step``, ``at`` (where its code is) and ``left``.
+        None for a rank that did not answer.
+    seconds
+        How long they were to wait.
+    hosts
+        The ranks' hosts.
+
+    Returns
+    -------
+    The words, and the ranks that are late.
+    """
+    answers = {rank: x for rank, x in states.items() if x is not None}
+    most = max((x["count"] for x in answers.values()), default=0)
+    waiting = [r for r, x in answers.items() if x["count"] == most and x["doing"]]
+    late = [r for r in states if r not in answers or answers[r]["count"] < most]
+    if not waiting or (not late and len(waiting) < len(states)):
+        return None
+    first = answers[waiting[0]]
+    what = f"for more than {seconds:g} s in {first['doing']}, collective number {most}"
+    if first["step"] is not None:
+        what += f", of {first['step']}"
+    if not late:
+        return f"all ranks wait {what}: does the network work?", []
+    told = [_late(rank, answers.get(rank), hosts) for rank in late]
+    wait = "waits" if len(waiting) == 1 else "wait"
+    return f"{'; '.join(told)}, while {ranks_in_words(waiting)} {wait} {what}", late
+
+
+def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:
+    who = called(rank, hosts)
+    if state is None:
+        return (
+            f"{who} is stuck: it does not answer, since its process is stopped or runs native "
+            "code that keeps Python from running"
+        )
+    if state["left"]:
+        return f"{who} ended its script after {state['count']} collectives"
+    where = f"in {state['doing']}, its" if state["doing"] else f"at {state['at']}, after"
+    return f"{who} is stuck {where} collective number {state['count']}"

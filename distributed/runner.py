@@ -1,0 +1,74 @@
+"""Runs a script as ``__main__`` on one rank, under the eyes of its supervisor."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+from ..plugins.mpi.launchers import place
+from .faults import hooks
+from .faults.lifeline import DONE, hostname, tell_supervisor
+from .group import joined
+
+__all__ = ["main", "run_script"]
+
+
+def main() -> None:
+    """Run the script that the arguments name, and end the process as it asks."""
+    _, script, *arguments = sys.argv
+    _die_with_parent()
+    found = place()
+    rank, size = (found.rank, found.size) if found else (0, 1)
+    hooks.install(rank, size, hostname())
+    try:
+        code = run_script(script, arguments)
+    except BaseException as error:
+        hooks.failed(error)
+    if not (joined() or code or rank):
+        print(
+            f"gradtape train: {size} ranks each ran the whole script; it never called "
+            "gt.distributed.init()",
+            file=sys.stderr,
+        )
+    tell_supervisor(DONE)
+    if code:
+        hooks.leave(code)
+        sys.exit(code)
+
+
+def run_script(script: str, arguments: list[str]) -> int:
+    """Run a script as ``python SCRIPT ARGUMENT ...`` does, and return the exit code it asks for."""
+    before, first = sys.argv, sys.path[:1]
+    sys.argv = [script, *arguments]
+    if not sys.flags.safe_path:
+        sys.path[:1] = [str(Path(script).resolve().parent)]
+    if not Path(script).exists():
+        raise FileNotFoundError(f"there is no file {script!r}")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as leaving:
+        if isinstance(leaving.code, str):
+            print(leaving.code, file=sys.stderr)
+        return hooks.exit_code(leaving)
+    finally:
+        sys.argv = before
+        if not sys.flags.safe_path:
+            sys.path[:1] = first
+    return 0
+
+
+def _die_with_parent() -> None:
+    """End with the supervisor, however that ends; elsewhere than on Linux it takes care itself."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        if os.getppid() != parent:  # it has gone meanwhile
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
