@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def told(said: str) -> list[dict]:
-    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    return [json.loads(text) for text in re.findall(r"\{.*?\}", said)]  # lines may be mixed
 
 
 @needs_mpi

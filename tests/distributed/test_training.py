@@ -85,7 +85,7 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
         ("other arrays", "other data than rank 0; each rank gives the same arrays"),
         ("other batches", "other batches than rank 0; each rank goes through the same data"),
         ("other model", "rank 0 trains kernel float32[8, 5]"),
-        ("other code", "traced a training step of the ops"),
+        ("other code", "ranks run different code, from op"),
         ("came apart", "other weights than rank 0; they came apart"),
         ("no group", "distributed is the group of gradtape.distributed.init(), got True"),
         ("unseen", "checkpoints are to be in a folder that all ranks see"),

@@ -176,6 +176,17 @@ def training() -> dict[str, Any]:
             (X, Y),
             {"optimizer": lambda: adam(0.01, gradient_accumulation_steps=2, clipnorm=0.5)},
         ),
+        "uneven": (network, (X, Y), {"batch_size": 33, "compile": True}),
+        "uneven, own loss": (
+            lambda: network(True, True),
+            (X, Y),
+            {"batch_size": 33, "compile": True, "loss": own_loss},
+        ),
+        "uneven, regularizers": (
+            regularized,
+            (X, Y),
+            {"batch_size": 33, "compile": True, "loss": own_loss},
+        ),
         "a pipeline": (network, pipeline, {}),
         "a list": (network, batches, {}),
         "a generator": (network, lambda: iter(batches), {"epochs": 1}),
