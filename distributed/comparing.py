@@ -54,7 +54,7 @@ def digest_of(arrays: Iterable[Any]) -> str:
     for array in arrays:
         host = np.ascontiguousarray(to_numpy(array))
         state.update(f"{host.dtype}{host.shape}".encode())
-        state.update(memoryview(host.reshape(-1).view(np.uint8)))
+        state.update(host.reshape(-1).view(np.uint8).data)
     return str(state.hexdigest())
 
 

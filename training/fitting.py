@@ -165,6 +165,9 @@ def fit(
         If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
     SaveError
         If a checkpoint cannot be written.
+    DistributedError
+        With ``distributed``, on every rank: if ranks have other data, another model or, at a
+        checkpoint, other weights than the others, which it names.
 
     Notes
     -----
@@ -180,6 +183,12 @@ def fit(
     and of data with ``state_dict()`` that of the beginning of the epoch. Batches of an iterable
     that were trained on are gone through again without training, so they have to come in the same
     order; an iterator cannot be resumed.
+
+    With ``distributed``, losses, metrics and random numbers are those of the whole batch, as in one
+    process. Rank 0 alone shows progress and writes checkpoints and what ``CSVLogger``,
+    ``ModelCheckpoint`` and ``TensorBoard`` write; other callbacks are told on every rank, with the
+    same values, and one that asks to stop on any rank ends the run on all. A checkpoint may be
+    resumed by another number of ranks.
 
     Examples
     --------
@@ -270,7 +279,7 @@ def fit(
     run.check_best(names)
     run.measured = names
     history = run_epochs(run, held_out, int(verbose), due, validation_steps)
-    if backup is not None and not history.interrupted:
+    if backup is not None and ranks.first and not history.interrupted:
         backup.ended()
     return history
 

@@ -94,3 +94,18 @@ def test_a_run_with_random_data_is_resumed_bit_for_bit(
     with pytest.raises(Cut):
         run(cut, 0)
     assert run(99, 77, resume=True) == whole
+
+
+def test_shards_of_an_order_come_from_one_seed() -> None:
+    """What is shuffled before it is cut has one order in all shards, and that of the pass."""
+
+    def shard(index: int, seed: int) -> list[int]:
+        data = gt.data.Dataset.range(20).filter(lambda i: i >= 0).shuffle(20).shard(2, index)
+        data._seed_pass(seed, 0)
+        return [int(x) for x in data]
+
+    first, second = shard(0, 1), shard(1, 1)
+    assert sorted([*first, *second]) == list(range(20))
+    assert shard(0, 1) == first
+    assert shard(0, 2) != first
+    assert len(gt.data.Dataset.range(7).shuffle(7).shard(3, 1)) == 2

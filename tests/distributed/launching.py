@@ -29,7 +29,7 @@ def mpiexec() -> str:
     return found
 
 
-def run(program: str, ranks: int, *arguments: str, seconds: int = 60) -> str:
+def run(program: str, ranks: int, *arguments: str, seconds: int = 180) -> str:
     """Return what a program printed on so many ranks."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     done = subprocess.run(

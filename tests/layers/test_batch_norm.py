@@ -273,3 +273,18 @@ def test_saving_does_not_warn_of_its_own_samples(tmp_path: Path) -> None:
         warnings.simplefilter("always")
         gt.save(model, tmp_path / "m.h5")
     assert told == []
+
+
+def test_a_synchronized_layer_is_the_same_alone(tmp_path: Path) -> None:
+    x = RNG.normal(size=(6, 3)).astype("float32")
+    plain, shared = gt.layers.BatchNorm(), gt.layers.BatchNorm(synchronized=True)
+    assert (plain(x, training=True).numpy() == shared(x, training=True).numpy()).all()
+    assert (plain.moving_variance.numpy() == shared.moving_variance.numpy()).all()
+    assert "synchronized" not in plain.get_config()  # files of it are what they were
+    assert gt.layers.BatchNorm.from_config(shared.get_config()).synchronized
+    gt.save(gt.layers.Sequential([shared]), tmp_path / "m.h5")
+    (layer,) = gt.load(tmp_path / "m.h5").layers
+    assert layer.synchronized is True
+    assert (layer(x).numpy() == shared(x).numpy()).all()
+    with pytest.raises(TypeError, match="synchronized is True or False, got 1"):
+        gt.layers.BatchNorm(synchronized=1)

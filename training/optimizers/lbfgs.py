@@ -15,6 +15,7 @@ from ...core.extend import (
     as_tensor,
     kind_of,
     public,
+    reducing,
 )
 from .gradients import checked
 from .line_search import Point, strong_wolfe
@@ -177,6 +178,11 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             raise TraceError(
                 "LBFGS.minimize cannot be traced: it decides by values how often it evaluates the "
                 "loss; call it outside, with a loss that is a gt.function"
+            )
+        if reducing.get() is not None:
+            raise TypeError(
+                "LBFGS.minimize: in a data-parallel step each rank would search along the loss of "
+                "its own examples; take another optimizer, or one process"
             )
         if not callable(loss) or tape is not None:
             raise TypeError(

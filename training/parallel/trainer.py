@@ -29,6 +29,7 @@ from ...core.extend import (
     reducing,
 )
 from ...distributed import broadcast_variables
+from ...distributed.agreement import agree_on_graph
 from ...distributed.reduction import Reduction
 from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
@@ -166,7 +167,16 @@ class ParallelTrainer(Trainer):
             self._update(tape.gradient(scaled, self.variables))
         finally:
             reducing.reset(token)
+        self._agree_on_trace()
         return _averaged(values, {name: reduction.mean_of(x) for name, x in told.items()})
+
+    def _agree_on_trace(self) -> None:
+        """Raise on all ranks if they trace different steps, before one waits for another."""
+        graph = active_graph.get()
+        if graph is None or "trace" in self._compared:
+            return
+        self._compared.add("trace")
+        agree_on_graph(self.ranks.group, graph)
 
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
@@ -194,14 +204,14 @@ class ParallelTrainer(Trainer):
             told |= {name: _number(x) for name, x in values.means.items()}
         return values._replace(means={**means, **values.means}), told
 
-    def _weight(self) -> float:
+    def _weight(self) -> Any:
         """Return by what this rank's losses count: as a share if only they are those of its own."""
         layout = self.layout
         mine = layout.counts[layout.rank] if self._apart else 1
         if isinstance(self.optimizer, LossScaleOptimizer):
             # gradients on their way are as large as in a single process, and overflow as they do
-            return mine / (sum(layout.counts) if self._apart else len(layout.counts))
-        return mine / max(layout.counts) if self._apart else 1.0
+            return _weight(mine / (sum(layout.counts) if self._apart else len(layout.counts)))
+        return 1.0 if layout.even or not self._apart else _weight(mine / max(layout.counts))
 
     # -- whole batches -------------------------------------------------------------------------
 
@@ -219,7 +229,7 @@ class ParallelTrainer(Trainer):
         # means over this rank's examples: their mean over all
         layout = self.layout
         weight = layout.counts[layout.rank] / max(layout.counts)
-        reduction = Reduction(weight)
+        reduction = Reduction(1.0 if layout.even else _weight(weight))
         return reduction.averages([reduction.weigh(as_tensor(x)) for x in added])
 
     def _whole(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -237,7 +247,7 @@ class ParallelTrainer(Trainer):
         counts, most = self.layout.counts, max(self.layout.counts)
         mine = counts[self.layout.rank]
         padded = x
-        if mine < most:  # with its last row again, which is left out below
+        if not self.layout.even:  # with its last row again, which is left out below
             places = np.minimum(np.arange(most), mine - 1)
             padded = ops["take"](x, as_tensor(places), axis=0)
         rows = [np.arange(n) + rank * most for rank, n in enumerate(counts)]
@@ -261,6 +271,11 @@ def _is_mean(measure: Any) -> bool:
     of = getattr(measure, "__self__", None)  # a metric's own function, that of a binary accuracy
     known = any(measure is function for function in _MEANS)
     return measure is None or known or type(of) is BinaryAccuracy
+
+
+def _weight(share: float) -> Tensor:
+    """Return a weight by which every rank multiplies, that of 1 too: they trace the same ops."""
+    return as_tensor(np.float64(share))
 
 
 def _number(values: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Digits by all ranks, and by each alone: how far the losses are apart after each step."""
+"""Digits by as many ranks as there are: the loss of each step, and what epochs measured."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import sys
 from typing import Any
 
 import numpy as np
-from checking import alike, apart, group, tell
+from checking import alike, group, tell
 
 import gradtape as gt
 from training import Steps
 
-(X, Y), (HELD_X, HELD_Y) = gt.datasets.load_digits()
-EPOCHS, BATCH = 5, 64
-EVERY = [(False, False), (False, True), (True, False), (True, True)]
-CASES = EVERY if "--all" in sys.argv else [(False, False), (True, True)]
+(X, Y), HELD_OUT = gt.datasets.load_digits()
+EPOCHS, BATCH = 5, 128
+CASES = {
+    "Adam": ("adam", False, False),
+    "Adam norm dropout": ("adam", True, True),
+}
+if "--all" in sys.argv:
+    CASES = {
+        name + " norm" * norm + " dropout" * drop: (name, norm, drop)
+        for name in ("adam", "sgd")
+        for norm in (False, True)
+        for drop in (False, True)
+    }
+    BATCH = 64
 
 
 def network(norm: bool, drop: bool) -> Any:
@@ -38,49 +48,32 @@ def of_steps(means: list[float]) -> Any:
 
 
 def curves() -> dict[str, Any]:
-    """The largest relative differences: of a step's loss, and of what epochs measured."""
+    """What was measured, by case."""
     found = {}
-    optimizers = {
-        "SGD": lambda: gt.training.SGD(0.1, momentum=0.9),
-        "Adam": lambda: gt.training.Adam(1e-3),
-    }
-    if "--all" not in sys.argv:
-        del optimizers["SGD"]
-    for name, optimizer in optimizers.items():
-        for norm, drop in CASES:
-            results = []
-            for distributed in (group, None):
-                model, steps = network(norm, drop), Steps()
-                history = gt.training.fit(
-                    model,
-                    (X, Y),
-                    epochs=EPOCHS,
-                    batch_size=BATCH,
-                    seed=0,
-                    verbose=False,
-                    optimizer=optimizer(),
-                    validation_data=(HELD_X, HELD_Y),
-                    distributed=distributed,
-                    callbacks=[steps],
-                )
-                losses = of_steps([x["loss"] for x in steps.logs])
-                results.append((losses, history.history, [v.numpy() for v in model.variables]))
-            (losses, history, weights), (reference, known, kept) = results
-            off = np.abs(losses / reference - 1)
-            case = name + (" norm" if norm else "") + (" dropout" if drop else "")
-            found[case] = {
-                "first epoch": off[: len(off) // EPOCHS].max(),
-                "steps": off.max(),
-                "epochs": max(apart(history[k], known[k]) for k in known if "loss" in k),
-                "accuracy": apart(history["val_accuracy"], known["val_accuracy"]),
-                "weights": max(apart(a, b) for a, b in zip(weights, kept, strict=True)),
-                "alike": alike(weights),
-                "number of steps": len(losses),
-                "final": known["val_loss"][-1],
-            }
+    for case, (name, norm, drop) in CASES.items():
+        model, steps = network(norm, drop), Steps()
+        kinds = {"sgd": gt.training.SGD(0.1, momentum=0.9), "adam": gt.training.Adam(1e-3)}
+        history = gt.training.fit(
+            model,
+            (X, Y),
+            epochs=EPOCHS,
+            batch_size=BATCH,
+            seed=0,
+            verbose=False,
+            optimizer=kinds[name],
+            validation_data=HELD_OUT,
+            distributed=group,
+            callbacks=[steps],
+        )
+        weights = [v.numpy() for v in model.variables]
+        found[case] = {
+            "steps": of_steps([x["loss"] for x in steps.logs]).tolist(),
+            "history": history.history,
+            "weights": np.concatenate([w.ravel() for w in weights]).tolist(),
+            "alike": alike(weights),
+        }
     return found
 
 
 if __name__ == "__main__":
     tell([curves])
-    sys.exit(0)

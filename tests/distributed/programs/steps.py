@@ -169,6 +169,7 @@ def data_parallel() -> dict[str, Any]:
     """Losses, weights and what steps return, against one process on the whole batch."""
     found: dict[str, Any] = {}
     shares = [even(N), even(N), uneven(N), even(N - SIZE)]
+    first_uneven = shares[::-1][1:] + shares[:1]
     cases = {
         "plain": (plain, {}),
         "penalized": (penalized, {}),
@@ -177,6 +178,7 @@ def data_parallel() -> dict[str, Any]:
         "sum": (summed, {"reduction": "sum"}),
     }
     for name, (step, options) in cases.items():
+        shares = first_uneven if name == "forward" else shares
         reference, kept = trained(step, shares, parallel=False)
         for compiled in (True, False):
             losses, weights = trained(step, shares, parallel=True, compile=compiled, **options)

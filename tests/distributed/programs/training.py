@@ -176,6 +176,17 @@ def training() -> dict[str, Any]:
             (X, Y),
             {"optimizer": lambda: adam(0.01, gradient_accumulation_steps=2, clipnorm=0.5)},
         ),
+        "uneven": (network, (X, Y), {"batch_size": 33, "compile": True}),
+        "uneven, own loss": (
+            lambda: network(True, True),
+            (X, Y),
+            {"batch_size": 33, "compile": True, "loss": own_loss},
+        ),
+        "uneven, regularizers": (
+            regularized,
+            (X, Y),
+            {"batch_size": 33, "compile": True, "loss": own_loss},
+        ),
         "a pipeline": (network, pipeline, {}),
         "a list": (network, batches, {}),
         "a generator": (network, lambda: iter(batches), {"epochs": 1}),
@@ -337,6 +348,8 @@ def unlike() -> dict[str, Any]:
         .shard(SIZE, RANK)
         .batch(300)
     )
+    activation = gt.layers.Activation("relu" if RANK else "tanh")
+    other = gt.layers.Sequential([gt.layers.Dense(4), activation, gt.layers.Dense(3)])
     found = {
         "other arrays": refusal(lambda: run((X + RANK, Y))),
         "other batches": refusal(lambda: run([(X + RANK, Y)])),
@@ -345,6 +358,7 @@ def unlike() -> dict[str, Any]:
                 model=gt.layers.Sequential([gt.layers.Dense(4 + (RANK == 0)), gt.layers.Dense(3)])
             )
         ),
+        "other code": refusal(lambda: run(model=other, compile=True)),
         "not finite": refusal(lambda: run(odd)),
         "came apart": refusal(
             lambda: run(
