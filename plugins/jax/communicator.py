@@ -56,12 +56,13 @@ class JaxCommunicator(Communicator):
         self.local = [d for d in all_devices if d.process_index == self.rank]
         self._devices = len(all_devices)
         self.mesh = Mesh(np.array(all_devices), ("data",))
-        self.everywhere = NamedSharding(self.mesh, PartitionSpec())
-        self.rows = NamedSharding(self.mesh, PartitionSpec("data"))
+        spec: Any = PartitionSpec  # which JAX gives no types
+        self.everywhere = NamedSharding(self.mesh, spec())
+        self.rows = NamedSharding(self.mesh, spec("data"))
         firsts = all_devices[:: len(self.local)]
         one_each = Mesh(np.array(firsts), ("data",))
-        self._by_process = NamedSharding(one_each, PartitionSpec("data"))
-        self._on_processes = NamedSharding(one_each, PartitionSpec())
+        self._by_process = NamedSharding(one_each, spec("data"))
+        self._on_processes = NamedSharding(one_each, spec())
 
     @property
     def devices(self) -> int:

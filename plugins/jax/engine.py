@@ -57,12 +57,14 @@ class JaxEngine(Engine):
 
     def diagnosis(self) -> Sequence[str]:
         """Return the versions of JAX, and the devices that this process has."""
-        import jax
-        import jaxlib
+        from importlib.metadata import version
 
+        import jax
+
+        config: Any = jax.config
         kinds = [f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.local_devices()]
         return (
-            f"JAX {jax.__version__} with jaxlib {jaxlib.__version__}",
+            f"JAX {jax.__version__} with jaxlib {version('jaxlib')}",
             f"devices here: {', '.join(kinds)}",
-            f"between processes on CPUs: {jax.config.jax_cpu_collectives_implementation}",
+            f"between processes on CPUs: {config.jax_cpu_collectives_implementation}",
         )

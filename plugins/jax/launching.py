@@ -140,8 +140,9 @@ class Launch:
             self._configure(jax, "jax_num_cpu_devices", self.cpu_devices)
         if not self.several or _joined:  # JAX leaves its job when the process ends
             return
-        if jax.config.jax_cpu_collectives_implementation is None:
-            jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        config: Any = jax.config
+        if config.jax_cpu_collectives_implementation is None:
+            config.update("jax_cpu_collectives_implementation", "gloo")
         try:
             jax.distributed.initialize(
                 coordinator_address=self.coordinator,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 import jax
@@ -27,8 +27,10 @@ from ...core.extend import (
     wish,
 )
 from .compiling import Parts, free
+from .replicas import checksum
 
 if TYPE_CHECKING:
+    from .backend import JaxBackend
     from .communicator import JaxCommunicator
 
 __all__ = ["DISAGREE", "NOT_FINITE", "WholeProgram"]
@@ -60,7 +62,8 @@ class WholeProgram:
     """
 
     def __init__(self, group: JaxCommunicator, concrete: Any, rows: int | None) -> None:
-        self._group, self._owner = group, registry().backend("jax")
+        self._group = group
+        self._owner = cast("JaxBackend", registry().backend("jax"))
         graph = concrete.graph
         self._finite = concrete.results[1]
         program = joined_pulls(forward_only(graph))
@@ -255,5 +258,5 @@ def _digest(graph: Any) -> str:
     """Return a number that is the same in all processes which traced the same program."""
     code = crc32(str(graph).encode())
     for array in graph.constants.values():
-        code = crc32(np.ascontiguousarray(to_numpy(array)), code)
+        code = checksum(array, code)
     return f"program {code:08x}"

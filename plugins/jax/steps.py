@@ -34,6 +34,7 @@ from ...core.extend import (
     told_by_ranks,
 )
 from .compiling import Refused
+from .replicas import checksum
 from .spmd import DISAGREE, NOT_FINITE, WholeProgram
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class WholeStep:
         said = f"runs {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
         same = [x for x, part in zip(arrays, parts, strict=True) if whole or not part]
         if same:
-            codes = ", ".join(f"{crc32(_host(x)):08x}" for x in same)
+            codes = ", ".join(f"{checksum(x):08x}" for x in same)
             said += f", of which the same everywhere are those with checksums {codes}"
         return said
 

@@ -56,7 +56,7 @@ class WholeTrainer(ParallelTrainer):
         self.training = WholeStep(self, self._train, "training")
         self.testing = WholeStep(self, self._test, "validation")
 
-    def ahead(self, batches: Iterable[Any], early: bool) -> Iterator[Any]:  # type: ignore[override]
+    def ahead(self, batches: Iterable[Any], early: bool) -> Iterator[Any]:
         """Yield batches as they are: the engine brings them to its devices."""
         for batch in batches:
             part = batch if isinstance(batch, Part) else self._cut(batch)
