@@ -175,7 +175,7 @@ def _power(lowering: Lowering, node: Node) -> bool:
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
     """Add what the kernel does: ``max(e, x >= 0) / (1 + e)``, where ``e`` is ``exp(-abs(x))``."""
     (x,), (out,) = node.inputs, node.outputs
-    if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x) or not lowering.on_host:
+    if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x):
         return False
 
     def add(ufunc: np.ufunc, *inputs: Any, out: Symbol | None = None) -> Symbol:
