@@ -303,6 +303,7 @@ def _in_tensorflow(name: str) -> list[str]:
     """Return the paths of what TensorFlow calls ``name``."""
     tensorflow = import_module(".compat.tensorflow", _ROOT)
     aliases = import_module(".compat.tensorflow.names", _ROOT).ALIASES
-    known = [aliases[space][name] for space in ("tf", "tf.math") if name in aliases[space]]
-    adapted = getattr(vars(tensorflow).get(name), "gradtape_names", ())
+    found = (aliases[space].get(name, "tf.") for space in ("tf", "tf.math"))
+    known = [path for path in found if not path.startswith("tf.")]
+    adapted = getattr(getattr(tensorflow, name, None), "gradtape_names", ())
     return [f"{_ROOT}.{path}" for path in (*known, *adapted)]

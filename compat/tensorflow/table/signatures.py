@@ -22,7 +22,9 @@ clip_by_global_norm(t_list, clip_norm, use_norm=None) =
     training.clip_by_global_norm(t_list, clip_norm, use_norm)
 clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
-concat(values: raw, axis: whole) = concatenate(tf.toplevel.arrays.tensors_of(values), axis)
+concat(values: raw, axis: whole) = concatenate(values
+    if len(values) == 2 and type(values[0]) is type(values[1]) is Tensor
+    else tf.toplevel.arrays.tensors_of(values), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
 dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
@@ -40,7 +42,8 @@ gather_nd(params, indices, batch_dims=0) =
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
-ones(shape, dtype=tf.float32, layout=None) = ones(shape, as_dtype(dtype))
+ones(shape, dtype=tf.float32, layout=None) =
+    ones(shape, dtype if dtype is tf.float32 else as_dtype(dtype))
 ones_like(input, dtype=None, layout=None) =
     ones_like(input, None if dtype is None else as_dtype(dtype))
 pow(x: raw, y: raw) = power(x, y)
@@ -54,7 +57,9 @@ scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updat
     .at[tf.toplevel.indexing.index_of(indices)].add(convert(updates))
 shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
-stack(values: raw, axis: whole=0) = stack(tf.toplevel.arrays.tensors_of(values), axis)
+stack(values: raw, axis: whole=0) = stack(values
+    if len(values) == 2 and type(values[0]) is type(values[1]) is Tensor
+    else tf.toplevel.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
     tensor.at[tf.toplevel.indexing.index_of(indices)].add(updates)
@@ -72,17 +77,18 @@ transpose(a, perm=None, conjugate=False) =
 unstack(value, num=None, axis=0) = list(unstack(value, axis, num))
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
-zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, as_dtype(dtype))
+zeros(shape, dtype=tf.float32, layout=None) =
+    zeros(shape, dtype if dtype is tf.float32 else as_dtype(dtype))
 zeros_like(input, dtype=None, layout=None) =
     zeros_like(input, None if dtype is None else as_dtype(dtype))
 """,
     "tf.math": """
 accumulate_n(inputs, shape: raw=None, tensor_dtype=None) = tf.math.add_n(inputs)
 angle(input) = angle(input)
-argmax(input, axis=None, output_type=tf.int64) =
-    cast(argmax(input, 0 if axis is None else axis), output_type)
-argmin(input, axis=None, output_type=tf.int64) =
-    cast(argmin(input, 0 if axis is None else axis), output_type)
+argmax(input, axis=None, output_type=tf.int64) = argmax(input, 0 if axis is None else axis)
+    if output_type is tf.int64 else cast(argmax(input, 0 if axis is None else axis), output_type)
+argmin(input, axis=None, output_type=tf.int64) = argmin(input, 0 if axis is None else axis)
+    if output_type is tf.int64 else cast(argmin(input, 0 if axis is None else axis), output_type)
 conj(x) = conj(x)
 count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
     cast(count_nonzero(input, axis, keepdims), dtype)
@@ -137,8 +143,8 @@ zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
     "tf.linalg": """
 matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
     a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
-    if not (transpose_a or transpose_b or adjoint_a or adjoint_b)
-    and len(a.array.shape or ()) > 1 < len(b.array.shape or ())
+    if transpose_a is transpose_b is adjoint_a is adjoint_b is False
+    and type(a.array) is type(b.array) is np.ndarray and a.array.ndim > 1 < b.array.ndim
     else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
 adjoint(matrix) = conj(matrix_transpose(matrix))
 cholesky(input) = linalg.cholesky(input)

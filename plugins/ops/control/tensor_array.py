@@ -30,7 +30,7 @@ from ..shapes.joining import concatenate, stack
 from ..shapes.reshaping import expand_dims
 from ..shapes.splitting import split, unstack
 
-__all__ = ["Cells", "TensorArray", "with_memory"]
+__all__ = ["TensorArray"]
 
 
 class Cells:

@@ -22,7 +22,7 @@ from ..shapes.ranges import arange
 from ..shapes.reshaping import expand_dims
 from ..shapes.transposition import moveaxis
 
-__all__ = ["METHODS", "images_of", "resize", "resize_with_pad"]
+__all__ = ["resize", "resize_with_pad"]
 
 
 def _triangle(x: Any) -> Any:
