@@ -125,7 +125,7 @@ def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
                 hints = vars(value).get("__annotations__", {})
                 for key, hint in hints.items():
                     if isinstance(hint, str):
-                        hints[key] = ForwardRef(hint, False, module=home, is_class=True)
+                        hints[key] = ForwardRef(hint, is_argument=False, module=home, is_class=True)
             value.__module__ = _ROOT if above else module_name
     return value
 

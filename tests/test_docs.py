@@ -14,6 +14,14 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^(?:<!-- needs: (.*?) -->\n)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+OTHERS = (
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "changes/README.md",
+    "tests/saving/golden/README.md",
+)
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
@@ -37,7 +45,7 @@ def test_the_code_of_a_page_runs(
 
 @pytest.mark.parametrize(
     "page",
-    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    [*PAGES, *(ROOT / name for name in OTHERS)],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:

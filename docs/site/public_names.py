@@ -64,6 +64,8 @@ def repository_path(file: str | Path) -> str | None:
     for base in (PACKAGE, ROOT):
         if path.is_relative_to(base):
             inside = path.relative_to(base).as_posix()
+            if inside.startswith("."):  # another library, in an environment here
+                return None
             held = (inside, f"namespaces/{inside}")
             return next((name for name in held if (ROOT / name).is_file()), None)
     return None
