@@ -37,7 +37,9 @@ def ask_for(function: Any) -> None:
 
 def is_users(function: FunctionType) -> bool:
     """Return whether a function is a user's, and not a library's."""
-    package = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    # code that is made by exec may say by its function alone whose it is
+    module = function.__globals__.get("__name__") or function.__module__
+    package = str(module).partition(".")[0]
     if package == _PACKAGE:
         return False
     file = function.__code__.co_filename

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.extend import Symbol, Tensor, active_graph, as_tensor, ops, trace_branch
+from ..core.extend import Symbol, Tensor, Variable, active_graph, as_tensor, ops, trace_branch
 from .merging import merged
 from .mutations import raising_while, unchanged
 from .values import (
@@ -99,8 +99,15 @@ def if_exp(test: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -
 
 
 def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
-    (found,) = merged(test, lambda: [if_true()], lambda: [if_false()], [name], [None])
+    (found,) = merged(
+        test, lambda: [_value(if_true())], lambda: [_value(if_false())], [name], [None]
+    )
     return found
+
+
+def _value(x: Any) -> Any:
+    """Return what an expression gives: of a variable, its value."""
+    return as_tensor(x) if isinstance(x, Variable) else x
 
 
 def and_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
@@ -134,7 +141,7 @@ def _may_run_always(first: Any, b: Callable[[], Any]) -> bool:
     """Return whether both are booleans, and nobody is told whether the second is computed."""
     if as_tensor(first).dtype.kind != "b":
         return False
-    probe = trace_branch("and", b, [], active_graph.get())
+    probe = trace_branch("and", lambda: _value(b()), [], active_graph.get())
     boolean = isinstance(probe.result, Tensor) and probe.result.dtype.kind == "b"
     cheap = all(getattr(node.op, "name", "") in _CHEAP for node in probe.nodes)
     return boolean and cheap and probe.outputs[0].shape == ()

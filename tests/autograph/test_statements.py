@@ -663,3 +663,13 @@ def test_a_dataset_in_a_trace_is_told() -> None:
 
     with pytest.warns(UserWarning, match="the elements of a dataset become constants"):
         assert converted(f)(gt.constant(0.0)).item() == 15.0
+
+
+def test_functions_made_by_exec_are_of_the_package_that_they_say() -> None:
+    scope: dict[str, Any] = {}
+    exec("def made(x):\n    return x * 2.0\n", scope)
+    scope["made"].__module__ = "gradtape.compat.tensorflow"
+    made = scope["made"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert converted(lambda x: made(x))(X).tolist() == (X * 2.0).tolist()
