@@ -139,6 +139,17 @@ class _Listed(Kind):
                 raise self._wrong(info, item, self.of, " in the list")
         return [(item.name, item) for item in items]
 
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        if type(name) is not str or not name:
+            raise PluginError(f"{info}: the {self.name} {item!r} needs a 'name', a string")
+        super().check(registry, info, name, item, ops)
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        item.provider = info
+
 
 class _Modules(Kind):
     def other_owner(
@@ -166,7 +177,6 @@ class _Ops(_Listed):
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
-        item.provider = info
         if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
             item.rules_provider = info
         if not info.ours:
@@ -180,8 +190,6 @@ class _Backends(_Listed):
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
-        if type(name) is not str or not name:
-            raise PluginError(f"{info}: the backend {item!r} needs a 'name', a string")
         if not item.array_module and type(item).owns is Backend.owns:
             raise PluginError(
                 f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
@@ -196,24 +204,14 @@ class _Backends(_Listed):
                     "has one backend"
                 )
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        super().install(registry, info, name, item)
-        item.provider = info
-
 
 class _Collectives(_Listed):
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
-        if type(name) is not str or not name:
-            raise PluginError(f"{info}: the engine {item!r} needs a 'name', a string")
         if name in ("auto", "alone"):
             raise PluginError(f"{info}: an engine cannot be called {name!r}, which has a meaning")
-
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        super().install(registry, info, name, item)
-        item.provider = info
 
 
 def _modules(backend: Backend) -> set[str]:
