@@ -98,8 +98,11 @@ class TensorShape(tuple[Any, ...]):
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
 
-    def __radd__(self, other: Any) -> TensorShape:
-        return TensorShape(other).concatenate(self)
+    def __radd__(self, other: Any) -> Any:
+        try:
+            return TensorShape(other).concatenate(self)
+        except TypeError:  # a list of something else, to which += adds the sizes
+            return NotImplemented
 
     def __eq__(self, other: object) -> Any:
         return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)

@@ -145,8 +145,9 @@ def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any
     """Return a parameter with ``new(part)`` in the place of each part that is of ``kind``."""
     if isinstance(value, kind):
         return new(value)
-    if type(value) in (tuple, list):
-        return type(value)(replaced(item, kind, new) for item in value)
+    if isinstance(value, (tuple, list)):  # a subclass may hold sizes too
+        plain = tuple if isinstance(value, tuple) else list
+        return plain(replaced(item, kind, new) for item in value)
     if type(value) is dict:
         return {key: replaced(item, kind, new) for key, item in value.items()}
     return value
@@ -160,7 +161,7 @@ def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a parameter is, or contains, something of ``kind``."""
     if type(value) is dict:
         value = value.values()
-    elif type(value) not in (tuple, list):
+    elif not isinstance(value, (tuple, list)):  # a subclass may hold sizes too
         return isinstance(value, kind)
     return any(type(item) not in _PLAIN and holds(item, kind) for item in value)
 

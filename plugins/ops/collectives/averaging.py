@@ -1,12 +1,13 @@
 """``average_over_ranks``: gradients and losses of all ranks, in one message.
 
-All arrays are copied into one flat buffer, which is reduced in place; what each array has of it is
-copied out again. In front of them go the rank's weight and, for each rank, whether its loss is
-finite, so that all ranks learn of a loss that is not, together and before anything is assigned.
+All arrays are copied into one flat buffer, which is reduced and divided in place; the results are
+its parts. In front of them go the rank's weight and, for each rank, whether its loss is finite, so that
+all ranks learn of a loss that is not, together and before anything is assigned.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.extend import (
+    COUNTS,
     NONDIFF,
     F,
     Shared,
@@ -33,8 +35,13 @@ __all__: list[str] = []
 Array = NDArray[Any]
 #: What a rank says of its losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
-#: Buffers that no kernel is using. To take one out, or to put it back, is one step for all threads.
-_free: dict[tuple[Any, int], Array] = {}
+#: Buffers by dtype and size: each is used again when nobody has a part of it. To take one out, or
+#: to put it in, is one step for all threads.
+_kept: dict[tuple[Any, int], list[Array]] = {}
+#: How many are kept of a size: while an optimizer holds one step's gradients, the next has another.
+_MOST_KEPT = 2
+#: The head's size is a multiple of this, so that what follows begins where vector loads do.
+_ALIGNED = 16
 
 
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
@@ -70,7 +77,7 @@ def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
 def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
     """Copy arrays into buffers, one for each precision."""
     group = communicator()
-    head = np.zeros(2 + group.size)
+    head = np.zeros(-(-(2 + group.size) // _ALIGNED) * _ALIGNED)
     asking = wish.get()
     head[0], head[1] = share, asking is not None and asking.asked
     head[2 + group.rank] = said
@@ -78,12 +85,38 @@ def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
     for dtype, members in _by_precision(hosts):
         parts = [head, *[_numbers(hosts[i]) for i in members]]
         ends = np.cumsum([x.size for x in parts]).tolist()
-        buffer = _free.pop((dtype, ends[-1]), None)
-        if buffer is None:
-            buffer = np.empty(ends[-1], dtype)
+        buffer = _buffer(dtype, ends[-1])
         np.concatenate(parts, out=buffer, casting="same_kind")
         found.append(_Part(buffer, members, ends))
     return found
+
+
+def _buffer(dtype: Any, size: int) -> Array:
+    """Return an array of which nobody has a part."""
+    if not COUNTS:
+        return np.empty(size, dtype)
+    kept = _kept.setdefault((dtype, size), [])
+    for _ in range(len(kept)):
+        try:
+            buffer = kept.pop()
+        except IndexError:  # another thread took it
+            break
+        free = sys.getrefcount(buffer) == _ALONE
+        kept.insert(0, buffer)
+        if free:
+            return buffer
+    buffer = np.empty(size, dtype)
+    kept.insert(0, buffer)
+    del kept[_MOST_KEPT:]
+    return buffer
+
+
+def _alone() -> int:
+    buffer = np.empty(1)
+    return sys.getrefcount(buffer)
+
+
+_ALONE = _alone()
 
 
 def _unpack(
@@ -94,16 +127,17 @@ def _unpack(
     checked: int,
     mean: bool,
 ) -> None:
-    """Give each array its part of a buffer that was reduced, and the buffer back."""
+    """Give each array its part of a buffer that was reduced."""
     buffer, members, ends = part
     whole = float(buffer[0])
     asking = wish.get()
     if asking is not None and buffer[1]:
         asking.granted = True
-    _refuse(buffer[2 : ends[0]].astype(int).tolist(), hosts[:checked])
+    _refuse(buffer[2 : 2 + communicator().size].astype(int).tolist(), hosts[:checked])
+    if mean and whole != 1.0:
+        np.divide(buffer, whole, out=buffer)
     for i, start, stop in zip(members, ends, ends[1:]):
-        results[i] = _scaled(buffer[start:stop], whole if mean else 1.0, arrays[i], hosts[i])
-    _free[buffer.dtype.type, ends[-1]] = buffer
+        results[i] = _part_of(buffer[start:stop], arrays[i], hosts[i])
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
@@ -152,16 +186,19 @@ def _numbers(array: Array) -> Array:
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
-def _scaled(total: Array, whole: float, like: Any, host: Array) -> Any:
-    """Return a part of the buffer, divided, in memory of its own, as an array as ``like``."""
-    found = total.copy() if whole == 1.0 else total / whole
-    if host.dtype.kind == "c":
-        found = found.view(host.dtype)
-    found = found.astype(host.dtype, copy=False).reshape(host.shape)
+def _part_of(total: Array, like: Any, host: Array) -> Any:
+    """Return a part of a buffer as an array as ``like``."""
+    found = total if host.dtype == total.dtype else _narrowed(total, host.dtype)
+    found = found.reshape(host.shape)
     if type(like) is np.ndarray:
         return found
     owner = backend_of(like)
     return owner.asarray(found, device=owner.device(like))
+
+
+def _narrowed(total: Array, dtype: Any) -> Array:
+    """Return numbers of a buffer in the dtype that they came with."""
+    return total.view(dtype) if dtype.kind == "c" else total.astype(dtype)
 
 
 # -- in two halves, between which the rank computes ----------------------------------------------
