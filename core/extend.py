@@ -30,7 +30,7 @@ from .base.dtypes import (
     refuse_bfloat16,
 )
 from .base.handle import next_id
-from .base.holders import COUNTS
+from .base.holders import COUNTS, Kept
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.precision import (
     CASTING,
@@ -189,6 +189,7 @@ __all__ = [
     "GradientTape",
     "Graph",
     "Held",
+    "Kept",
     "Module",
     "Node",
     "NotSaved",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable, DistributedError
-from ...core.extend import Communicator, Engine, hookimpl
+from ...core.extend import Communicator, Engine, Kept, hookimpl
 from .launchers import started
 
 __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
@@ -21,6 +21,8 @@ __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
+#: What results are put into.
+_kept = Kept()
 #: The memory that MPICH's ranks of a host share. It removes the file at an orderly end alone.
 SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
 
@@ -95,7 +97,7 @@ class MPICommunicator(Communicator):
         """Return ``MPI_Allreduce`` of the arrays; half precision is summed in ``float32``."""
         if array.dtype == np.float16:
             return self.all_reduce(array.astype(np.float32), reduction).astype(np.float16)
-        out = np.empty_like(array)
+        out = _kept.empty(array.size, array.dtype).reshape(array.shape)
         self.comm.Allreduce(array, out, self._ops[reduction])
         return out
 

@@ -369,3 +369,18 @@ def test_summaries_go_to_event_files(tmp_path) -> None:
 def test_the_common_ops_are_the_same_objects(name) -> None:
     # so a call of one costs what it costs natively; another name adds checks of its arguments alone
     assert vars(tf).get(name, getattr(tf, name)) in (getattr(gt, name, None), gt.nn.sigmoid)
+
+
+def test_shapes_add_to_lists_of_anything() -> None:
+    queue: list[object] = ["first"]
+    queue += tf.ones([2, 3]).shape
+    assert queue == ["first", 2, 3]
+    assert type(queue) is list
+
+
+def test_shapes_of_open_sizes_are_parameters_of_ops() -> None:
+    traced = gt.function(
+        lambda x: gt.reshape(x * 2.0, x.shape), input_signature=[gt.TensorSpec([None, 2])]
+    )
+    for rows in (1, 3):
+        assert traced(gt.ones((rows, 2))).tolist() == [[2.0, 2.0]] * rows

@@ -42,6 +42,10 @@ def test_large_gradients_go_in_buckets_while_the_backward_pass_goes_on(found: An
     assert all(found["buckets"].values()), found["buckets"]
 
 
+def test_results_that_somebody_holds_stay(found: Any) -> None:
+    assert found["held_results"]
+
+
 def test_functions_that_were_traced_before_reduce_in_a_step(found: Any) -> None:
     assert found["inner_functions"]
 

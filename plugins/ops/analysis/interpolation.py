@@ -71,7 +71,9 @@ def interp(
     if any(shape is not None and (len(shape) != 1 or empty(shape)) for shape in shapes):
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
     broadcast_shapes(*shapes, op="interp")
-    fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got shapes {xp.shape} and {fp.shape}")
+    fp = ensured_alike(
+        fp, xp.shape, f"interp: xp and fp must have one size, got shapes {xp.shape} and {fp.shape}"
+    )
     # in double precision: coordinates near to each other, or many periods away, lose it all else
     dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)
     x, xp = (ops["cast"](v, dtype="float64") for v in (x, xp))

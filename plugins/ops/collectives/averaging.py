@@ -1,13 +1,12 @@
 """``average_over_ranks``: gradients and losses of all ranks, in one message.
 
 All arrays are copied into one flat buffer, which is reduced and divided in place; the results are
-its parts. In front of them go the rank's weight and, for each rank, whether its loss is finite, so that
-all ranks learn of a loss that is not, together and before anything is assigned.
+its parts. In front of them go the rank's weight and, for each rank, whether its loss is finite: all
+ranks learn of a loss that is not, together and before anything is assigned.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -16,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.extend import (
-    COUNTS,
     NONDIFF,
     F,
+    Kept,
     Shared,
     backend_of,
     communicator,
@@ -35,11 +34,7 @@ __all__: list[str] = []
 Array = NDArray[Any]
 #: What a rank says of its losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
-#: Buffers by dtype and size: each is used again when nobody has a part of it. To take one out, or
-#: to put it in, is one step for all threads.
-_kept: dict[tuple[Any, int], list[Array]] = {}
-#: How many are kept of a size: while an optimizer holds one step's gradients, the next has another.
-_MOST_KEPT = 2
+_kept = Kept()
 #: The head's size is a multiple of this, so that what follows begins where vector loads do.
 _ALIGNED = 16
 
@@ -85,38 +80,10 @@ def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
     for dtype, members in _by_precision(hosts):
         parts = [head, *[_numbers(hosts[i]) for i in members]]
         ends = np.cumsum([x.size for x in parts]).tolist()
-        buffer = _buffer(dtype, ends[-1])
+        buffer = _kept.empty(ends[-1], dtype)
         np.concatenate(parts, out=buffer, casting="same_kind")
         found.append(_Part(buffer, members, ends))
     return found
-
-
-def _buffer(dtype: Any, size: int) -> Array:
-    """Return an array of which nobody has a part."""
-    if not COUNTS:
-        return np.empty(size, dtype)
-    kept = _kept.setdefault((dtype, size), [])
-    for _ in range(len(kept)):
-        try:
-            buffer = kept.pop()
-        except IndexError:  # another thread took it
-            break
-        free = sys.getrefcount(buffer) == _ALONE
-        kept.insert(0, buffer)
-        if free:
-            return buffer
-    buffer = np.empty(size, dtype)
-    kept.insert(0, buffer)
-    del kept[_MOST_KEPT:]
-    return buffer
-
-
-def _alone() -> int:
-    buffer = np.empty(1)
-    return sys.getrefcount(buffer)
-
-
-_ALONE = _alone()
 
 
 def _unpack(

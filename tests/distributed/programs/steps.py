@@ -212,6 +212,23 @@ def buckets() -> dict[str, Any]:
     return found
 
 
+def held_results() -> bool:
+    """What somebody still holds stays as it is, a part of it too; memory is used again otherwise."""
+    x = gt.constant(np.full(1000, 1.0 + RANK, "float32"))
+    held = [group.all_reduce(x * float(i)) for i in range(4)]
+    part = group.all_reduce(x * 10.0).numpy()[500:]
+    averages = [OPS["average_over_ranks"](1.0, x * float(i))[0] for i in range(4)]
+    for _ in range(4):
+        group.all_reduce(x * 99.0)
+        OPS["average_over_ranks"](1.0, x * 99.0)
+    whole = sum(1.0 + r for r in range(SIZE))
+    return (
+        all((y.numpy() == whole * i).all() for i, y in enumerate(held))
+        and bool((part == whole * 10.0).all())
+        and all(np.allclose(y.numpy(), whole * i / SIZE) for i, y in enumerate(averages))
+    )
+
+
 def inner_functions() -> bool:
     """A function that was traced before, alone, reduces where a step calls it eagerly."""
     w = gt.Variable(1.0)
@@ -412,6 +429,7 @@ if __name__ == "__main__":
             derivatives,
             data_parallel,
             buckets,
+            held_results,
             inner_functions,
             random_numbers,
             batch_norm,
