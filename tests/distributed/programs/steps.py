@@ -213,7 +213,7 @@ def buckets() -> dict[str, Any]:
 
 
 def held_results() -> bool:
-    """What somebody still holds stays as it is, a part of it too; memory is used again otherwise."""
+    """What somebody still holds stays as it is, a part of it too; other memory is used again."""
     x = gt.constant(np.full(1000, 1.0 + RANK, "float32"))
     held = [group.all_reduce(x * float(i)) for i in range(4)]
     part = group.all_reduce(x * 10.0).numpy()[500:]
