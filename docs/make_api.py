@@ -55,7 +55,8 @@ def signature(function: Any) -> str:
     empty = inspect.Parameter.empty
 
     def shown(value: Any) -> Any:
-        return _Text(value) if isinstance(value, str) else value
+        text = getattr(value, "__forward_arg__", value)  # of a named tuple
+        return _Text(text) if isinstance(text, str) else value
 
     def default(value: Any) -> Any:
         if isinstance(value, enum.Enum):

@@ -7,7 +7,6 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -98,7 +97,8 @@ class Graph(BaseGraph):
         self._reads: dict[Variable, Symbol] = {}
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
-        self._names: Iterator[int] = itertools.count() if parent is None else parent._names
+        # how many there are, in a list that all graphs of a trace share
+        self._names: list[int] = [0] if parent is None else parent._names
         self._named: dict[str, Size] = {} if parent is None else parent._named
 
     # -- building --------------------------------------------------------------------------------
@@ -313,7 +313,8 @@ class Graph(BaseGraph):
     def new_name(self) -> str:
         """Return a name for another size that is open: n, m, k and so on."""
         while True:
-            count = next(self._names)
+            count = self._names[0]
+            self._names[0] += 1
             letter = "nmkpqrstuvw"[count % 11]
             name = letter if count < 11 else f"{letter}{count // 11}"
             if name not in self._named:

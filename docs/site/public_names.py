@@ -182,6 +182,7 @@ def _expression(value: Any) -> Any:
     """Return an annotation as griffe's expression, whose names are links where they are public."""
     if value is inspect.Parameter.empty:
         return None
+    value = getattr(value, "__forward_arg__", value)
     text = value if isinstance(value, str) else inspect.formatannotation(value)
     try:
         return griffe.safe_get_annotation(ast.parse(text.strip("'\""), mode="eval").body, _scope())

@@ -132,7 +132,7 @@ def test_help_shows_the_public_path() -> None:
 
 def test_help_shows_an_op_as_a_function() -> None:
     title, _, call, first, *_ = pydoc.render_doc(gt.nn.relu, renderer=pydoc.plaintext).splitlines()
-    assert title.endswith("UnaryOp in module gradtape.core.extend")
+    assert title.endswith(" in module gradtape.core.extend")  # the kind differs with the Python
     assert call.startswith("relu(x, /")
     assert first.strip()
 
