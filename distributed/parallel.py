@@ -76,6 +76,7 @@ class DataParallel:
         self._even = True  # whether all ranks had as many in the first step: their traces are alike
         self._steps = 0
         self._agreed = self._compared = False
+        self._asks = False  # whether arguments of Python are compared in each step
         #: What traces send, as ranks agreed on, and the variables; of which Python's values.
         self._messages: list[list[Any]] = []
         self._held: list[Any] = []
@@ -96,7 +97,7 @@ class DataParallel:
         count = _examples((args, kwargs))
         self._steps += 1
         with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
-            rows = BatchRows(count) if self._usual else self._meet(count)
+            rows = BatchRows(count) if self._usual else self._meet(count, (args, kwargs))
             return self.run(rows, args, kwargs)
 
     def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
@@ -118,18 +119,23 @@ class DataParallel:
                 return self._run(weight, *args, **kwargs)
             if not even:  # a number would make a trace of each share
                 weight = as_tensor(np.float64(weight))
+            if self._asks:  # which trace runs depends on them
+                given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
+                agree(self.group, f"calls {self.name} with these values of Python: {given}")
             with collectives_agreed() if self._agreed else nullcontext():
                 return self._traced(weight, *args, **kwargs)
         finally:
             batch_rows.reset(token)
 
-    def _meet(self, count: int) -> BatchRows:
+    def _meet(self, count: int, arguments: Any) -> BatchRows:
         """Compare what ranks run, and learn how many examples each has."""
         found = communicator()
+        self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
             self.group,
             f"runs {self.name} of gradtape {public('__version__')}, reduction={self._reduction!r}, "
-            f"outputs={self._outputs!r}, compile={self._compile}",
+            f"outputs={self._outputs!r}, compile={self._compile}"
+            + (", given values of Python" if self._asks else ""),
         )
         counts = found.all_gather(np.array(count)).tolist()
         empty = [rank for rank, n in enumerate(counts) if not n]
@@ -246,10 +252,18 @@ def _examples(arguments: Any) -> int:
     return 1
 
 
-def _settings(arguments: Any) -> tuple[str, ...]:
-    """Return what among arguments is no array: a step is traced for each value of it."""
-    arrays = (Tensor, Variable, np.ndarray)
-    return tuple(repr(leaf) for leaf in flatten(arguments) if not isinstance(leaf, arrays))
+def _settings(arguments: Any, alike: bool = False) -> tuple[str, ...]:
+    """Return what among arguments is no array: a step is traced for each value of it.
+
+    ``alike``: as text that is the same on all ranks, without the addresses of objects.
+    """
+    arrays = (Tensor, Variable, np.ndarray, type(None))
+    plain = (bool, int, float, complex, str, bytes, np.generic)
+    return tuple(
+        type(leaf).__qualname__ if alike and not isinstance(leaf, plain) else repr(leaf)
+        for leaf in flatten(arguments)
+        if not isinstance(leaf, arrays)
+    )
 
 
 def _in_words(reduction: Reduction, calls: int) -> str:
