@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import sha256
@@ -14,7 +15,10 @@ import numpy as np
 from ..core.errors import DistributedError
 from ..core.extend import Dim, Graph, Size, told_by_ranks
 
-__all__ = ["agree", "agree_on_graph", "lines_of"]
+__all__ = ["agree", "agree_on_graph", "lines_of", "messages_of"]
+
+#: Ops that wait for other ranks, or are as good as such.
+_COLLECTIVE = re.compile(r"\b(\w+_ranks?)\(")
 
 
 def agree(group: Any, what: str) -> None:
@@ -73,6 +77,11 @@ def agree_on_graph(group: Any, graph: Graph) -> None:
         f"ranks run different code, from op {apart} of {graph.name!r} on: "
         f"{told_by_ranks(found, f'traced {mine}')}.{hint}"
     )
+
+
+def messages_of(graph: Graph) -> list[str]:
+    """Return the names of a graph's collectives, in order, with those of graphs in it."""
+    return _COLLECTIVE.findall("\n".join(lines_of(graph, sizes=False)))
 
 
 def lines_of(graph: Graph, sizes: bool) -> Iterator[str]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import TraceError
+from ..core.errors import DistributedError, TraceError
 from ..core.extend import (
     BatchRows,
     Function,
+    Graph,
     Tensor,
     Variable,
     active_graph,
@@ -26,7 +27,7 @@ from ..core.extend import (
     ranks_in_words,
     reducing,
 )
-from .agreement import agree, agree_on_graph
+from .agreement import agree, agree_on_graph, messages_of
 from .comparing import compare
 from .reduction import BUCKET_BYTES, MEANS, Reduction, numbers_of
 
@@ -75,6 +76,12 @@ class DataParallel:
         self._even = True  # whether all ranks had as many in the first step: their traces are alike
         self._steps = 0
         self._agreed = self._compared = False
+        self._asks = False  # whether arguments of Python are compared in each step
+        #: What traces send, as ranks agreed on, and the variables; of which Python's values.
+        self._messages: list[list[Any]] = []
+        self._held: list[Any] = []
+        self._settings: set[tuple[str, ...]] = set()
+        self._told = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the step on this rank's part of the batch; collective."""
@@ -90,7 +97,7 @@ class DataParallel:
         count = _examples((args, kwargs))
         self._steps += 1
         with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
-            rows = BatchRows(count) if self._usual else self._meet(count)
+            rows = BatchRows(count) if self._usual else self._meet(count, (args, kwargs))
             return self.run(rows, args, kwargs)
 
     def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
@@ -112,18 +119,23 @@ class DataParallel:
                 return self._run(weight, *args, **kwargs)
             if not even:  # a number would make a trace of each share
                 weight = as_tensor(np.float64(weight))
+            if self._asks:  # which trace runs depends on them
+                given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
+                agree(self.group, f"calls {self.name} with these values of Python: {given}")
             with collectives_agreed() if self._agreed else nullcontext():
                 return self._traced(weight, *args, **kwargs)
         finally:
             batch_rows.reset(token)
 
-    def _meet(self, count: int) -> BatchRows:
+    def _meet(self, count: int, arguments: Any) -> BatchRows:
         """Compare what ranks run, and learn how many examples each has."""
         found = communicator()
+        self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
             self.group,
             f"runs {self.name} of gradtape {public('__version__')}, reduction={self._reduction!r}, "
-            f"outputs={self._outputs!r}, compile={self._compile}",
+            f"outputs={self._outputs!r}, compile={self._compile}"
+            + (", given values of Python" if self._asks else ""),
         )
         counts = found.all_gather(np.array(count)).tolist()
         empty = [rank for rank, n in enumerate(counts) if not n]
@@ -159,11 +171,37 @@ class DataParallel:
         finally:
             reducing.reset(token)
         graph = active_graph.get()
-        if graph is not None and not self._agreed and communicator().size > 1:
-            # before it runs: ranks that exchange other arrays would wait for each other
-            agree_on_graph(self.group, graph)
-            self._agreed = True
+        if graph is not None and communicator().size > 1:
+            self._agree(graph, reduction, _settings((args, kwargs)))
         return found
+
+    def _agree(self, graph: Graph, reduction: Reduction, settings: tuple[str, ...]) -> None:
+        """Have ranks agree on what they send, before they wait for each other in vain.
+
+        A rank may trace again, for another number of examples, while others do not: it cannot ask
+        them then, and sends what it sent before.
+        """
+        calls = messages_of(graph)
+        sends = [*calls, *((*map(id, whose), count) for whose, count in reduction.sent)]
+        known = settings in self._settings
+        if sends not in self._messages:
+            told = f"sends {_in_words(reduction, len(calls))}"
+            if not self._agreed:
+                agree_on_graph(self.group, graph)
+            elif not known:
+                agree(self.group, f"traced {self.name} again, which {told}")
+            else:
+                raise DistributedError(
+                    f"data_parallel: {self.name} was traced again, for arrays of another shape or "
+                    f"dtype, and now {told}; before, it {self._told}. Other ranks may not do so, "
+                    "and wait for each other in vain. What a step trains and returns may depend on "
+                    "arguments of Python that all ranks give alike, such as a bool"
+                )
+            self._told = told
+            self._messages.append(sends)
+            self._held.append(reduction.sent)
+        self._settings.add(settings)
+        self._agreed = True
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -212,3 +250,27 @@ def _examples(arguments: Any) -> int:
         if isinstance(leaf, (Tensor, Variable, np.ndarray)) and leaf.ndim:
             return int(leaf.shape[0])
     return 1
+
+
+def _settings(arguments: Any, alike: bool = False) -> tuple[str, ...]:
+    """Return what among arguments is no array: a step is traced for each value of it.
+
+    ``alike``: as text that is the same on all ranks, without the addresses of objects.
+    """
+    arrays = (Tensor, Variable, np.ndarray, type(None))
+    plain = (bool, int, float, complex, str, bytes, np.generic)
+    return tuple(
+        type(leaf).__qualname__ if alike and not isinstance(leaf, plain) else repr(leaf)
+        for leaf in flatten(arguments)
+        if not isinstance(leaf, arrays)
+    )
+
+
+def _in_words(reduction: Reduction, calls: int) -> str:
+    """Return what a step sends, as text."""
+    told = []
+    for whose, count in reduction.sent:
+        names = [v.name for v in whose if v is not None]
+        told += [f"gradients by {', '.join(names)}"] if names else []
+        told += [f"{count} number{'s' * (count != 1)}"] if count else []
+    return f"{' and '.join(told) or 'nothing'} ({calls} ops among ranks)"

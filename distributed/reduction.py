@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -56,6 +56,8 @@ class Reduction:
         self.meet: Callable[[list[Variable]], None] | None = None
         #: What goes along with the next gradients, to be averaged in the same message.
         self.beside: list[Tensor] = []
+        #: What went into messages: variables (None without a gradient), and how many numbers.
+        self.sent: list[tuple[tuple[Variable | None, ...], int]] = []
         self._means: dict[int, Tensor] = {}
 
     def weighed(
@@ -103,7 +105,10 @@ class Reduction:
         held = [x for x in targets if x.dtype.kind == "f"]
         told = [*held, *self.beside]
         known = [g for g in grads if g is not None]
-        found = self.averages([*map(self.weigh, told), *known], checked=len(held))
+        whose = [v if g is not None else None for v, g in zip(sources, grads, strict=True)]
+        self.sent.append((tuple(whose), len(told)))
+        like = [*told, *[v for v in whose if v is not None]]
+        found = self.averages([*map(self.weigh, told), *known], len(held), like)
         means, rest = found[: len(told)], iter(found[len(told) :])
         self._means.update({x.id: mean for x, mean in zip(told, means, strict=True)})
         self.beside = []
@@ -122,12 +127,24 @@ class Reduction:
                 "outside"
             )
 
-    def averages(self, tensors: list[Tensor], checked: int = 0) -> list[Tensor]:
-        """Return the means over all ranks of tensors that were multiplied by the weight."""
+    def averages(
+        self, tensors: list[Tensor], checked: int = 0, like: Sequence[Any] | None = None
+    ) -> list[Tensor]:
+        """Return the means over all ranks of tensors that were multiplied by the weight.
+
+        Parameters
+        ----------
+        tensors
+            They are alike on all ranks, but for their values.
+        checked
+            How many of them are losses, which have to be finite.
+        like
+            What has their shapes, which a trace may not know; by default they have themselves.
+        """
         if not tensors:
             return []
         graph = active_graph.get()
-        buckets = [] if graph is None else self._buckets(tensors, checked)
+        buckets = [] if graph is None else self._buckets(like or tensors, checked)
         if graph is None or len(buckets) < 2:
             return list(self._average("average_over_ranks", tensors, checked, mean=self.mean))
         found: list[Any] = [None] * len(tensors)
@@ -149,17 +166,18 @@ class Reduction:
     ) -> Any:
         return ops[name](*before, self.weight, *tensors, checked=checked, **params)
 
-    def _buckets(self, tensors: list[Tensor], checked: int) -> list[list[int]]:
+    def _buckets(self, tensors: Sequence[Any], checked: int) -> list[list[int]]:
         """Return which tensors go into which message: losses first, then from the last one on.
 
         Gradients of the last layers are there first. One whose size is not known ends a bucket.
         """
         buckets, size = [list(range(checked))], 0
         for i in reversed(range(checked, len(tensors))):
-            shape = tensors[i].array.shape
+            x = tensors[i]
+            shape = x.shape if isinstance(x, Variable) else x.array.shape
             known = shape is not None and not unsure(shape)
             buckets[-1].append(i)
-            size += prod(shape) * tensors[i].dtype.itemsize if known else self.bucket_bytes
+            size += prod(shape) * x.dtype.itemsize if known else self.bucket_bytes
             if size >= self.bucket_bytes:
                 buckets.append([])
                 size = 0
@@ -175,6 +193,7 @@ class Reduction:
         """
         leaves = numbers_of(returned)
         waiting = {x.id: x for x in leaves if x is not None and x.id not in self._means}
+        self.sent.append(((), len(waiting)))
         found = self.averages([self.weigh(x) for x in waiting.values()])
         self._means.update(zip(waiting, found, strict=True))
         return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])

@@ -217,6 +217,32 @@ def fit(
         backup.path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint, save_every, resume = backup.path, backup.save_every, True
     ranks, kind = ranks_of(distributed, "fit")
+    ranks.agree_on(
+        "fit",
+        {
+            "batch_size": batch_size,
+            "epochs": epochs,
+            "initial_epoch": initial_epoch,
+            "loss": loss,
+            "metrics": metrics,
+            "optimizer": optimizer,
+            "loss_weights": loss_weights,
+            "weighted_metrics": weighted_metrics,
+            "class_weight": class_weight,
+            "compile": compile,
+            "validation_data": None if validation_data is None else "given",
+            "validation_split": validation_split,
+            "validation_batch_size": validation_batch_size,
+            "validation_freq": validation_freq,
+            "validation_steps": validation_steps,
+            "steps_per_epoch": steps_per_epoch,
+            "shuffle": shuffle,
+            "seed": seed,
+            "checkpoint": None if checkpoint is None else "given",
+            "save_every": save_every,
+            "resume": resume,
+        },
+    )
     trainer = kind(
         model,
         loss,

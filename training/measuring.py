@@ -70,6 +70,18 @@ def evaluate(
     {'loss': 0.0}
     """
     ranks, kind = ranks_of(distributed, "evaluate")
+    ranks.agree_on(
+        "evaluate",
+        {
+            "loss": loss,
+            "metrics": metrics,
+            "batch_size": batch_size,
+            "loss_weights": loss_weights,
+            "weighted_metrics": weighted_metrics,
+            "compile": compile,
+            "steps": steps,
+        },
+    )
     trainer = kind(
         model,
         loss,

@@ -63,6 +63,9 @@ class Alone:
     #: Whether this rank writes files and shows how far the run is.
     first = True
 
+    def agree_on(self, method: str, settings: dict[str, Any]) -> None:
+        """Raise on all ranks if they were given other settings."""
+
     def shares(self, data: Any) -> Any:
         """Return data of which each rank takes its part."""
         return data

@@ -25,6 +25,10 @@ def test_collectives_give_values_tangents_and_batches(found: Any) -> None:
     assert max(found["collectives"].values()) < 1e-14
 
 
+def test_collectives_keep_dtypes_and_shapes(found: Any) -> None:
+    assert found["dtypes"] == []
+
+
 def test_gradients_of_collectives_are_those_of_the_sum_of_all_ranks_targets(found: Any) -> None:
     assert max(found["derivatives"].values()) < 1e-8
 
@@ -102,6 +106,19 @@ def test_variables_that_begin_unlike_are_refused(found: Any, compiled: bool) -> 
 def test_a_rank_without_examples_is_named(found: Any) -> None:
     told = found["refusals"]["empty"]
     assert all(f"rank 0 of {len(told)} got a batch of no examples" in text for text in told)
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_rank_that_alone_traces_other_messages_is_refused(found: Any, size: int) -> None:
+    told = found["refusals"][f"traced again, {size}"]
+    assert "was traced again, for arrays of another shape or dtype" in told[-1]
+    assert set(told[:-1]) == {"nothing"}
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_ranks_that_give_other_values_of_python_are_named(found: Any, size: int) -> None:
+    told = found["refusals"][f"another flag, {size}"]
+    assert all("rank 0" in x and "changing with these values of Python: False" in x for x in told)
 
 
 def test_a_step_in_a_step_is_refused(found: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -130,6 +131,23 @@ class Together(Alone):
         """Return what notes Ctrl-C, on whichever rank."""
         self.wish = Wish()
         return SharedInterrupt(self)
+
+    def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
+        """Raise on all ranks if they were given other settings, with those that differ."""
+        mine = {name: _in_words(value) for name, value in settings.items()}
+        found = communicator().exchange(json.dumps(mine).encode())
+        told = [json.loads(x) for x in found]
+        for name in mine:
+            values = [x[name] for x in told]
+            if len(set(values)) > 1:
+                words = ", ".join(
+                    f"{value} on {ranks_in_words([i for i, x in enumerate(values) if x == value])}"
+                    for value in dict.fromkeys(values)
+                )
+                raise DistributedError(
+                    f"{method}: ranks give other arguments: {name} is {words}. Every rank calls "
+                    f"{method} with the same ones"
+                )
 
     def agree(self, what: str) -> None:
         """Raise on all ranks if they do not say the same."""
@@ -267,13 +285,6 @@ class SharedKeeper:
             If ranks have come apart, with those that have; or if the first could not write.
         """
         self._session.settle()
-        self._ranks.compare(
-            "weights",
-            "they came apart: code in the step gives another result on each rank, as random "
-            "numbers of NumPy do, or a layer assigns what its own examples say. No checkpoint was "
-            "written",
-            [variable.array for variable in self._session.held()],
-        )
         failure: BaseException | None = None
         if self._ranks.first:
             try:
@@ -329,3 +340,19 @@ def sample_of(*parts: Any) -> list[Any]:
             step = max(1, len(leaf) // _ROWS)
             found.append(leaf.array[::step, ...])
     return found
+
+
+def _in_words(value: Any) -> str:
+    """Return a setting as text that is the same on each rank: its kind, and plain numbers."""
+    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_in_words(x)}' for key, x in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_in_words, value))}]"
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return name
+    given = {k: x for k, x in getattr(value, "__dict__", {}).items() if k[0] != "_" and k != "name"}
+    plain = [f"{k}={x!r}" for k, x in given.items() if isinstance(x, (bool, int, float, str))]
+    return f"{type(value).__qualname__}({', '.join(plain)})"

@@ -125,10 +125,23 @@ class ParallelTrainer(Trainer):
         return self._held()
 
     def settle(self) -> None:
-        """Average what layers know of each rank's own examples: moving means and variances."""
+        """Average what layers know of each rank's own examples, moving means; compare the rest.
+
+        Raises
+        ------
+        DistributedError
+            If ranks have come apart, with those that have.
+        """
         layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
         apart = [x for x in layers if not x.synchronized and x.built]
         self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
+        self.ranks.compare(
+            "weights",
+            "they came apart: a callback sets another value on each rank, code in the step gives "
+            "another result there, as random numbers of NumPy do, or a layer assigns what its own "
+            "examples say. No checkpoint was written",
+            [variable.array for variable in self.held()],
+        )
 
     # -- steps ---------------------------------------------------------------------------------
 

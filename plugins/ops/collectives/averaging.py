@@ -197,8 +197,15 @@ def _end_kernel(
     hosts, results = [to_numpy(x) for x in arrays], list(arrays)
     for _, wait in parts:  # all of them, before one may raise
         wait()
-    for part, _ in parts:
-        _unpack(part, arrays, hosts, results, checked, mean)
+    try:
+        for part, _ in parts:
+            _unpack(part, arrays, hosts, results, checked, mean)
+    except Exception:  # the step ends here, and so do its other messages
+        for _, others in sorted(_sent.items()):
+            for _, wait in others:
+                wait()
+        _sent.clear()
+        raise
     return results
 
 

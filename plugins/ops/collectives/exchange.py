@@ -55,7 +55,7 @@ def _gather_kernel(xp: Any, x: Any) -> Any:
     if group.size == 1:
         return x
     found = group.all_gather(_host(x))
-    return _back(found.reshape(-1, *x.shape[1:]), x)
+    return _back(found.reshape(group.size * x.shape[0], *x.shape[1:]), x)
 
 
 def _scatter_kernel(xp: Any, x: Any) -> Any:
@@ -198,8 +198,10 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     if reduction == "mean":
         if x.dtype.kind not in "fc":
             raise TypeError(f"the mean of dtype {x.dtype} is no number of it; cast x to a float")
-        return ops["share_of_ranks"](ops["sum_over_ranks"](x))
-    return ops[reduction](all_gather(x), axis=0)
+        wide = x.astype("float32") if x.dtype == np.float16 else x  # the sum may be too large
+        return ops["share_of_ranks"](ops["sum_over_ranks"](wide)).astype(x.dtype)
+    # products of small integers are not wider here than their sums are
+    return ops[reduction](all_gather(x), axis=0).astype(x.dtype)
 
 
 @_named

@@ -63,6 +63,27 @@ def collectives() -> dict[str, Any]:
     return found
 
 
+def dtypes() -> list[Any]:
+    """Arrays without elements, and dtypes that sums leave or exceed."""
+    wrong = []
+    for dtype in ("float16", "complex64", "int8", "bool", "uint32"):
+        for shape in ((0,), (0, 3), (3, 0), ()):
+            x = np.ones(shape, dtype)
+            found = [group.all_gather(x), group.broadcast(x)]
+            known = [np.stack([x] * SIZE), x]
+            if shape:
+                found += [group.all_gather(x, axis=-1)]
+                known += [np.concatenate([x] * SIZE, axis=-1)]
+            if dtype != "bool":
+                found += [group.all_reduce(x, how) for how in ("sum", "max", "prod")]
+                known += [x * np.array(SIZE, dtype), x, x]
+            for i, (a, b) in enumerate(zip(found, known, strict=True)):
+                if a.dtype != dtype or a.shape != b.shape or (a.numpy() != b).any():
+                    wrong.append([dtype, shape, i])
+    large = group.all_reduce(np.full(2, 60000, "float16"), "mean")  # the sum is an infinity
+    return wrong if large.dtype == "float16" and large.tolist() == [60000.0] * 2 else ["mean"]
+
+
 def derivatives() -> dict[str, Any]:
     """First and second order, of the sum of all ranks' targets, against differences."""
     found: dict[str, Any] = {}
@@ -401,6 +422,27 @@ def refusals() -> dict[str, list[str]]:
             size = gt.sum(tape.gradient(loss, w) ** 2)
         return gt.sum(outer.gradient(size, w))
 
+    v = gt.Variable([1.0, 1.0])
+
+    def changing(x: Any, both: bool | None = None) -> Any:
+        with gt.GradientTape() as tape:
+            loss = gt.mean(w * x) + gt.mean(v)
+        both = x.shape[0] == 3 if both is None else both
+        tape.gradient(loss, [w, v] if both else w)
+        return loss
+
+    last, three = RANK == SIZE - 1, gt.ones((3, 2))
+    for size in (1, 1000):
+        step = group.data_parallel(changing, bucket_bytes=size)
+        step(x)
+        # that rank alone traces again
+        found[f"traced again, {size}"] = refusal(lambda step=step: last and step(three))
+        step(x)
+        step = group.data_parallel(changing, bucket_bytes=size)
+        for both in (False, True, False):  # all ranks alike
+            step(x if last else three, both)
+        found[f"another flag, {size}"] = refusal(lambda step=step: step(x, last))
+
     summed_twice = group.data_parallel(curved, reduction="sum")
     found["second order of a sum"] = refusal(lambda: summed_twice(x))
     part = x if RANK else x[:0]
@@ -426,6 +468,7 @@ if __name__ == "__main__":
     tell(
         [
             collectives,
+            dtypes,
             derivatives,
             data_parallel,
             buckets,

@@ -342,6 +342,10 @@ def unlike() -> dict[str, Any]:
                 self.seen.assign(gt.mean(x, axis=0))
             return x
 
+    class Faster(gt.training.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int) -> None:
+            self.optimizer.learning_rate = 0.1 * (1 + RANK)
+
     own = os.path.join(where, f"{RANK}.h5")
     odd = (
         gt.data.Dataset.from_tensor_slices((bad if RANK == SIZE - 1 else X, Y))
@@ -359,6 +363,15 @@ def unlike() -> dict[str, Any]:
             )
         ),
         "other code": refusal(lambda: run(model=other, compile=True)),
+        "other arguments": refusal(lambda: run(batch_size=N + RANK)),
+        "one validates": refusal(lambda: run(validation_data=None if RANK else (X, Y))),
+        "other loss": refusal(lambda: run(loss=gt.training.losses.mse if RANK else "mse")),
+        "other measure": refusal(
+            lambda: gt.training.evaluate(
+                network(), (X, Y), metrics=["accuracy"] * (RANK == 0), distributed=group
+            )
+        ),
+        "a callback": refusal(lambda: run(callbacks=[Faster()])),
         "not finite": refusal(lambda: run(odd)),
         "came apart": refusal(
             lambda: run(
