@@ -138,7 +138,7 @@ def page() -> str:
         "",
         "## Schedules",
         "",
-        "15 steps of each, against Keras; `OneCycle` against PyTorch.",
+        "15 steps each, as in Keras; `OneCycle` as in PyTorch.",
         "",
     ]
     lines += rows(("schedule", "sequences"), of_training("schedules", schedules.PEERS))
