@@ -81,7 +81,7 @@ def ramp(x: Any, negative_slope: float, max_value: float | None, threshold: floa
 
 
 class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
-    """``x`` where it is positive, else ``negative_slope * x``.
+    """``x`` where it is positive, otherwise ``negative_slope * x``.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
 
 
 class ELU(Configured, saved_as="layers.ELU"):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+    """``x`` where it is positive, otherwise ``alpha * (exp(x) - 1)``.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class ELU(Configured, saved_as="layers.ELU"):
     Raises
     ------
     TypeError
-        If ``alpha`` is no number.
+        If ``alpha`` is not a number.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Softmax(Configured, saved_as="layers.Softmax"):
 
 
 class PReLU(Configured, saved_as="layers.PReLU"):
-    """``x`` where it is positive, else ``alpha * x`` with weights ``alpha``.
+    """``x`` where it is positive, otherwise ``alpha * x`` with weights ``alpha``.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ class Dense(Layer, saved_as="layers.Dense"):
     kernel_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dtype
-        The weights' dtype, by default that of the first input if floating, else ``float32``; or a
-        precision policy.
+        The weights' dtype, by default that of the first input if floating, otherwise ``float32``;
+        or a precision policy.
     name
         A Python identifier.
     rules

@@ -44,7 +44,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     ValueError
         If a dimension is not positive.
     TypeError
-        At the call, if the inputs are no integers.
+        At the call, if the inputs are not integers.
     IndexError
         At the call, if an integer is out of range, such as a negative one.
 

@@ -118,7 +118,7 @@ class Masking(Configured, saved_as="layers.Masking"):
     Raises
     ------
     TypeError
-        If ``mask_value`` is no number.
+        If ``mask_value`` is not a number.
 
     Notes
     -----

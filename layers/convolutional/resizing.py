@@ -31,7 +31,7 @@ class _Edged(Spatial):
         Raises
         ------
         ValueError
-            If they are no integers from 0 on, or not as many as there are axes.
+            If they are not integers from 0 on, or not as many as there are axes.
         """
         given = list(value) if isinstance(value, Sequence) else [value] * self.rank
         if self.rank == 1 and len(given) == 2:

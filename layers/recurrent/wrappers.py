@@ -29,7 +29,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     Raises
     ------
     TypeError
-        If ``layer`` is no layer.
+        If ``layer`` is not a layer.
     ValueError
         At the call, if the input has fewer than three axes.
 
@@ -64,7 +64,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         return ()
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set is no layer; return it."""
+        """Raise if what a file set is not a layer; return it."""
         return [check_part("layer", vars(self).get("layer"))]
 
     def build(self, input_shape: Any) -> None:

@@ -39,8 +39,8 @@ class _Entry(NamedTuple):
 class CheckpointManager:
     """Numbered checkpoints in a folder: the last ones, and the best.
 
-    What there is, and which is the best, is read from the files: there is no list beside them that
-    could say otherwise. Files that the manager did not write are neither listed nor removed.
+    What there is, and which is the best, is read from the files: there is no separate list
+    that could say otherwise. Files that the manager did not write are neither listed nor removed.
 
     Parameters
     ----------

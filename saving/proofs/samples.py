@@ -146,7 +146,7 @@ def described(
 
 
 class _Shape:
-    """A tensor's shape in the place of the tensor."""
+    """A tensor's shape instead of the tensor."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape

@@ -102,7 +102,7 @@ def _spec(shape: tuple[Any, ...] | None, dtype: Any, name: str | None) -> Tensor
 
 
 def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
-    """Return a shape with names in the place of those sizes that have one."""
+    """Return a shape with names instead of those sizes that have one."""
     if (
         type(names) is not list
         or shape is None

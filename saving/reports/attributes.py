@@ -55,7 +55,7 @@ def attribute_text(encoded: Any) -> str:
 
 
 def with_arrays(encoded: Any, content_of: Callable[[str], str]) -> Any:
-    """Return an attribute's JSON with the content of arrays in the place of their datasets."""
+    """Return an attribute's JSON with the content of arrays instead of their datasets."""
     if type(encoded) is list:
         return [with_arrays(item, content_of) for item in encoded]
     if type(encoded) is not dict:

@@ -46,7 +46,7 @@ class Step:
         The op's name, the gradient's, or the variable's path.
     inputs, groups
         Numbers of values, and scalars as text; how many of them belong to each part: for a custom
-        gradient its results, its arguments and its saved values, else all of them.
+        gradient its results, its arguments and its saved values, otherwise all of them.
     params
         Settings as text, by name.
     first, outputs

@@ -13,9 +13,7 @@ from ..common.op_builders import elementwise, named, op
 __all__ = ["cast", "copy", "stop_gradient"]
 
 # public as gradtape.copy, since NumPy's identity is a matrix; files know it by this name
-_copy = elementwise(
-    "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
-)
+_copy = elementwise("identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a new tensor.")
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,

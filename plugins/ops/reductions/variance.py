@@ -34,7 +34,7 @@ def _var_kernel(
 def std_kernel(
     xp: Any, x: Any, variance: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
-    """Return the root of a variance; of deviations of size 1 at most, if it over- or underflows."""
+    """Return the root of a variance, computed from scaled deviations if it over- or underflows."""
     with np.errstate(over="ignore", under="ignore"):
         squared = variance(x, axis=axis, ddof=ddof, keepdims=keepdims)
     limits = xp.finfo(squared.dtype)
@@ -133,7 +133,7 @@ def var(
 
     Notes
     -----
-    The variance of complex numbers is that of the distances: ``mean(abs(x - mean(x)) ** 2)``.
+    The variance of complex numbers uses absolute values: ``mean(abs(x - mean(x)) ** 2)``.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def std(
 
 
 def root_of_variance(variance: Any, name: str) -> Any:
-    """Return the square root, with the gradient 0, a subgradient, where it is 0."""
+    """Return the square root, with the gradient 0, a subgradient, at 0."""
     if variance.dtype.kind not in "fc" and variance.shape != ():  # NumPy cuts off a single one
         raise TypeError(f"{name}: roots do not go into the dtype {variance.dtype}")
     equal = variance == 0

@@ -1,4 +1,4 @@
-"""The same elements in another shape, and axes of size 1 put in and taken out."""
+"""The same elements in another shape, and axes of size 1 inserted and removed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _free(shape: tuple[Any, ...]) -> list[int]:
-    """Return where a shape holds -1, which takes what is left."""
+    """Return the position of -1, the remaining size, in a shape."""
     return [i for i, n in enumerate(shape) if not is_open(n) and n == -1]
 
 
@@ -86,7 +86,7 @@ _reshape = op(
 
 
 def _transposed(x: Any, order: str, name: str) -> Any:
-    """Return ``x`` with its axes reversed, of which the rows are the columns of ``x``."""
+    """Return ``x`` with its axes reversed, so that columns become rows."""
     if not isinstance(order, str):
         raise TypeError(f"{name}: order must be text, got {order!r}")
     if order != "F":
@@ -107,12 +107,13 @@ def reshape(
     x
         A tensor of any shape and dtype.
     shape
-        The new shape, a size or a sequence of them; one may be -1, and takes what is left.
+        The new shape, a size or a sequence of them; one may be -1, which stands for the remaining
+        size.
     order
         ``"C"`` (the default) takes and places the elements by rows, the last index changing
         fastest; ``"F"`` by columns, the first index changing fastest.
     copy
-        Changes nothing: a tensor never changes, so that none can tell.
+        Ignored: a tensor never changes, so a copy makes no difference.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def reshape(
     ------
     ValueError
         If the elements do not fill the shape, more than one size is -1, or ``order`` is another
-        word: ``"A"`` and ``"K"`` ask for the order in memory, which a tensor does not tell.
+        word. ``"A"`` and ``"K"`` refer to the order in memory, which a tensor does not have.
     TypeError
         If a size is not an integer.
 
@@ -149,7 +150,8 @@ def ravel(x: Any, order: str = "C") -> Tensor:
     x
         A tensor of any shape and dtype.
     order
-        ``"C"`` (the default) to go by rows, ``"F"`` by columns, as for :func:`reshape`.
+        ``"C"`` (the default) for row-major order, ``"F"`` for column-major order, as for
+        :func:`reshape`.
 
     Returns
     -------
@@ -188,7 +190,7 @@ flatten_last = op(
     holomorphic=True,
     batch=leading,
     jvp="linear",
-    doc="Join the last ``count`` axes into one.",
+    doc="Merge the last ``count`` axes into one.",
 )
 
 
@@ -271,14 +273,14 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
     Returns
     -------
     Tensor
-        The elements of ``x``, with as many more axes as ``axis`` names; the dtype of ``x``.
+        The elements of ``x``, with an additional axis for each position; the dtype of ``x``.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If a position is out of bounds for the result.
     ValueError
-        If a position is named twice, or the result would have more than 64 axes.
+        If a position is repeated, or the result would have more than 64 axes.
 
     Examples
     --------
@@ -296,7 +298,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     x
         A tensor of any shape and dtype.
     axis
-        The axis or axes to remove; by default all of size 1.
+        The axis or axes to remove; by default all that have size 1.
 
     Returns
     -------

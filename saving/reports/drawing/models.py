@@ -39,7 +39,7 @@ def model(model: Module, path: str | PathLike[str] | None = None) -> Picture:
     Raises
     ------
     TypeError
-        If ``model`` is no module.
+        If ``model`` is not a module.
     ValueError
         If the path ends in something else.
     ImportError
