@@ -247,7 +247,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     ]
     if len(spacings) == 1:
         if getattr(spacings[0], "ndim", 0) and len(axes) > 1:
-            raise TypeError("gradient: coordinates for one axis do not serve several; give each")
+            raise TypeError(
+                "gradient: coordinates of one axis cannot serve several axes; "
+                "pass one vector for each"
+            )
         spacings = spacings * len(axes)
     slopes = [_slope(x, along, h, edge_order) for along, h in zip(axes, spacings, strict=True)]
     return slopes[0] if isinstance(given, int) or len(slopes) == 1 else tuple(slopes)
@@ -365,9 +368,7 @@ def unwrap(
     half = period // 2 if whole else period / 2
     jump = period / 2 if discont is None else discont
     if whole and not np.iinfo(dtype).min <= -half <= period <= np.iinfo(dtype).max:
-        raise OverflowError(
-            f"unwrap: half the period {period} before 0 is out of bounds for {dtype}"
-        )
+        raise OverflowError(f"unwrap: minus half the period {period} is out of bounds for {dtype}")
     turned = ops["remainder"](step + half, period) - half
     if not (whole and period % 2):  # half a period either way: keep the sign of the step
         turned = ops["where"]((turned == -half) & (step > 0), half, turned)

@@ -238,8 +238,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     y = beside(a2, x, weak=False)
     if x.shape is None or y.shape is None:
         raise ValueError(
-            f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
-            "trace; give the TensorSpec a rank"
+            "array_equal: it is unknown in this trace whether shapes "
+            f"{x.shape} and {y.shape} are equal; give the TensorSpec a rank"
         )
     if shapes_differ(x.shape, y.shape):
         return beside(np.asarray(False), x)

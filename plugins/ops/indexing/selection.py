@@ -231,7 +231,7 @@ def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
 
 def _check_kernel(xp: Any, x: Any, *, count: int) -> Any:
     if truth(xp.any((x < 0) | (x >= count)), unknown=False):
-        raise ValueError(f"a number is not that of one of the {count} choices, from 0")
+        raise ValueError(f"a number is not from 0 to {count - 1}, the number of a choice")
     return x
 
 

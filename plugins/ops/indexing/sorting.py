@@ -49,7 +49,7 @@ _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 def _check_kind(name: str, kind: str | None, stable: bool | None) -> None:
     if kind is not None and stable is not None:
-        raise ValueError(f"{name}: kind and stable are two words for one thing; give one of them")
+        raise ValueError(f"{name}: kind and stable mean the same; pass one of them")
     if kind is not None and not isinstance(kind, str):
         raise TypeError(f"{name}: kind must be text, got {kind!r}")
     if kind is not None and kind not in _KINDS:
@@ -263,7 +263,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
         several = np.ndim(kth)
         ranks = tuple(map(_rank, kth)) if several else _rank(kth)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
+        raise TypeError(f"argpartition: kth must hold integers, got {kth!r}") from None
     return _argpartition(x, kth=ranks, axis=one_axis(axis, "argpartition"))
 
 
@@ -317,7 +317,7 @@ def _searchsorted_spec(x: Any, values: Any, *, side: str) -> tuple[Any, Any]:
 
 
 def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``searchsorted``; different sorted vectors are compared element by element."""
+    """Batching rule of ``searchsorted``; different vectors are compared element by element."""
     (x, values), (bx, _) = xs, batched
     if not bx:
         return op.raw(x, values, **params)
@@ -416,7 +416,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
     bins = beside(bins, x)
     if "c" in (x.dtype.kind, bins.dtype.kind):
-        raise TypeError("digitize: complex numbers have no order, so that they have no bins")
+        raise TypeError("digitize: complex numbers have no order, so they cannot be binned")
     if bins.shape is not None and len(bins.shape) != 1:
         raise ValueError(f"digitize: the bins must be a vector, got shape {bins.shape}")
     if bins.shape is None:
@@ -431,7 +431,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
         steps = np.diff(to_numpy(bins.array))
         falling = bool((steps < 0).any())
         if falling and (steps > 0).any():
-            raise ValueError("digitize: the bins must ascend, or descend, from one to the next")
+            raise ValueError("digitize: the bins must ascend or descend")
         if not falling:
             return upwards
     downwards = size - _searchsorted(ops["flip"](bins, axis=0), x, side=side)
@@ -477,7 +477,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
         raise TypeError("lexsort: at least one key is needed")
     shapes = [x.shape for x in columns]
     if any(shapes_differ(shape, shapes[0]) for shape in shapes):
-        raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
+        raise ValueError(f"lexsort: keys must have the same shape, got {shapes}")
     if shapes[0] == () and axis in (-1, 0):  # each key is one number, as for NumPy
         return beside(np.int64(0), columns[0])
     axis = one_axis(axis, "lexsort")
@@ -490,6 +490,6 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 
 def _rows_of(keys: Tensor) -> list[Tensor]:
     if keys.shape == ():
-        raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
+        raise TypeError("lexsort: keys must be a sequence, or a tensor of at least one axis")
     known_rank(keys, "lexsort")
     return [keys[i] for i in range(fixed(keys.shape[0], "lexsort", "the number of keys"))]

@@ -168,7 +168,7 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
     if same_size(size, 0):
         if empty(indices.shape):
             return indices
-        raise IndexError(f"take: there is nothing to take from, got shape {shape}")
+        raise IndexError(f"take: cannot take from an empty axis, got shape {shape}")
     indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
     return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)
 

@@ -131,7 +131,7 @@ def pinv(
     [[0.5, 0.0], [0.0, 0.0]]
     """
     if rcond is not None and rtol is not None:
-        raise ValueError("pinv: rcond and rtol are two names for one number; give one")
+        raise ValueError("pinv: rcond and rtol mean the same; pass one of them")
     share = rtol if rcond is None else rcond
     a = hermitian_part(a, "pinv") if hermitian else as_inexact(a)
     sizes_of_matrices(a, "pinv")

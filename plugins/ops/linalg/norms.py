@@ -87,7 +87,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     try:
         order = float(ord)
     except (TypeError, ValueError):
-        raise ValueError(f"norm: ord={ord!r} is no norm of vectors, of shape {x.shape}") from None
+        raise ValueError(f"norm: ord={ord!r} is not a vector norm, for shape {x.shape}") from None
     # powers of elements of about size 1 do not overflow; the unit is a constant, whatever it is
     unit = _largest(ops["stop_gradient"](sizes), axis, True, "max" if order > 0 else "min")
     usable = ops["logical_and"](unit > 0, ops["isfinite"](unit))
@@ -139,7 +139,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
         return result if keepdims else ops["squeeze"](result, axis=axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(
-            f"norm: ord={ord!r} is no norm of matrices, of shape {x.shape}; "
+            f"norm: ord={ord!r} is not a norm of matrices, of shape {x.shape}; "
             "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     moved = ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1))
@@ -212,7 +212,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         return _vector(x, ord, axes[0], keepdims)
     if len(axes) == 2:
         return _matrix(x, ord, axes, keepdims)
-    raise ValueError(f"norm: ord={ord!r} over axes {axis} of shape {x.shape} is no norm")
+    raise ValueError(f"norm: ord={ord!r} is not a norm over axes {axis} of shape {x.shape}")
 
 
 @named

@@ -44,7 +44,7 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
     if initial is None:
         if where is True:
             return ops[name](x, axis=along, keepdims=keepdims)
-        raise ValueError(f"{name}: where= needs initial=, for lines in which nothing counts")
+        raise ValueError(f"{name}: where= needs initial=, for lines without selected elements")
     bound = start_of(initial, x, name)
     x = chosen(x, kept_by(x, where, name), bound)
     sizes: list[Any] = []

@@ -131,7 +131,7 @@ def _nan_position(name: str, fill: float) -> Any:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         missing = xp.isnan(x)
         if truth(xp.any(xp.all(missing, axis=axis)), unknown=False):
-            raise ValueError("there are only nan to choose from")
+            raise ValueError("all elements to choose from are nan")
         filled = xp.where(missing, xp.asarray(_extreme_like(x, fill), dtype=x.dtype), x)
         return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))
 

@@ -203,7 +203,7 @@ def _present(missing: Any, filled: Any, where: Any, name: str) -> Any:
 
 def _check_inexact(dtype: Any) -> None:
     if dtype is not None and as_dtype(dtype).kind not in "fc":
-        raise TypeError(f"of floating numbers the dtype must be one, too, got {as_dtype(dtype)}")
+        raise TypeError(f"for floating numbers dtype must be floating too, got {as_dtype(dtype)}")
 
 
 @named

@@ -28,7 +28,7 @@ def degrees(name: str, ddof: float, correction: float | None) -> float:
     if correction is None:
         return ddof
     if ddof:
-        raise ValueError(f"{name}: ddof and correction are two words for one number; give one")
+        raise ValueError(f"{name}: ddof and correction mean the same; pass one of them")
     return correction
 
 

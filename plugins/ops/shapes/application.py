@@ -148,7 +148,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     conditions = [beside(condition, x) for condition in _conditions(condlist, x)]
     shapes = [condition.shape for condition in conditions]
     if all(shape is not None for shape in shapes) and len(set(map(len, shapes))) > 1:
-        raise ValueError(f"piecewise: conditions have one shape, got {shapes}")
+        raise ValueError(f"piecewise: conditions must have the same shape, got {shapes}")
     masks = [_mask(condition, x) for condition in conditions]
     if len(funclist) == len(masks) + 1:
         nowhere = masks[0]

@@ -264,7 +264,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
     (size,) = value.shape
     if same_size(size, 0):
-        raise ValueError("fill_diagonal: there is no element in val")
+        raise ValueError("fill_diagonal: val has no elements")
     places = table("diagonal", tuple(x.shape), bool(wrap), like=x)
     if not same_size(size, 1):
         (count,) = places.shape

@@ -312,10 +312,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     [1, 0, 2]
     """
     if not isinstance(trim, str):
-        raise TypeError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
+        raise TypeError(f"trim_zeros: trim must consist of 'f' and 'b', got {trim!r}")
     ends = trim.lower()
     if not ends or set(ends) - set("fb"):
-        raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
+        raise ValueError(f"trim_zeros: trim must consist of 'f' and 'b', got {trim!r}")
     x = as_tensor(filt)
     if not x.ndim and axis is None:  # there are no ends
         return x
@@ -323,7 +323,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]
     if len(set(axes)) < len(axes):
-        raise ValueError(f"trim_zeros: an axis is named twice in {axis!r}")
+        raise ValueError(f"trim_zeros: an axis is repeated in {axis!r}")
     index = [slice(None)] * x.ndim
     for n in axes:
         where = found[n]

@@ -54,7 +54,7 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
             continue
         size, same = _one_size(column)
         if not same:
-            raise ValueError(f"concatenate: shapes {described} differ off axis {along}")
+            raise ValueError(f"concatenate: shapes {described} differ outside axis {along}")
         sizes.append(size)
     return tuple(sizes), dtype
 
@@ -161,7 +161,7 @@ def _stack_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     first = known[0]
     for shape in known[1:]:
         if len(shape) != len(first) or not all(_one_size(p)[1] for p in zip(shape, first)):
-            raise ValueError(f"stack: arrays must have one shape, got {first} and {shape}")
+            raise ValueError(f"stack: arrays must have the same shape, got {first} and {shape}")
     sizes = [_one_size(column)[0] for column in zip(*known, strict=True)]
     (along,) = reduced_axes(axis, len(first) + 1, "stack")
     return (*sizes[:along], len(arrays), *sizes[along:]), dtype

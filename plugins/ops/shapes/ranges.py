@@ -70,7 +70,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     [0.0, 0.25, 0.5, 0.75]
     """
     if start is None:
-        raise TypeError("arange: start is a number, got None")
+        raise TypeError("arange: start must be a number, got None")
     step = 1 if step is None else step
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if open_among(*bounds):
@@ -204,7 +204,7 @@ def linspace(
 def _check_real(kind: Any, *bounds: Any) -> None:
     real = kind is not None and kind.kind in "iuf"
     if real and any(as_tensor(bound).dtype.kind == "c" for bound in bounds):
-        raise TypeError(f"linspace: a complex number is no {kind}; take its real part")
+        raise TypeError(f"linspace: complex numbers cannot become {kind}; take the real part")
 
 
 def _count(num: Any, name: str) -> Any:
@@ -430,7 +430,7 @@ def geomspace(
     start, stop = _ends(start, stop, *([] if dtype is None else [as_dtype(dtype)]))
     for end in (start, stop):
         if not is_transformed(end.array) and bool((end == 0).any()):
-            raise ValueError("geomspace: a geometric progression has no number 0")
+            raise ValueError("geomspace: start and stop must not be 0")
     if start.dtype.kind == "c":
         ratio = stop / start
         shares = _counted(count) / _gaps(count, endpoint)

@@ -33,7 +33,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     free = _free(shape)
     known = prod(n for i, n in enumerate(shape) if i not in free)
     if len(free) > 1 or any((n < -1) is True for n in shape):
-        raise ValueError(f"reshape: at most one dimension may be -1, none below it, got {shape}")
+        raise ValueError(f"reshape: at most one size may be -1, all others at least 0, got {shape}")
     size = elements(x.shape)
     if size is None:
         return tuple(None if i in free else n for i, n in enumerate(shape)), x.dtype
@@ -201,7 +201,7 @@ def _expand_kernel(xp: Any, x: Any, *, axis: Any) -> Any:
 def _expanded(shape: Any, axis: Any) -> Any:
     rank = len(shape) + (len(axis) if isinstance(axis, tuple) else 1)
     if rank > 64:  # NumPy's limit too
-        raise ValueError(f"expand_dims: the result would have {rank} dimensions, the most are 64")
+        raise ValueError(f"expand_dims: the result would have {rank} dimensions, above 64")
     new = reduced_axes(axis, rank, "expand_dims")
     sizes = iter(shape)
     return tuple(1 if i in new else next(sizes) for i in range(rank))
@@ -215,7 +215,7 @@ def _squeezed(shape: Any, axis: Any) -> Any:
     for i in gone:
         if shape[i] is not None and sizes_differ(shape[i], 1):
             raise ValueError(
-                f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
+                f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 is removed"
             )
     return tuple(n for i, n in enumerate(shape) if i not in gone)
 

@@ -126,7 +126,7 @@ def _moved(rank: int, source: tuple[int, ...], destination: tuple[int, ...]) -> 
     taken = reduced_axes(source, rank, "moveaxis")
     places = reduced_axes(destination, rank, "moveaxis")
     if len(taken) != len(places):
-        raise ValueError(f"moveaxis: {len(taken)} axes do not go to {len(places)} places")
+        raise ValueError(f"moveaxis: {len(taken)} axes cannot move to {len(places)} positions")
     order = [i for i in range(rank) if i not in taken]
     for place, axis in sorted(zip(places, taken, strict=True)):
         order.insert(place, axis)

@@ -216,7 +216,7 @@ def _floating(dtype: Any, *given: Any) -> Any:
     if wide.kind not in "fc":
         raise TypeError(f"cov: dtype must be a floating one, got {wide}")
     if wide.kind == "f" and any(x is not None and x.dtype.kind == "c" for x in given):
-        raise TypeError(f"cov: a complex number is no {wide}; take real parts first")
+        raise TypeError(f"cov: complex numbers cannot become {wide}; take the real parts first")
     return wide
 
 

@@ -173,7 +173,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
     edges = even_steps(*_outer_edges(x, span), count + 1, True)
     edges = ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
     if not is_transformed(edges.array) and bool((edges[1:] <= edges[:-1]).any()):
-        raise ValueError(f"histogram: {count} bins are too many for values so near to each other")
+        raise ValueError(f"histogram: {count} bins are too many for values so close together")
     return edges
 
 
@@ -294,7 +294,7 @@ def histogram(
                 f"{weights.shape}"
             )
         if isinstance(bins, str):
-            raise TypeError(f"histogram: the rule {bins!r} chooses no bins for weighted values")
+            raise TypeError(f"histogram: the rule {bins!r} cannot choose bins for weighted values")
         weights = ops["reshape"](weights, shape=(-1,))
     flat = _flat(x)
     edges = given = _edges(flat, bins, range)

@@ -204,7 +204,7 @@ REST = (
     ),
     Difference(
         "Complex numbers for real dtypes",
-        saying("a complex number is no"),
+        saying("complex numbers cannot become"),
         "They are refused; NumPy warns and drops the imaginary part.",
         "xp.full((2,), 1j, 'float64')",
     ),

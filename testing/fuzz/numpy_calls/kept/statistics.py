@@ -272,7 +272,7 @@ STATISTICS = (
     ),
     Difference(
         "`fill_diagonal` with nothing",
-        of("fill_diagonal", where=saying("no element in val")),
+        of("fill_diagonal", where=saying("val has no elements")),
         "There must be something to go along the diagonal.",
         "xp.fill_diagonal(np.ones((2, 2)), array([]))",
     ),
