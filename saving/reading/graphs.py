@@ -53,7 +53,7 @@ _SCALAR_RECORDS = (bool, int, dict)
 class GraphReader:
     """Build concrete functions from JSON.
 
-    Every node is built as tracing would build it: the op must be registered, take these inputs and
+    Every node is built as in tracing: the op must be registered, accept these inputs and
     parameters, and give the shapes and dtypes that the file claims. Nothing is run.
     """
 
@@ -251,7 +251,7 @@ class GraphReader:
         return outputs
 
     def _count_axes(self, inputs: list[Any]) -> None:
-        """Bound what all shape rules look at together: text refers to large shapes in few bytes."""
+        """Limit the work of all shape rules together: text refers to large shapes in few bytes."""
         for x in inputs:
             if type(x) is Symbol:
                 self._axes += len(x.shape or ())
@@ -340,7 +340,7 @@ def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:
 
 @lru_cache(1024)
 def _needed(op: Op) -> frozenset[str]:
-    """Return the parameters that an op must be given."""
+    """Return the required parameters of an op."""
     return frozenset(k for k, value in op.defaults.items() if value is inspect.Parameter.empty)
 
 
