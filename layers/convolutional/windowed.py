@@ -141,7 +141,7 @@ class Windowed(Spatial):
         return x.astype(kernel.value.dtype) if x.dtype.kind in "biu" else x
 
     def finished(self, y: Any) -> Any:
-        """Return a convolution with bias and activation, with the channels at their original place."""
+        """Return a convolution with bias and activation, with the channels where they were."""
         if self.bias is not None:
             y = y + self.bias.value
         y = self.as_given(y)

@@ -1,4 +1,4 @@
-"""What pickle calls to make objects of the bytes that it kept; pickles name these functions."""
+"""Functions that pickle calls to create objects from stored bytes; pickles name them."""
 
 from __future__ import annotations
 

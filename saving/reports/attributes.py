@@ -1,4 +1,4 @@
-"""Attributes of modules as they are shown."""
+"""Attributes of modules in displayed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
 def children(encoded: Any) -> list[tuple[str, Any]] | None:
-    """Return what a container holds, by index or key; None if it is not one."""
+    """Return the contents of a container, by index or key; None if it is not one."""
     if encoded is None:
         return None
     tag, content = tagged(encoded, "module")
