@@ -102,6 +102,8 @@ def guarded(origin: Any) -> Iterator[None]:
     except (BackendUnavailable, PluginError, Warning):  # of what is here, not of the file
         raise
     except (MemoryError, RecursionError) as error:
-        raise UnsafeFile(f"{path}: reading it takes too much ({type(error).__name__})") from error
+        raise UnsafeFile(
+            f"{path}: reading it takes too much memory or depth ({type(error).__name__})"
+        ) from error
     except Exception as error:
         raise DamagedFile(f"{path}: it cannot be read ({type(error).__name__}: {error})") from error

@@ -254,8 +254,8 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         shape = x.array.shape
         if shape is None or len(shape) != len(sizes) + 1:
             raise ValueError(
-                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes beside the batch, got an "
-                f"input of shape {shape}"
+                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes besides the batch, got "
+                f"an input of shape {shape}"
             )
         x = self.fitted(x, {i: n for i, n in enumerate(sizes, 1) if i not in shared})
         return ops["where"](ops["greater"](x, 0), x, x * self.alpha.value)

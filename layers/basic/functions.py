@@ -93,8 +93,8 @@ class Lambda(Layer):
         for variable in tape.watched_variables():
             raise ValueError(
                 f"layer {self.name!r} (Lambda): its function uses the variable {variable.name!r}, "
-                "which would be no part of the layer, and not train; write a gradtape.layers.Layer "
-                "that has it as an attribute"
+                "which would not be part of the layer, nor be trained; write a "
+                "gradtape.layers.Layer that has it as an attribute"
             )
         self._gradtape_looked_at.add(training)
         return y

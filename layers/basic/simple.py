@@ -88,8 +88,8 @@ class Flatten(Configured, saved_as="layers.Flatten"):
         shape = x.array.shape
         if not shape:
             raise ValueError(
-                f"layer {self.name!r} (Flatten): the number of axes must be known, and there must "
-                f"be a first, got shape {shape}"
+                f"layer {self.name!r} (Flatten): the number of axes must be known, and at least "
+                f"1, got shape {shape}"
             )
         size = prod(shape[1:])
         # -1 stands for one size, and not beside 0: the batch may be empty, and so may the rest

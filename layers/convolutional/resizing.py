@@ -41,8 +41,8 @@ class _Edged(Spatial):
         if not right or not all(hasattr(n, "__index__") and n >= 0 for p in pairs for n in p):
             axes = "(before, after)" if self.rank == 1 else f"{self.rank} pairs (before, after)"
             raise ValueError(
-                f"{type(self).__name__}: {name} must be a number from 0 on, one for each spatial "
-                f"axis, or {axes}, got {value!r}"
+                f"{type(self).__name__}: {name} must be a number of at least 0, one for each "
+                f"spatial axis, or {axes}, got {value!r}"
             )
         return tuple((int(before), int(after)) for before, after in pairs)
 

@@ -81,7 +81,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         if cell is not None:  # a file brings it
             # what is no module would hide its variables from training and files
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(f"RNN: a cell is a layer with state_size, got {cell!r}")
+                raise TypeError(f"RNN: a cell must be a layer with state_size, got {cell!r}")
             self.cell = cell
         self.return_sequences = bool(return_sequences)
         self.return_state = bool(return_state)

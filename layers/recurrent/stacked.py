@@ -43,7 +43,9 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         self.cells = list(cells)
         for cell in self.cells:
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(f"StackedRNNCells: a cell is a layer with state_size, got {cell!r}")
+                raise TypeError(
+                    f"StackedRNNCells: a cell must be a layer with state_size, got {cell!r}"
+                )
 
     def check_restored(self) -> list[Any]:
         """Raise if what a file set are not cells; return them."""

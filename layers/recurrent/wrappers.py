@@ -156,7 +156,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     ) -> None:
         super().__init__(name)
         if weights is not None:
-            raise TypeError("Bidirectional: weights are not taken; use gt.load_weights")
+            raise TypeError("Bidirectional: weights= is not supported; use gt.load_weights")
         if merge_mode is not None and merge_mode not in _MERGES:
             raise ValueError(
                 f"Bidirectional: merge_mode must be one of {', '.join(_MERGES)} or None, "

@@ -71,7 +71,7 @@ class Checkpoint:
     def __setattr__(self, name: str, value: Any) -> None:
         taken = shadows(LoadedModule, name) or hasattr(type(self), name)
         if not is_attribute(name) or name.startswith("_") or taken:
-            raise TypeError(f"Checkpoint: nothing can be called {name!r} in a file; rename it")
+            raise TypeError(f"Checkpoint: {name!r} cannot be a name in a file; rename it")
         Trackables({name: value})  # raises for what cannot be kept
         self._group[name] = value
 

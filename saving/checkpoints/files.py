@@ -115,9 +115,9 @@ def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
         for part in above:
             held = held.setdefault(part, {"dict": {}}).get("dict")
             if held is None:
-                raise SaveError(f"{path}: {part!r} in it is taken already; rename one")
+                raise SaveError(f"{path}: {part!r} in it is already taken; rename one")
         if held.get(last, {"dict": {}}) != {"dict": {}}:
-            raise SaveError(f"{path}: two things have this path; rename one")
+            raise SaveError(f"{path}: two objects have this path; rename one")
         held[last] = node
     return root
 

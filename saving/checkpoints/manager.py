@@ -103,7 +103,9 @@ class CheckpointManager:
                 f"{type(checkpoint).__name__}"
             )
         if keep is not None and (type(keep) is not int or keep < 1):
-            raise ValueError(f"CheckpointManager: keep is a positive integer or None, got {keep!r}")
+            raise ValueError(
+                f"CheckpointManager: keep must be a positive integer or None, got {keep!r}"
+            )
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
             raise ValueError(f"CheckpointManager: {name!r} cannot be part of a file name")
         self.checkpoint = checkpoint
@@ -288,14 +290,14 @@ def _mode(best: str | None, mode: str | None) -> str:
     """Return whether a smaller or a larger metric is better."""
     if mode is not None:
         if mode not in _KINDS:
-            raise ValueError(f'CheckpointManager: mode is "min" or "max", got {mode!r}')
+            raise ValueError(f'CheckpointManager: mode must be "min" or "max", got {mode!r}')
         return mode
     found = [
         kind for kind, parts in _KINDS.items() if any(x in (best or "").lower() for x in parts)
     ]
     if best is not None and len(found) != 1:
         raise ValueError(
-            f"CheckpointManager: the name {best!r} does not tell whether lower or higher is "
-            'better; say mode="min" or mode="max"'
+            f"CheckpointManager: the name {best!r} does not show whether lower or higher is "
+            'better; pass mode="min" or mode="max"'
         )
     return found[0] if found else "min"

@@ -224,7 +224,7 @@ def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
     try:
         put(value)
     except Exception as error:  # whatever the object objects with
-        raise LoadError(f"{where}: its state is refused ({error}); nothing was restored") from error
+        raise LoadError(f"{where}: it refuses its state ({error}); nothing was restored") from error
 
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:

@@ -84,8 +84,8 @@ class Trackables:
             found = [self._add(f"{path}/{key}", item) for key, item in items]
             if any(found) and not all(found):
                 raise TypeError(
-                    f"Checkpoint: {path} holds objects whose state is kept beside plain values; "
-                    "give the two under names of their own"
+                    f"Checkpoint: {path} holds plain values and objects whose state is stored "
+                    "separately; pass the two under separate names"
                 )
             return any(found)
         else:
@@ -107,8 +107,8 @@ class Trackables:
             encode(group[name], name)
         except SaveError:
             raise TypeError(
-                f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be kept; "
-                "give modules, optimizers, variables, generators, objects with state_dict and "
+                f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be "
+                "stored; give modules, optimizers, variables, generators, objects with state_dict and "
                 "load_state_dict, or plain values"
             ) from None
         self.objects[name] = Held(lambda: group[name], lambda value: group.update({name: value}))
@@ -136,13 +136,13 @@ class Trackables:
             for slot, variable, state in optimizer.states():
                 if variable is None:
                     raise SaveError(
-                        f"{place}: the optimizer came from a file, and it is not known yet which "
-                        "variables its state is for; do a step first"
+                        f"{place}: the optimizer came from a file, and it is not yet known which "
+                        "variables its state belongs to; run a step first"
                     )
                 if variable.id not in paths:
                     raise SaveError(
                         f"{place}: it trains variable {variable.name!r} of shape {variable.shape}, "
-                        "which is not in the checkpoint; add the module that has it"
+                        "which is not in the checkpoint; add the module that holds it"
                     )
                 yield f"{place}/{slot}/{paths[variable.id]}", variable, state
 

@@ -67,19 +67,19 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
         if "\0" in given:
             raise SaveError(f"{given!r} is not a path: it contains a NUL character")
         if os.path.basename(given) in ("", os.curdir, os.pardir):
-            raise SaveError(f"{given!r} cannot be written: it names no file")
+            raise SaveError(f"{given!r} cannot be written: it does not name a file")
         real = os.path.realpath(given)
         folder = os.path.dirname(real)
         if not os.path.isdir(folder):
-            raise SaveError(f"{real}: there is no folder {folder}")
+            raise SaveError(f"{real}: the folder {folder} does not exist")
         held = _stat(given)
         if held is None:
             return real
         if not stat.S_ISREG(held.st_mode):
             kind = next((word for test, word in _KINDS if test(held.st_mode)), "not a regular file")
-            raise SaveError(f"{real} cannot be written: it is {kind}; only a file is replaced")
+            raise SaveError(f"{real} cannot be written: it is {kind}, not a regular file")
         if not os.access(real, os.W_OK):
-            raise SaveError(f"{real} cannot be written: the file there is read-only")
+            raise SaveError(f"{real} cannot be written: the existing file is read-only")
         return real
     except (OSError, ValueError) as error:  # ValueError: characters that no path can hold
         raise SaveError(f"{given!r} cannot be written ({error})") from error

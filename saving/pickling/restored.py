@@ -61,7 +61,7 @@ def concrete_function(held: Any, variables: Sequence[Variable]) -> ConcreteFunct
     """Return a function's only trace."""
     traces = function(held, variables).concrete_functions
     if len(traces) != 1:
-        raise DamagedFile(f"{len(traces)} traces in the place of one")
+        raise DamagedFile(f"{len(traces)} traces instead of one")
     return traces[0]
 
 

@@ -333,7 +333,7 @@ def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> li
     """Return variables by their numbers, each once."""
     found = [at(variables, number, "variable", where) for number in numbers]
     if len(set(numbers)) < len(numbers):
-        raise DamagedFile(f"{where}: a variable comes twice")
+        raise DamagedFile(f"{where}: a variable is repeated")
     return found
 
 

@@ -262,7 +262,7 @@ class GraphReader:
         if type(value) is dict and set(value) == {"graph"}:
             inner = self.graph(take(value, "graph", dict, where), where, None)
             if inner.variables or inner.updates:
-                raise DamagedFile(f"{where}: a graph inside an op uses a variable by itself")
+                raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
             return inner
         return decode(value, sizes=True)
 

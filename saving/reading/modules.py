@@ -76,7 +76,9 @@ class StateReader:
                 continue
             if not tracks(value):
                 if name in _parts(module):
-                    raise DamagedFile(f"{where}: {name!r} is no variable, no module and holds none")
+                    raise DamagedFile(
+                        f"{where}: {name!r} is neither a variable nor a module, and holds none"
+                    )
                 continue  # files of format 1 have settings here too
             settled = type(vars(module).get(name)) in _PLAIN[1:]
             if settled and name in record.get("config", ()):

@@ -183,7 +183,7 @@ class Inspection:
         found = find([*self.functions, *self.rules], name)
         if len(found) > 1:
             raise LookupError(
-                f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; draw one of "
+                f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; choose one of "
                 f"{', '.join(trace.name for trace in found[:20])}"
             )
         if not found:

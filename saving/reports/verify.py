@@ -85,7 +85,7 @@ def verify(
     """
     for name, limit in (("max_memory", max_memory), ("max_seconds", max_seconds)):
         if limit is not None and not limit > 0:
-            raise ValueError(f"verify: {name} is above 0, got {limit!r}")
+            raise ValueError(f"verify: {name} must be above 0, got {limit!r}")
     place = os.fsdecode(path)
     if backend:
         with select_backend(backend):  # says here what there is, if it is not there
@@ -105,7 +105,7 @@ def verify(
         except ChildEnded as ended:
             if ended.late:
                 raise too_long(max_seconds) from None
-            raise UnsafeFile(f"what it computes has ended its process ({ended})") from None
+            raise UnsafeFile(f"computing it ended the process ({ended})") from None
     for text in found["warnings"]:
         warnings.warn(text, stacklevel=2)
     name = backend or current_backend().name

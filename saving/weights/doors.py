@@ -119,7 +119,7 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             dtype, shape = contents.declared(dataset)
             said = check_shape(take(record, "shape", list, where), where, known=True)
             if (take(record, "dtype", str, where), said) != (dtype, shape):
-                raise DamagedFile(f"{where} is declared otherwise than its dataset")
+                raise DamagedFile(f"{where} is declared differently from its dataset")
             read = partial(contents.array, dataset)
             places[own] = dataset
             entries[own] = Entry(shape, check_dtype(dtype, where), read)

@@ -113,9 +113,11 @@ def load_weights(
             f"load_weights: expected a path and a gradtape.Module, got {type(model).__name__}"
         )
     if layout is not None and layout not in LAYOUTS:
-        raise ValueError(f"load_weights: layout is one of {', '.join(LAYOUTS)}, got {layout!r}")
+        raise ValueError(
+            f"load_weights: layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
+        )
     if active_graph.get() is not None:
-        raise RuntimeError("load_weights: call it outside of traced functions")
+        raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
         layout = layout or arrays.layout or layout_of(list(arrays.entries))
         if arrays.is_checkpoint and mapping is None:

@@ -272,7 +272,8 @@ def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
         return {name: _renamed(mapping(name), name) for name in names}
     if isinstance(mapping, (str, bytes)):
         raise TypeError(
-            f"load_weights: mapping is a dictionary, a function or a list of pairs, got {mapping!r}"
+            "load_weights: mapping must be a dictionary, a function or a list of pairs, "
+            f"got {mapping!r}"
         )
     return _by_patterns(names, mapping)
 
@@ -285,8 +286,8 @@ def _renamed(value: Any, name: str, rest: str = "") -> Renamed:
         return Renamed(None)
     if not isinstance(value, str):
         raise TypeError(
-            f"load_weights: the mapping gives {value!r} for {name!r}; it gives a name, None, or a "
-            "pair of a name and the order of axes"
+            f"load_weights: the mapping gives {value!r} for {name!r}; it must give a name, None, or "
+            "a pair of a name and the order of axes"
         )
     return Renamed(f"{value}{rest}" if value else rest[1:], axes)
 

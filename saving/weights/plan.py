@@ -73,7 +73,7 @@ class Plan:
             if len(slots) > 1:
                 places = " and ".join(slot.path for slot in slots)
                 raise ValueError(
-                    f"load_weights: {printable(name)!r} may be {places}; say which by mapping"
+                    f"load_weights: {printable(name)!r} may be {places}; choose one by mapping"
                 )
             if slots:
                 self._take(slots[0], name, axes)

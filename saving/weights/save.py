@@ -63,7 +63,7 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
         )
     as_tensors = os.fsdecode(path).endswith(".safetensors")
     if layout not in LAYOUTS or layout == "keras":
-        raise ValueError(f'save_weights: layout is "gradtape" or "pytorch", got {layout!r}')
+        raise ValueError(f'save_weights: layout must be "gradtape" or "pytorch", got {layout!r}')
     if layout != "gradtape" and not as_tensors:
         raise ValueError(f"save_weights: {layout!r} is for paths that end with .safetensors")
     for part, module in [("", model), *_modules(model)]:

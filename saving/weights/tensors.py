@@ -151,7 +151,7 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
     if kind is None:
         raise UnsafeFile(
             f"{where} has the type {name[:40]!r}, which is not read; read are {', '.join(KINDS)}: "
-            "convert it where it was made"
+            "convert it before saving"
         )
     shape, offsets = take(record, "shape", list, where), take(record, "data_offsets", list, where)
     if len(shape) > MAX_RANK or any(type(n) is not int or not 0 <= n < 2**48 for n in shape):

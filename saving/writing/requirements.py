@@ -51,7 +51,7 @@ class KernelCheck:
             if node.op.name in self._foreign and self._differs(node):
                 raise SaveError(
                     f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
-                    "which gives other results than the op's own kernel, and readers of the file "
+                    "whose results differ from the op's own kernel, and readers of the file "
                     "may use that one; register it as an op with another name"
                 )
 

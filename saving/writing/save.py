@@ -112,10 +112,10 @@ def save(
             "assign what you want to save to an attribute of a Module"
         )
     if sizes not in ("open", "seen"):
-        raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+        raise ValueError(f'save: sizes must be "open" or "seen", got {sizes!r}')
     if compression is not None and compression not in COMPRESSIONS:
         known = ", ".join(map(repr, COMPRESSIONS))
-        raise ValueError(f"save: compression is None or {known}, got {compression!r}")
+        raise ValueError(f"save: compression must be None or {known}, got {compression!r}")
     target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     with init_scope(), keeping_state((module, *module.submodules)):

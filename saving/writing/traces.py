@@ -366,9 +366,9 @@ def _needs_sizes(
         return
     shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
     raise NeedsSizes(
-        f"{where} cannot be traced for open sizes: {_told(reason)}. Write it with sizes: "
-        "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "
-        f'alone ({shown}): gradtape.save(..., sizes="seen")'
+        f"{where} cannot be traced for unknown sizes: {_told(reason)}. Write it with sizes: "
+        "x.shape[0] computes with numbers and tensors in a trace; or save it only for the sizes "
+        f'seen ({shown}): gradtape.save(..., sizes="seen")'
     ) from reason
 
 

@@ -113,7 +113,7 @@ class Picture:
         elif suffix in (".png", ".pdf"):
             self._figure().savefig(path, dpi=2 * _INCH)
         else:
-            raise ValueError(f"plot.model: a picture is .svg, .png or .pdf, got {str(path)!r}")
+            raise ValueError(f"plot.model: a picture must be .svg, .png or .pdf, got {str(path)!r}")
 
     def _repr_svg_(self) -> str:
         return self.svg

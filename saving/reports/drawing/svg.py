@@ -59,7 +59,7 @@ _DARK = {
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Return the colour rules without variables, which viewers other than browsers show as black."""
+    """Return the colour rules without variables, which viewers except browsers show as black."""
     boxes = "".join(
         ".gt-graph .{} rect{{fill:{};stroke:{}}}\n".format(kind, *colours[kind].split())
         for kind in ("op", "input", "held", "custom", "output")

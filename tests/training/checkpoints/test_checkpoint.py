@@ -144,14 +144,17 @@ def test_plain_values_are_attributes_of_the_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trackables", "message"),
     [
-        ({"f": lambda: 1}, "f is function, whose state cannot be kept"),
-        ({"x": np.ones(3)}, "x is ndarray, whose state cannot be kept"),
+        ({"f": lambda: 1}, "f is function, whose state cannot be stored"),
+        ({"x": np.ones(3)}, "x is ndarray, whose state cannot be stored"),
         ({"x": {1, 2}}, "x is set, whose state"),
-        ({"x": [gt.Variable(1.0), 3]}, "x holds objects whose state is kept beside plain values"),
-        ({"save": 1}, "nothing can be called 'save' in a file"),
-        ({"variables": 1}, "nothing can be called 'variables' in a file"),
-        ({"_x": 1}, "nothing can be called '_x' in a file"),
-        ({"é": 1}, "nothing can be called 'é' in a file"),
+        (
+            {"x": [gt.Variable(1.0), 3]},
+            "x holds plain values and objects whose state is stored separately",
+        ),
+        ({"save": 1}, "'save' cannot be a name in a file"),
+        ({"variables": 1}, "'variables' cannot be a name in a file"),
+        ({"_x": 1}, "'_x' cannot be a name in a file"),
+        ({"é": 1}, "'é' cannot be a name in a file"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_at_once(trackables: Any, message: str) -> None:
