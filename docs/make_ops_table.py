@@ -35,10 +35,10 @@ HEAD = """# The table of ops
 `testing/tables`. The test suite fails if the page is out of date, or if an op or a public function
 has no samples.
 
-[`gradtape.testing.check_op`](testing.md) compares, on the samples of each op: first and second-order
-gradients with finite differences, the shape rule with real results, traces with known and unknown
-sizes with eager runs, and single with double precision. It also checks saving and loading, layouts,
-and arrays without elements.
+[`gradtape.testing.check_op`](testing.md) compares, on the samples of each op: first and
+second-order gradients with finite differences, the shape rule with real results, traces with known
+and unknown sizes with eager runs, and single with double precision. It also checks saving and
+loading, layouts, and arrays without elements.
 
 Values, dtypes and errors are NumPy's, with one intended difference: a list of Python numbers is
 weak, like a single number. It takes the floating dtype of the other tensors. Nothing is rounded

@@ -7,6 +7,7 @@ Pages are checked as a whole; of the code, the docstrings and the messages of th
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -78,7 +79,20 @@ PAGES = [
     if path.relative_to(ROOT).as_posix() not in NOT_YET
 ]
 #: Modules, by their folders, whose docstrings and messages are edited.
-EDITED: tuple[str, ...] = ()
+EDITED = (
+    "layers/basic",
+    "layers/convolutional",
+    "layers/recurrent",
+    "plugins/ops/analysis",
+    "plugins/ops/elementwise",
+    "plugins/ops/fourier",
+    "plugins/ops/indexing",
+    "plugins/ops/linalg",
+    "plugins/ops/reductions",
+    "plugins/ops/shapes",
+    "plugins/ops/statistics",
+    "saving",
+)
 MODULES = [path for folder in EDITED for path in sorted((ROOT / folder).rglob("*.py"))]
 
 FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
@@ -124,6 +138,10 @@ def units_of_module(text: str) -> Iterator[tuple[int, str]]:
             if documented is not None:
                 first = node.body[0].lineno
                 yield from ((first + n, unit) for n, unit in units_of_docstring(documented))
+        elif isinstance(node, ast.keyword) and node.arg in ("doc", "help"):
+            if (said := message(node.value)) is not None:
+                documented = inspect.cleandoc(said)
+                yield from ((node.lineno + n, unit) for n, unit in units_of_docstring(documented))
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield from ((node.lineno, said) for said in map(message, node.exc.args) if said)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn"):

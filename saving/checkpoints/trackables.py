@@ -108,8 +108,8 @@ class Trackables:
         except SaveError:
             raise TypeError(
                 f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be "
-                "stored; give modules, optimizers, variables, generators, objects with state_dict and "
-                "load_state_dict, or plain values"
+                "stored; give modules, optimizers, variables, generators, objects with state_dict "
+                "and load_state_dict, or plain values"
             ) from None
         self.objects[name] = Held(lambda: group[name], lambda value: group.update({name: value}))
 

@@ -320,7 +320,7 @@ class GraphReader:
         saved = inputs[m:]
         expected = [(blunt(x.shape), x.dtype) for x in (*saved, *inputs[:n])]
         if [(blunt(x.shape), x.dtype) for x in backward.inputs] != expected:
-            raise DamagedFile(f"{place}: the inputs of its gradient are not what it is given")
+            raise DamagedFile(f"{place}: the inputs of its gradient do not match the node")
         targets = [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
         if len(backward.outputs) != len(targets) or any(
             shapes_differ(g.shape, x.shape) or (g.dtype != x.dtype and is_differentiable(x.dtype))

@@ -49,7 +49,7 @@ def attach_rule(stored: StoredRule, graph: Graph, record: Any, where: str) -> No
     given = [stored.inputs[i] for i in stored.places]
     expected = [*given, *stored.outputs, *stored.outputs]
     if [(blunt(x.shape), x.dtype) for x in graph.inputs] != [(x.shape, x.dtype) for x in expected]:
-        raise DamagedFile(f"{where}: the inputs of its graph are not what a rule is given")
+        raise DamagedFile(f"{where}: the inputs of its graph do not match the rule")
     if (
         len(connected) != len(stored.inputs)
         or any(type(x) is not bool for x in connected)

@@ -173,7 +173,7 @@ class Inspection:
         Returns
         -------
         str
-            An SVG image. A graph of more than about 150 steps is summarised in words instead.
+            An SVG image. For a graph of more than about 150 steps, a text summary instead.
 
         Raises
         ------

@@ -201,8 +201,8 @@ def _numbers(
     """Return Keras's names of the variables and modules directly in a module, by identity.
 
     Variables are numbered, trainable ones first. Modules in a container are named by their class
-    and a number. So are all modules of a model, in a list ``layers``, which contains those that
-    come after it in the alphabet.
+    and a number. The same holds for all modules of a model, in a list ``layers``, which contains
+    those that come after it in the alphabet.
     """
     # in the order in which they were set
     places = {name: i for i, name in enumerate(vars(module))}
@@ -286,8 +286,8 @@ def _renamed(value: Any, name: str, rest: str = "") -> Renamed:
         return Renamed(None)
     if not isinstance(value, str):
         raise TypeError(
-            f"load_weights: the mapping gives {value!r} for {name!r}; it must give a name, None, or "
-            "a pair of a name and the order of axes"
+            f"load_weights: the mapping gives {value!r} for {name!r}; it must give a name, None, "
+            "or a pair of a name and the order of axes"
         )
     return Renamed(f"{value}{rest}" if value else rest[1:], axes)
 

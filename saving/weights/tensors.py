@@ -115,7 +115,7 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
             raise UnsafeFile(f"{path}: its arrays overlap, or leave bytes between them")
         place = end
     if 8 + start + place != size:
-        raise DamagedFile(f"{path}: {size:,} bytes long, its header tells of {8 + start + place:,}")
+        raise DamagedFile(f"{path}: {size:,} bytes long, its header claims {8 + start + place:,}")
     aliases = {k: v for k, v in metadata.items() if v in entries and k not in entries}
     layout = {"pt": "pytorch", "gradtape": "gradtape", "keras": "keras"}.get(
         metadata.get("format", ""), ""
@@ -127,7 +127,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
     """Return a header as a dictionary, read in time proportional to its length."""
     # an array has one brace, two brackets and some ten commas, if its name has none
     if text.count(b"{") + text.count(b"[") > 6 * MAX_OBJECTS or text.count(b",") > 12 * MAX_OBJECTS:
-        raise UnsafeFile(f"{path}: its header tells of more than {MAX_OBJECTS:,} arrays")
+        raise UnsafeFile(f"{path}: its header claims more than {MAX_OBJECTS:,} arrays")
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """Gradient rules that a reader would not have, as graphs next to the functions that use them.
 
 By default, an op in a file has the gradient rule of the op's owner. If this process registered
-another one, it goes into the file. So does every rule that uses such an op, because it matters from
-the second order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
+another one, it goes into the file. Every rule that uses such an op does so too, because it matters
+from the second order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def save(
 
     Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
     of a module that was called is traced for any batch size (with ``training`` on and off if it
-    takes that). Custom gradients are saved as graphs, so the file needs none of the code that made
-    it. So are gradient rules of ops that were replaced in this process.
+    takes that). Custom gradients, and gradient rules of ops that were replaced in this process, are
+    saved as graphs. The file needs none of the code that made them.
 
     Python state is saved too: plain values, arrays, tensors, ops, and lists, tuples, sets and
     dictionaries of them. One warning names everything that is not saved. In a copy loaded without
@@ -81,10 +81,10 @@ def save(
         If a custom gradient or a replaced rule cannot be traced; the message names the function
         (the op) and its line.
     SaveError
-        If something else cannot be saved: for example a module that was never called, code that
-        cannot be traced for unknown sizes, a trace that differs from the Python code (with the line
-        and both results), or an object that holds variables where no module finds them. The file at
-        ``path`` is then unchanged.
+        If something else cannot be saved. Examples are a module that was never called, code that
+        cannot be traced for unknown sizes, a trace that differs from the Python code, and an object
+        that holds variables where no module finds them. The message has the line, and the file at
+        ``path`` is unchanged.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 

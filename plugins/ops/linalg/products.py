@@ -230,7 +230,7 @@ def kron(a: Any, b: Any) -> Tensor:
     Returns
     -------
     Tensor
-        A tensor whose sizes are the products of theirs, of the promoted dtype.
+        A tensor whose sizes are the products of the operands' sizes, of the promoted dtype.
 
     Raises
     ------

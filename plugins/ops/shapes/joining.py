@@ -116,7 +116,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     Returns
     -------
     Tensor
-        A tensor whose size along ``axis`` is the sum of theirs.
+        A tensor whose size along ``axis`` is the sum of the arrays' sizes.
 
     Raises
     ------
