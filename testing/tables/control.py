@@ -35,14 +35,14 @@ STEPS = {
     "carried": 1,
     "scanned": 1,
 }
-STRAIGHT = "its gradient is the variable's, as of any assignment: see tests/adversary"
-DTYPE = "its graphs are of one dtype"
+STRAIGHT = "the gradient is that of the variable, as for any assignment: see tests/adversary"
+DTYPE = "its graphs have a fixed dtype"
 
 
 def one_dtype(*inputs: Any, **params: Any) -> Sample:
     """Return a sample for double precision alone, whose graphs know no sizes."""
     sample = Sample(*inputs, **params).without("float32", "float16", reason=DTYPE)
-    return sample.without("known sizes", reason="its graphs do not know them")
+    return sample.without("known sizes", reason="its graphs do not know the sizes")
 
 
 SAMPLES = {
