@@ -334,7 +334,7 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
         net.load_weights(tmp_path / "net.h5")
         return x
 
-    with pytest.raises(RuntimeError, match="outside of traced functions"):
+    with pytest.raises(RuntimeError, match="outside traced functions"):
         traced(gt.constant(1.0))
 
 
