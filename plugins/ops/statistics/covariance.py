@@ -214,7 +214,7 @@ def _floating(dtype: Any, *given: Any) -> Any:
     """Return the floating dtype to compute in, which holds all arguments."""
     wide = as_dtype(dtype)
     if wide.kind not in "fc":
-        raise TypeError(f"cov: dtype must be a floating one, got {wide}")
+        raise TypeError(f"cov: dtype must be floating, got {wide}")
     if wide.kind == "f" and any(x is not None and x.dtype.kind == "c" for x in given):
         raise TypeError(f"cov: complex numbers cannot become {wide}; take the real parts first")
     return wide

@@ -254,7 +254,7 @@ NUMBERS = (
             "nanvar",
             "cov",
             "corrcoef",
-            where=lambda call, theirs, ours: refuses(ours, "must be a floating one"),
+            where=lambda call, theirs, ours: refuses(ours, "must be floating"),
         ),
         "The dtype is that of the computation, so it must be floating.",
         "xp.std(array([1, 2]), dtype='int32')",
