@@ -31,35 +31,35 @@ from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops
 
-Written by `python docs/make_ops_table.py` from the registry and the samples in `testing/tables`;
-the suite fails if it is out of date, or if an op or a public function has no samples.
+`python docs/make_ops_table.py` writes this page from the registry and the samples in
+`testing/tables`. The test suite fails if the page is out of date, or if an op or a public function
+has no samples.
 
-Each of them is checked on its samples by [`gradtape.testing.check_op`](testing.md): gradients of
-first and second order against finite differences, the shape rule against real results, traces with
-known and unknown sizes against eager runs, saving and loading, single against double precision,
-layouts, and arrays without elements.
+[`gradtape.testing.check_op`](testing.md) compares, on the samples of each op: first and
+second-order gradients with finite differences, the shape rule with real results, traces with known
+and unknown sizes with eager runs, and single with double precision. It also checks saving and
+loading, layouts, and arrays without elements.
 
-Values, dtypes and errors are NumPy's, but for one thing on purpose: a list of Python numbers is
-weak, as a single number is. It takes the floating dtype of the tensors beside it, so that nothing
-is rounded beside `float64`, and `float32` stays `float32`, where NumPy's lists are `float64`.
+Values, dtypes and errors are NumPy's, with one intended difference: a list of Python numbers is
+weak, like a single number. It takes the floating dtype of the other tensors. Nothing is rounded
+when they are `float64`, and `float32` stays `float32`, whereas NumPy's lists are `float64`.
 """
 LEGEND = """
-- *kernels*: the plugin that provides the op, whose kernel serves every backend, and the backends
-  with a kernel of their own for it.
+- *kernels*: the plugin that provides the op, whose kernel runs on every backend, and the backends
+  with a separate kernel for it.
 - *gradient of*: the inputs that have a gradient rule; "-" if the op has none.
 - *2nd order*: whether the gradient of the gradient is checked too.
-- *batching*: how `vmap` runs the op on many examples at once: "elementwise" as it is, by a "rule",
-  or "-" if it cannot.
-- *dtypes*: what the samples hold. "float" is float64 and float32 (what draws numbers: either),
+- *batching*: how `vmap` runs the op on many examples at once: "elementwise" (unchanged), by a
+  "rule", or "-" if it cannot.
+- *dtypes*: the dtypes of the samples. "float" is float64 and float32 (one of them for random ops),
   "complex" complex128 and complex64.
-- *portable*: whether the op and its gradients run on `array-api-strict`, which has the functions of
-  the array API standard and no others.
+- *portable*: whether the op and its gradients run on `array-api-strict`, which has only the
+  functions of the array API standard.
 """
 FUNCTIONS_LEGEND = """
-Public functions that call no op of their own name. A trace, and a saved file, hold the ops that
-they become.
+Public functions that are not ops themselves. Traces and saved files hold the ops that they call.
 
-- *becomes*: the ops in traces of the function's samples, in the order in which they come.
+- *becomes*: the ops in traces of the function's samples, in order.
 - *gradient*: whether gradients reach an input; the suite compares them with finite differences on
   the same samples.
 - *2nd order*, *dtypes*, *portable*: as above.

@@ -30,22 +30,23 @@ import test_schedules as schedules  # noqa: E402
 
 import gradtape as gt  # noqa: E402
 
-HEAD = """# Beside Keras and PyTorch
+HEAD = """# Comparison with Keras and PyTorch
 
-Written by `python docs/make_peers_table.py` from the tables of the suite, which fails if this page
-is out of date. Names, order and defaults of the arguments of layers are compared with those of
-Keras 3.15, too (`tests/layers/test_keras_signatures.py`), with a reason for each difference.
+`python docs/make_peers_table.py` writes this page from the tables of the test suite, which fails if
+the page is out of date. Names, order and defaults of the layers' arguments are also compared with
+those of Keras 3.15 (`tests/layers/test_keras_signatures.py`), with a reason for each difference.
 
-- *values*: how many calls, runs or sequences are compared with numbers that Keras 3 gave on JAX,
-  which the suite stores, and with what PyTorch gives in the test.
-- *gradients*: to which order they are compared with finite differences: by inputs, and by weights.
+- *values*: how many calls, runs or sequences are compared with stored results of Keras 3 on JAX,
+  and with PyTorch's results in the test.
+- *gradients*: up to which order they are compared with finite differences, with respect to inputs
+  and to weights.
 """
 #: Layers that have no values of their own, and why.
 OTHERWISE = {
-    "Lambda": "what its function gives",
-    "Layer": "the base of layers",
-    "Model": "what its layers give",
-    "Sequential": "what its layers give",
+    "Lambda": "the result of its function",
+    "Layer": "the base class of layers",
+    "Model": "the result of its layers",
+    "Sequential": "the result of its layers",
 }
 #: What has no numbers of a peer: the tests of its behaviour.
 TRAINING = {
@@ -126,16 +127,22 @@ def page() -> str:
         return "-" if name == "mean_absolute_percentage_error" else "2"
 
     lines = [HEAD, "## Layers", ""]
-    lines += rows(("layer", "values of Keras", "of PyTorch", "gradients"), layers())
+    lines += rows(("layer", "values: Keras", "PyTorch", "gradients"), layers())
     lines += ["", "## Losses", "", "Objects reduce these functions.", ""]
     lines += rows(("loss", "values", "gradients"), of_training("losses", losses.KERAS, order))
     lines += ["", "## Metrics", "", "Each in two batches, without and with weights.", ""]
     lines += rows(("metric", "values"), of_training("metrics", metrics.KERAS))
     lines += ["", "## Optimizers", "", "Each after 20 steps, eager and traced.", ""]
     lines += rows(("optimizer", "runs"), of_training("optimizers", optimizers.KERAS))
-    lines += ["", "## Schedules", "", "15 steps of each; of `OneCycle` PyTorch's.", ""]
+    lines += [
+        "",
+        "## Schedules",
+        "",
+        "15 steps each, as in Keras; `OneCycle` as in PyTorch.",
+        "",
+    ]
     lines += rows(("schedule", "sequences"), of_training("schedules", schedules.PEERS))
-    lines += ["", "## Callbacks", "", "What they do is held to Keras' in these tests.", ""]
+    lines += ["", "## Callbacks", "", "These tests compare their behaviour with Keras's.", ""]
     lines += rows(("callback", "tests"), callbacks())
     return "\n".join(lines).rstrip() + "\n"
 

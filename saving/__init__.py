@@ -1,4 +1,4 @@
-"""Saving modules to HDF5 files, and loading them from anyone's. The format: docs/format.md."""
+"""Save modules to HDF5 files, and load untrusted ones. The format: docs/format.md."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a file, one class each."""
+"""Errors about files, one class for each kind."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class SaveError(GradtapeError):
 
 
 class UntraceableGradient(SaveError):
-    """A custom gradient's backward function cannot be traced, so its file would lose it."""
+    """A custom gradient's backward function cannot be traced, so a file could not hold it."""
 
 
 class LoadError(GradtapeError):
-    """A file cannot be loaded; the message names the file and the place in it.
+    """A file cannot be loaded; the message names the file and the location in it.
 
-    What a stranger wrote is in it: control characters are escaped, and a long message is cut.
+    The message contains untrusted text: control characters are escaped, and long messages are cut.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -46,14 +46,14 @@ class LoadError(GradtapeError):
 
 
 def printable(text: Any, most: int = 200) -> str:
-    """Return an untrusted text as one line without control characters.
+    """Return untrusted text as one line without control characters.
 
     Parameters
     ----------
     text
-        A text, or an object whose text is meant.
+        A text, or an object to convert to text.
     most
-        The most characters of it; what is longer ends in ``...``.
+        The maximum number of characters; longer text ends in ``...``.
     """
     line = str(text)[: most + 1]
     if not line.isprintable():
@@ -78,7 +78,7 @@ class DamagedFile(LoadError):
 
 
 class UnsafeFile(LoadError):
-    """The file holds something that a gradtape file never holds, and that could do harm."""
+    """The file contains something that gradtape files never contain, and that could do harm."""
 
 
 class MissingPlugin(LoadError):
@@ -91,7 +91,7 @@ class MissingOp(LoadError):
 
 @contextmanager
 def guarded(origin: Any) -> Iterator[None]:
-    """Turn whatever goes wrong with a file in a block into one of these errors, with its path."""
+    """Turn any error about a file in a block into one of these errors, with its path."""
     path = "<bytes>" if isinstance(origin, (bytes, bytearray, memoryview)) else fsdecode(origin)
     try:
         yield
@@ -102,6 +102,8 @@ def guarded(origin: Any) -> Iterator[None]:
     except (BackendUnavailable, PluginError, Warning):  # of what is here, not of the file
         raise
     except (MemoryError, RecursionError) as error:
-        raise UnsafeFile(f"{path}: reading it takes too much ({type(error).__name__})") from error
+        raise UnsafeFile(
+            f"{path}: reading it takes too much memory or depth ({type(error).__name__})"
+        ) from error
     except Exception as error:
         raise DamagedFile(f"{path}: it cannot be read ({type(error).__name__}: {error})") from error

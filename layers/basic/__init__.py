@@ -1,4 +1,4 @@
-"""Layers of one input: products with weights, look-ups, activations, factors."""
+"""Layers with one input: dense layers, embeddings, activations, scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations that have settings, or weights, of their own."""
+"""Activations with settings or weights."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ReLU(Configured, saved_as="layers.ReLU"):
 
     Notes
     -----
-    ``max_value`` from there on, ``x`` above ``threshold``, and up to it
-    ``negative_slope * (x - threshold)``, as in Keras.
+    The result is ``max_value`` for ``x >= max_value``, ``x`` from ``threshold`` up to that, and
+    ``negative_slope * (x - threshold)`` below ``threshold``, as in Keras.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class ReLU(Configured, saved_as="layers.ReLU"):
 
 
 def ramp(x: Any, negative_slope: float, max_value: float | None, threshold: float) -> Any:
-    """Return ``x`` above ``threshold``, at most ``max_value``; below it a line of another slope."""
+    """Return ``x`` from ``threshold`` to ``max_value``; below ``threshold``, another line."""
     if not threshold and not negative_slope:
         y = ops["relu"](x)
     else:
@@ -81,7 +81,7 @@ def ramp(x: Any, negative_slope: float, max_value: float | None, threshold: floa
 
 
 class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
-    """``x`` where it is positive, else ``negative_slope * x``.
+    """``x`` where it is positive, otherwise ``negative_slope * x``.
 
     Parameters
     ----------
@@ -117,17 +117,17 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
 
 
 class ELU(Configured, saved_as="layers.ELU"):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+    """``x`` where it is positive, otherwise ``alpha * (exp(x) - 1)``.
 
     Parameters
     ----------
     alpha
-        What it tends to for small inputs, but for its sign; 1 by default.
+        The limit for small inputs is ``-alpha``; 1 by default.
 
     Raises
     ------
     TypeError
-        If ``alpha`` is no number.
+        If ``alpha`` is not a number.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     Parameters
     ----------
     axis
-        The axis along which they sum to 1, or several; the last by default.
+        The axis along which the results sum to 1, or several axes; the last by default.
 
     Raises
     ------
@@ -173,7 +173,7 @@ class Softmax(Configured, saved_as="layers.Softmax"):
         self.axis = list(axis) if isinstance(axis, Sequence) else axis
 
     def call(self, x: Any, mask: Any = None) -> Any:
-        """Apply it, leaving out what ``mask`` is false for."""
+        """Apply it, leaving out elements for which ``mask`` is false."""
         if mask is not None:
             x = ops["where"](mask, x, -3e4 if x.dtype.name == "float16" else -1e9)
         if not isinstance(self.axis, list):
@@ -182,7 +182,7 @@ class Softmax(Configured, saved_as="layers.Softmax"):
 
 
 class PReLU(Configured, saved_as="layers.PReLU"):
-    """``x`` where it is positive, else ``alpha * x`` with weights ``alpha``.
+    """``x`` where it is positive, otherwise ``alpha * x`` with weights ``alpha``.
 
     Parameters
     ----------
@@ -190,19 +190,19 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and dtype;
         ``"zeros"`` by default.
     shared_axes
-        Axes along which all elements share their weights, such as those of rows and columns: 1, 2.
+        Axes along which all elements share their weights, such as rows and columns: 1, 2.
     rules
-        ``alpha_regularizer``, ``activity_regularizer``, and constraints: as for :class:`Dense`.
+        ``alpha_regularizer``, ``activity_regularizer`` and constraints: as for :class:`Dense`.
 
     Attributes
     ----------
     alpha : Variable
-        Of the shape of an example, 1 along shared axes; there once the layer has been called.
+        Shape of an example, with 1 along shared axes; created at the first call.
 
     Raises
     ------
     ValueError
-        At the call, if a size is not known that is not shared.
+        At the call, if the size of an axis that is not shared is unknown.
 
     References
     ----------
@@ -242,7 +242,7 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         return (None, *shapes["alpha"]) if "alpha" in shapes else None
 
     def build(self, input_shape: Any) -> None:
-        """Make the slopes."""
+        """Create the slopes."""
         shared = self.shared_axes or ()
         rank = len(input_shape or ())
         shape = tuple(1 if i in shared else self.known(input_shape, i) for i in range(1, rank))
@@ -254,8 +254,8 @@ class PReLU(Configured, saved_as="layers.PReLU"):
         shape = x.array.shape
         if shape is None or len(shape) != len(sizes) + 1:
             raise ValueError(
-                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes beside the batch, got an "
-                f"input of shape {shape}"
+                f"layer {self.name!r} (PReLU): expected {len(sizes)} axes besides the batch, got "
+                f"an input of shape {shape}"
             )
         x = self.fitted(x, {i: n for i, n in enumerate(sizes, 1) if i not in shared})
         return ops["where"](ops["greater"](x, 0), x, x * self.alpha.value)

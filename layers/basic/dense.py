@@ -28,29 +28,28 @@ class Dense(Layer, saved_as="layers.Dense"):
     kernel_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dtype
-        The weights' dtype, by default that of the first input if floating, else ``float32``; or a
-        precision policy.
+        The weights' dtype, or a precision policy. The default is the dtype of the first input if
+        that is floating, otherwise ``float32``.
     name
         A Python identifier.
     rules
-        ``kernel_regularizer``, ``bias_regularizer``,
-        ``activity_regularizer`` (of the output): what they add to the loss: names (``"l2"``),
-        objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of
-        the same weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
-        ``trainable=False`` for weights that begin frozen.
+        ``kernel_regularizer``, ``bias_regularizer`` and ``activity_regularizer`` (of the output)
+        add to the loss: names (``"l2"``), objects of :mod:`gradtape.layers.regularizers`, or
+        functions of a tensor. Constraints of the same weights, such as ``kernel_constraint``, are
+        objects of :mod:`gradtape.layers.constraints`. ``trainable=False`` creates frozen weights.
 
     Attributes
     ----------
     kernel : Variable
-        Shape ``(inputs, units)``; there once the layer has been called.
+        Shape ``(inputs, units)``; created at the first call.
     bias : Variable or None
         Shape ``(units,)``.
 
     Raises
     ------
     ValueError
-        If ``units`` is not positive; at the call, if the last axis of ``x`` is not the one that the
-        layer was built for.
+        If ``units`` is not positive. At the call, if the size of the last axis of ``x`` is not the
+        one that the layer was built for.
 
     Notes
     -----
@@ -98,11 +97,11 @@ class Dense(Layer, saved_as="layers.Dense"):
 
     @property
     def built(self) -> bool:
-        """Whether the kernel is there."""
+        """Whether the kernel exists."""
         return "kernel" in vars(self)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for inputs whose last axis is known."""
+        """Create the weights for inputs whose last axis is known."""
         if not input_shape or not known_size(input_shape[-1]):
             raise ValueError(
                 f"layer {self.name!r} (Dense): the last axis of its input must be known when it is "

@@ -22,29 +22,29 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
     Parameters
     ----------
     equation
-        Of two operands, such as ``"ab,bc->ac"`` or ``"...x,xy->...y"``; an ellipsis stands for
-        leading axes.
+        An equation of two operands, such as ``"ab,bc->ac"`` or ``"...x,xy->...y"``; an ellipsis
+        stands for leading axes.
     output_shape
-        The sizes of the result without the first axis, or without what the ellipsis stands for;
-        ``None`` for those that follow from the input. A number stands for the last axis.
+        The sizes of the result without the first axis, or without the axes of the ellipsis.
+        ``None`` is a size that follows from the input. A number stands for the last axis.
     bias_axes
-        The result's axes along which the bias differs, such as ``"c"``; no bias by default.
+        The result's axes along which the bias varies, such as ``"c"``; no bias by default.
     rules
-        ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
+        ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer`` and constraints: as
         for :class:`Dense`.
 
     Attributes
     ----------
     kernel : Variable
-        Of the shape that the equation says; there once the layer has been called.
+        Its shape follows from the equation; created at the first call.
     bias : Variable or None
         Of size 1 along the result's axes that are not in ``bias_axes``.
 
     Raises
     ------
     ValueError
-        If the equation is none of two operands, or ``bias_axes`` are not in the result; at the
-        call, if a size of the kernel is not known.
+        If the equation does not have two operands, or ``bias_axes`` are not in the result. At the
+        call, if a size of the kernel is unknown.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         return tuple(self._told.get(x) for x in self._given)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights."""
+        """Create the weights."""
         sizes = dict(zip(reversed(self._result), reversed(self.output_shape)))
         sizes.update((x, n) for x, n in self._told.items() if sizes.get(x) is None)
         for letter, size in zip(reversed(self._given), reversed(input_shape or ())):

@@ -1,4 +1,4 @@
-"""``Embedding``: a row of weights for each number."""
+"""``Embedding``: a row of weights for each integer."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     Parameters
     ----------
     input_dim
-        How many integers there are: they go from 0 to ``input_dim - 1``.
+        The number of integers, which go from 0 to ``input_dim - 1``.
     output_dim
         The length of a vector.
     embeddings_initializer
         A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and dtype;
         ``"uniform"`` between -0.05 and 0.05 by default.
     mask_zero
-        Whether 0 is padding: in a model, recurrent and attention layers after this one leave it
-        out, and so do losses and metrics if it reaches the output; elsewhere, give layers ``mask=``
-        what :meth:`compute_mask` returns.
+        Whether 0 is padding. In a model, recurrent and attention layers after this one skip it, and
+        so do losses and metrics if the mask reaches the output. Elsewhere, pass the result of
+        :meth:`compute_mask` to layers as ``mask=``.
     dtype
         The dtype of the weights, ``float32`` by default.
 
     Attributes
     ----------
     embeddings : Variable
-        Shape ``(input_dim, output_dim)``; there once the layer has been called.
+        Shape ``(input_dim, output_dim)``; created at the first call.
 
     Raises
     ------
     ValueError
         If a dimension is not positive.
     TypeError
-        At the call, if the inputs are no integers.
+        At the call, if the inputs are not integers.
     IndexError
         At the call, if an integer is out of range, such as a negative one.
 
@@ -78,7 +78,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
 
     @property
     def built(self) -> bool:
-        """Whether the weights are there."""
+        """Whether the weights exist."""
         return "embeddings" in vars(self)
 
     @property
@@ -87,7 +87,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         return ("embeddings",)
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return any shape: none makes a difference."""
+        """Return any shape: it makes no difference."""
         return (None,)
 
     def build(self, input_shape: Any) -> None:
@@ -96,7 +96,7 @@ class Embedding(Configured, saved_as="layers.Embedding"):
         self.embeddings = self.add_weight(shape, self.embeddings_initializer, "embeddings")
 
     def compute_mask(self, ids: Any, mask: Any = None) -> Any:
-        """Return where integers are no padding; ``None`` without ``mask_zero``."""
+        """Return where integers are not padding; ``None`` without ``mask_zero``."""
         return ops["not_equal"](as_tensor(ids), 0) if self.mask_zero else None
 
     def call(self, ids: Any) -> Any:

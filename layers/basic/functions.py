@@ -1,4 +1,4 @@
-"""Layers without weights that are about what others compute: a function, masks, losses."""
+"""Layers without weights: a function, masks, and losses."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Lambda(Layer):
     Parameters
     ----------
     function
-        A function of a tensor, or of a list of them, made of what gradtape has. It may take
-        ``mask`` and ``training`` too.
+        A function of a tensor, or of a list of them, written with gradtape's functions. It may also
+        take ``mask`` and ``training``.
     output_shape
-        Not needed, and not looked at: the shape of the result is that of what the function gives.
+        Ignored: the shape of the result is that of the function's result.
     mask
-        The mask of the result, or a function ``mask(inputs, mask)`` that returns it; by default
-        there is none.
+        The mask of the result, or a function ``mask(inputs, mask)`` that returns it; none by
+        default.
     arguments
         Keyword arguments for the function.
     name
@@ -39,13 +39,13 @@ class Lambda(Layer):
     TypeError
         If ``function`` cannot be called.
     ValueError
-        At the first call, if it uses a variable: that would be no part of the layer, and not
-        train. A :class:`Layer` of one's own has variables.
+        At the first call, if the function uses a variable. The variable would not be part of the
+        layer, and would not be trained. Write your own :class:`Layer` instead.
 
     Notes
     -----
-    A file holds the graph of the function, never its code, and what comes back from one is a module
-    that runs the graph. In a model of placeholders, functions and ops need no ``Lambda``.
+    A file holds the graph of the function, never its code. It loads as a module that runs the
+    graph. In a model of placeholders, functions and ops need no ``Lambda``.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Lambda(Layer):
 
     @property
     def makes_mask(self) -> bool:
-        """Whether the result has a mask of its own."""
+        """Whether the result has its own mask."""
         return self._gradtape_lambda[1] is not None
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
@@ -93,8 +93,8 @@ class Lambda(Layer):
         for variable in tape.watched_variables():
             raise ValueError(
                 f"layer {self.name!r} (Lambda): its function uses the variable {variable.name!r}, "
-                "which would be no part of the layer, and not train; write a gradtape.layers.Layer "
-                "that has it as an attribute"
+                "which would not be part of the layer, nor be trained; write a "
+                "gradtape.layers.Layer that has it as an attribute"
             )
         self._gradtape_looked_at.add(training)
         return y
@@ -108,7 +108,7 @@ class Lambda(Layer):
 
 
 class Masking(Configured, saved_as="layers.Masking"):
-    """Leave out steps in which all elements are one number: padding.
+    """Mask steps in which all elements equal one number: padding.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ class Masking(Configured, saved_as="layers.Masking"):
     Raises
     ------
     TypeError
-        If ``mask_value`` is no number.
+        If ``mask_value`` is not a number.
 
     Notes
     -----
-    The result is 0 in these steps. In a model, the layers after this one leave them out; elsewhere,
-    give them ``mask=`` what :meth:`compute_mask` returns.
+    The result is 0 in these steps. In a model, the layers after this one skip them. Elsewhere, pass
+    the result of :meth:`compute_mask` to layers as ``mask=``.
 
     Examples
     --------
@@ -143,11 +143,11 @@ class Masking(Configured, saved_as="layers.Masking"):
         self.mask_value = float(mask_value)
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return where steps are no padding."""
+        """Return where steps are not padding."""
         return self._seen(public("as_tensor")(x), False)
 
     def call(self, x: Any) -> Any:
-        """Set steps of padding to 0."""
+        """Set padding steps to 0."""
         return ops["where"](self._seen(x, True), x, 0)
 
     def _seen(self, x: Any, keepdims: bool) -> Any:
@@ -155,7 +155,7 @@ class Masking(Configured, saved_as="layers.Masking"):
 
 
 class Identity(Configured, saved_as="layers.Identity"):
-    """Return the inputs as they are.
+    """Return the inputs unchanged.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Identity(Configured, saved_as="layers.Identity"):
     Raises
     ------
     ValueError
-        If ``name`` is no identifier.
+        If ``name`` is not an identifier.
 
     Examples
     --------
@@ -183,12 +183,13 @@ class Identity(Configured, saved_as="layers.Identity"):
 
 
 class ActivityRegularization(Configured, saved_as="layers.ActivityRegularization"):
-    """Return the inputs, and add their sizes to the loss.
+    """Return the inputs, and add their absolute values and squares to the loss.
 
     Parameters
     ----------
     l1, l2
-        The factors of the sums of sizes and of squares, in the mean over examples; 0 by default.
+        The factors of the sums of absolute values and of squares, averaged over examples; 0 by
+        default.
 
     Raises
     ------
@@ -213,7 +214,7 @@ class ActivityRegularization(Configured, saved_as="layers.ActivityRegularization
 
     @property
     def l1(self) -> float:
-        """The factor of the sum of sizes."""
+        """The factor of the sum of absolute values."""
         return float(self.activity_regularizer.l1)
 
     @property

@@ -23,7 +23,7 @@ class Activation(Configured, saved_as="layers.Activation"):
     activation
         A name (``"relu"``, ...) or any callable of one tensor.
     dtype
-        ``"float32"`` to compute in that, also what comes in ``float16``; or a precision policy.
+        ``"float32"`` to compute in that dtype, even for ``float16`` inputs; or a precision policy.
 
     Raises
     ------
@@ -53,13 +53,14 @@ class Flatten(Configured, saved_as="layers.Flatten"):
     Parameters
     ----------
     data_format
-        ``"channels_last"``, the default, or ``"channels_first"``: axis 1 is then put last first.
+        ``"channels_last"``, the default, or ``"channels_first"``: axis 1 is then moved to the end
+        first.
 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier, or ``data_format`` is unknown; when called, if there is no
-        axis, or their number is unknown.
+        If ``name`` is not an identifier, or ``data_format`` is unknown. At the call, if the input
+        has no axes, or an unknown number of them.
 
     Examples
     --------
@@ -87,8 +88,8 @@ class Flatten(Configured, saved_as="layers.Flatten"):
         shape = x.array.shape
         if not shape:
             raise ValueError(
-                f"layer {self.name!r} (Flatten): the number of axes must be known, and there must "
-                f"be a first, got shape {shape}"
+                f"layer {self.name!r} (Flatten): the number of axes must be known, and at least "
+                f"1, got shape {shape}"
             )
         size = prod(shape[1:])
         # -1 stands for one size, and not beside 0: the batch may be empty, and so may the rest
@@ -117,7 +118,7 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     Raises
     ------
     ValueError
-        At the call, if they do not fit the last axis.
+        At the call, if they do not match the last axis.
 
     Examples
     --------
@@ -134,7 +135,7 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
         self.scale, self.offset = _plain(scale), _plain(offset)
 
     def call(self, x: Any) -> Any:
-        """Scale and shift ``x``, in the default dtype if it has integers."""
+        """Scale and shift ``x``; integers are cast to the default dtype."""
         x = floating(x)
         lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
         if lengths - {1}:
@@ -146,5 +147,5 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers as a configuration holds them."""
+    """Return numbers in the form of a configuration."""
     return [float(part) for part in value] if np.ndim(value) else float(value)

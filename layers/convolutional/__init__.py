@@ -1,4 +1,4 @@
-"""Layers over images: convolutions, pooling, padding and enlarging."""
+"""Layers over images: convolution, pooling, padding and upsampling."""
 
 from __future__ import annotations
 

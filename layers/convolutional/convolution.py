@@ -20,7 +20,7 @@ class _Conv(Windowed):
 
     Notes
     -----
-    Filters do not turn: it is a correlation, as everywhere in this field.
+    The filters are not flipped: it is a cross-correlation, as is usual in deep learning.
 
     Examples
     --------
@@ -34,23 +34,24 @@ class _Conv(Windowed):
         The number of output channels.
     padding
         ``"valid"``, the default: windows lie within the input. ``"same"``: zeros around it make
-        ``ceil(size / stride)`` windows. ``"causal"``, over one axis: zeros before the beginning
-        alone, so that no result depends on later steps.
+        ``ceil(size / stride)`` windows. ``"causal"``, over one axis: zeros only before the
+        beginning, so that no result depends on later steps.
     groups
-        Into how many groups channels and filters are split, each of them on its own; 1 by default.
+        The number of groups into which channels and filters are split, each convolved separately; 1
+        by default.
 
     Attributes
     ----------
     kernel : Variable
-        Shape ``(*kernel_size, channels / groups, filters)``; there once the layer has been called.
+        Shape ``(*kernel_size, channels / groups, filters)``; created at the first call.
     bias : Variable or None
         Shape ``(filters,)``.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range, or strides and dilation are both above 1; at the call, if
-        the input has another number of axes or channels.
+        If a setting is out of range, or strides and dilation are both above 1. At the call, if the
+        input has a different number of axes or channels.
     """
     _in_keras = "conv{}d"
     _in_pytorch = True
@@ -87,7 +88,7 @@ class _Conv(Windowed):
         self.kernel_initializer = initializers.get(kernel_initializer)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for images with a known number of channels."""
+        """Create the weights for images with a known number of channels."""
         channels = self.known(input_shape, self.channels_axis)
         if channels % self.groups:
             raise ValueError(
@@ -99,7 +100,7 @@ class _Conv(Windowed):
         self.add_bias(self.filters)
 
     def channels_for(self, kernel: tuple[int, ...]) -> int:
-        """Return the number of input channels that a kernel of this shape is for."""
+        """Return the number of input channels that belongs to a kernel of this shape."""
         return kernel[-2] * self.groups
 
     def call(self, x: Any) -> Any:

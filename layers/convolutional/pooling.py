@@ -1,4 +1,4 @@
-"""Pooling over one to three spatial axes: of windows, or of whole images."""
+"""Pooling over one to three spatial axes, by windows or over whole images."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class _Pooling(Spatial):
         The distance between windows; their size by default.
     padding
         ``"valid"``, the default: windows lie within the input. ``"same"``: as many windows as
-        strides fit into an axis; what is outside does not count.
+        strides fit into an axis; elements outside do not count.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input has another number of axes.
+        If a setting is out of range. At the call, if the input has a different number of axes.
     """
 
     pool: Any
@@ -129,12 +129,12 @@ class _Global(Spatial):
     Parameters
     ----------
     keepdims
-        Whether spatial axes of size 1 stay; not by default.
+        Whether to keep the spatial axes with size 1; false by default.
 
     Raises
     ------
     ValueError
-        If ``data_format`` is unknown; at the call, if the input has another number of axes.
+        If ``data_format`` is unknown. At the call, if the input has a different number of axes.
     """
 
     reduction: str

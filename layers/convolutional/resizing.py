@@ -1,4 +1,4 @@
-"""Layers that add to images, cut from them, or enlarge them."""
+"""Layers that pad, crop or enlarge images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _Edged(Spatial):
-    """What has a width before and after each spatial axis."""
+    """A layer with a width before and after each spatial axis."""
 
     def widths(self, name: str, value: Any) -> tuple[tuple[int, int], ...]:
         """Return a pair ``(before, after)`` for each spatial axis.
@@ -31,7 +31,7 @@ class _Edged(Spatial):
         Raises
         ------
         ValueError
-            If they are no integers from 0 on, or not as many as there are axes.
+            If they are not integers from 0, or not as many as there are axes.
         """
         given = list(value) if isinstance(value, Sequence) else [value] * self.rank
         if self.rank == 1 and len(given) == 2:
@@ -41,8 +41,8 @@ class _Edged(Spatial):
         if not right or not all(hasattr(n, "__index__") and n >= 0 for p in pairs for n in p):
             axes = "(before, after)" if self.rank == 1 else f"{self.rank} pairs (before, after)"
             raise ValueError(
-                f"{type(self).__name__}: {name} must be a number from 0 on, one for each spatial "
-                f"axis, or {axes}, got {value!r}"
+                f"{type(self).__name__}: {name} must be a number of at least 0, one for each "
+                f"spatial axis, or {axes}, got {value!r}"
             )
         return tuple((int(before), int(after)) for before, after in pairs)
 
@@ -59,13 +59,13 @@ class _ZeroPadding(_Edged):
     Parameters
     ----------
     padding
-        How many zeros, 1 by default: a number, one for each spatial axis, or a pair
+        The number of zeros, 1 by default: a number, one for each spatial axis, or a pair
         ``(before, after)`` for each.
 
     Raises
     ------
     ValueError
-        If a width is negative; at the call, if the input has another number of axes.
+        If a width is negative. At the call, if the input has a different number of axes.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class _Cropping(_Edged):
     Parameters
     ----------
     cropping
-        How much is cut off: a number, one for each spatial axis, or a pair ``(before, after)`` for
-        each; 1 by default.
+        The number of elements to cut off: a number, one for each spatial axis, or a pair
+        ``(before, after)`` for each; 1 by default.
 
     Raises
     ------
     ValueError
-        If a width is negative; at the call, if nothing is left of an axis, or the input has another
-        number of axes.
+        If a width is negative. At the call, if nothing is left of an axis, or the input has a
+        different number of axes.
     """
 
     def __init__(
@@ -142,10 +142,10 @@ class _UpSampling(Spatial):
     Parameters
     ----------
     size
-        By how much, 2 by default: a number, or one for each spatial axis.
+        The factor, 2 by default: a number, or one for each spatial axis.
     interpolation
-        ``"nearest"``, the default: each element comes several times. ``"bilinear"``: linear between
-        the elements' centres, along each axis.
+        ``"nearest"``, the default: each element is repeated. ``"bilinear"``: linear between the
+        elements' centres, along each axis.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Convolutions of each channel with filters of its own, and mixes of their results."""
+"""Convolutions of each channel with separate filters, and mixtures of their results."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class _Depthwise(Windowed):
     Parameters
     ----------
     depth_multiplier
-        The number of results for each channel, 1 by default.
+        The number of results per channel, 1 by default.
 
     Attributes
     ----------
     kernel : Variable
-        Shape ``(*kernel_size, channels, depth_multiplier)``; there once the layer has been called.
+        Shape ``(*kernel_size, channels, depth_multiplier)``; created at the first call.
     bias : Variable or None
         Shape ``(channels * depth_multiplier,)``.
     """
@@ -106,7 +106,7 @@ class _Separable(Windowed):
     filters
         The number of output channels.
     depth_multiplier
-        The number of results for each channel, before they are mixed; 1 by default.
+        The number of results per channel, before they are mixed; 1 by default.
 
     Attributes
     ----------

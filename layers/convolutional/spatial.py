@@ -1,4 +1,4 @@
-"""What layers over images share: where their channels are, and what their windows are."""
+"""Shared parts of layers over images: the position of the channels, and windows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Spatial(Configured):
     Attributes
     ----------
     _member : str
-        The docstring of a family's classes. There ``{name}`` stands for the class, ``{axes}`` for
-        its spatial axes, and ``{8}`` for an 8 for each of them.
+        The docstring of a family's classes. ``{name}`` stands for the class, ``{axes}`` for its
+        spatial axes, and ``{8}`` for an 8 for each of them.
     """
 
     rank: ClassVar[int]
@@ -36,13 +36,12 @@ class Spatial(Configured):
         super().__init_subclass__(**kwargs)
 
     def set_data_format(self, data_format: str | None) -> None:
-        """Keep where the channels are.
+        """Store the position of the channels.
 
         Raises
         ------
         ValueError
-            If it is neither ``"channels_last"``, for which ``None`` stands, nor
-            ``"channels_first"``.
+            If it is neither ``"channels_last"`` (or ``None``) nor ``"channels_first"``.
         """
         if data_format not in (None, "channels_last", "channels_first"):
             raise ValueError(
@@ -57,7 +56,7 @@ class Spatial(Configured):
         return -1 if self.data_format == "channels_last" else 1
 
     def known_rank(self, x: Any) -> Any:
-        """Return a shape; raise if a trace does not know how many axes there are."""
+        """Return a shape; raise if a trace does not know the number of axes."""
         if x.array.shape is None:
             raise ValueError(
                 f"layer {self.name!r} ({type(self).__name__}): the rank of its input must be "
@@ -71,7 +70,7 @@ class Spatial(Configured):
         Raises
         ------
         ValueError
-            If they have another number of axes.
+            If they have a different number of axes.
         """
         shape = x.array.shape
         if shape is not None and len(shape) != self.rank + 2:
@@ -86,7 +85,7 @@ class Spatial(Configured):
         return ops["moveaxis"](x, source=1, destination=-1)
 
     def wide_enough(self, x: Any, windows: Sequence[int]) -> None:
-        """Raise if images with channels last are known to be smaller than a window."""
+        """Raise if channels-last images are known to be smaller than a window."""
         shape = x.array.shape
         for n, window in zip(() if shape is None else shape[1:-1], windows):
             if known_size(n) and n < window:
@@ -96,7 +95,7 @@ class Spatial(Configured):
                 )
 
     def as_given(self, y: Any) -> Any:
-        """Return a result with its channels where the inputs have them."""
+        """Return a result with its channels at the position of the inputs' channels."""
         if self.data_format == "channels_last":
             return y
         return ops["moveaxis"](y, source=-1, destination=1)

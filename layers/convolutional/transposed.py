@@ -33,18 +33,19 @@ class _ConvTranspose(Windowed):
     filters
         The number of output channels.
     strides
-        By how much the input is enlarged, 1 by default: a number, or one for each spatial axis.
+        The factor by which the input is enlarged, 1 by default: a number, or one for each spatial
+        axis.
     padding
         ``"valid"``, the default: nothing is cut off. ``"same"``: sizes are multiplied by the
         strides.
     output_padding
-        How much is added to one end of the result: a number, or one for each spatial axis; by
-        default nothing beyond what ``padding`` says. Less than the stride.
+        How much is added to one end of the result: a number, or one for each spatial axis, less
+        than the stride. By default only what ``padding`` implies.
 
     Attributes
     ----------
     kernel : Variable
-        Shape ``(*kernel_size, filters, channels)``; there once the layer has been called.
+        Shape ``(*kernel_size, filters, channels)``; created at the first call.
     bias : Variable or None
         Shape ``(filters,)``.
     """
@@ -117,7 +118,7 @@ class _ConvTranspose(Windowed):
         return self.finished(y)
 
     def _cut(self, axis: int, more: int) -> int:
-        """Return how many elements are cut off along a spatial axis; below 0, are added."""
+        """Return how many elements are cut off along a spatial axis, or added if below 0."""
         window = (self.kernel_size[axis] - 1) * self.dilation_rate[axis] + 1
         return (2 * (window // 2) if self.padding == "same" else 0) - more
 

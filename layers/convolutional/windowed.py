@@ -1,4 +1,4 @@
-"""``Windowed``: what every convolution has, whatever its kernels are."""
+"""``Windowed``: the shared part of all convolutions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Windowed(Spatial):
     Attributes
     ----------
     kernels : tuple of str
-        The attributes that hold the kernels; the first tells the number of input channels.
+        The attributes that hold the kernels; the first gives the number of input channels.
     """
 
     _family = """
@@ -37,7 +37,7 @@ class Windowed(Spatial):
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input has another number of axes or
+        If a setting is out of range. At the call, if the input has a different number of axes or
         channels.
     """
 
@@ -59,12 +59,12 @@ class Windowed(Spatial):
     def set_windows(
         self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any
     ) -> None:
-        """Check and keep how windows lie.
+        """Check and store the settings of the windows.
 
         Raises
         ------
         ValueError
-            If a setting is out of its range.
+            If a setting is out of range.
         """
         self.kernel_size = sizes_of(self, "kernel_size", kernel_size, self.rank)
         self.strides = sizes_of(self, "strides", strides, self.rank)
@@ -84,7 +84,7 @@ class Windowed(Spatial):
         self.set_data_format(data_format)
 
     def set_ends(self, activation: Any, use_bias: bool, bias_initializer: Any) -> None:
-        """Keep what follows the windows."""
+        """Store the settings of what follows the windows."""
         self.activation = activations.get(activation)
         self.use_bias = bool(use_bias)
         self.bias_initializer = initializers.get(bias_initializer)
@@ -99,7 +99,7 @@ class Windowed(Spatial):
 
     @property
     def built(self) -> bool:
-        """Whether the kernels are there."""
+        """Whether the kernels exist."""
         return self.kernels[-1] in vars(self)
 
     @property
@@ -121,12 +121,12 @@ class Windowed(Spatial):
         return tuple(sizes)
 
     def checked(self, x: Any) -> Any:
-        """Return inputs with their channels last, and of a floating dtype.
+        """Return inputs with their channels last, in a floating dtype.
 
         Raises
         ------
         ValueError
-            If they have another number of axes or channels.
+            If they have a different number of axes or channels.
         """
         x, kernel = self.images(x), getattr(self, self.kernels[0])
         shape, channels = x.array.shape, self.channels_for(kernel.shape)
@@ -141,13 +141,13 @@ class Windowed(Spatial):
         return x.astype(kernel.value.dtype) if x.dtype.kind in "biu" else x
 
     def finished(self, y: Any) -> Any:
-        """Return a convolution with bias and activation, channels where the inputs have them."""
+        """Return a convolution with bias and activation, with the channels where they were."""
         if self.bias is not None:
             y = y + self.bias.value
         y = self.as_given(y)
         return y if self.activation is None else self.activation(y)
 
     def add_bias(self, filters: int) -> None:
-        """Make the bias, if there is one."""
+        """Create the bias, if there is one."""
         if self.use_bias:
             self.bias = self.add_weight((filters,), self.bias_initializer, "bias")

@@ -19,13 +19,13 @@ __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell"]
 class Cell(Configured):
     """One step: ``output, states = cell(x, states)``.
 
-    The share of the inputs is linear and the same for all steps, so a recurrent layer computes it
-    for all of them at once (:meth:`projected`), and each step begins there (:meth:`step`).
+    The contribution of the inputs is linear and the same for all steps. A recurrent layer computes
+    it for all of them at once (:meth:`projected`), and each step starts from it (:meth:`step`).
 
     Attributes
     ----------
     gates : int
-        How many times ``units`` the weights are wide.
+        The width of the weights, in multiples of ``units``.
     state_size : tuple of int
         The length of each state.
     """
@@ -47,9 +47,9 @@ class Cell(Configured):
     units
         The length of the output.
     activation
-        That of the candidate and of the output, ``"tanh"`` by default.
+        The activation of the candidate and of the output, ``"tanh"`` by default.
     recurrent_activation
-        That of the gates, ``"sigmoid"`` by default.
+        The activation of the gates, ``"sigmoid"`` by default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     """
@@ -64,7 +64,7 @@ class Cell(Configured):
         recurrent_dropout: float,
         seed: int | None,
     ) -> None:
-        """Check and keep what the constructors of all cells take.
+        """Check and store what the constructors of all cells take.
 
         Raises
         ------
@@ -93,12 +93,12 @@ class Cell(Configured):
 
     @property
     def dropout(self) -> float:
-        """The share of the inputs that is dropped while training."""
+        """The fraction of the inputs that is dropped in training."""
         return 0.0 if self.input_dropout is None else self.input_dropout.rate
 
     @property
     def recurrent_dropout(self) -> float:
-        """The share of the states that is dropped while training."""
+        """The fraction of the states that is dropped in training."""
         return 0.0 if self.state_dropout is None else self.state_dropout.rate
 
     @property
@@ -143,7 +143,7 @@ class Cell(Configured):
         return (self.gates * self.units,)
 
     def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return the bias's first values."""
+        """Return the bias's initial values."""
         return self.bias_initializer(shape, dtype)
 
     def initial_states(self, x: Any) -> list[Any]:
@@ -151,7 +151,7 @@ class Cell(Configured):
         return [zeros_beside(x, n, self.kernel.dtype) for n in self.state_size]
 
     def projected(self, x: Any) -> Any:
-        """Return the inputs' share, for inputs of one step or of many."""
+        """Return the inputs' contribution, for inputs of one step or of many."""
         if sizes_differ((x.shape or (None,))[-1], self.kernel.shape[0]):
             raise ValueError(
                 f"layer {self.name!r} ({type(self).__name__}): expected inputs of shape "
@@ -163,7 +163,7 @@ class Cell(Configured):
         return y if self.bias is None else ops["add"](y, self.input_bias())
 
     def input_bias(self) -> Any:
-        """Return the bias of the inputs' share."""
+        """Return the bias of the inputs' contribution."""
         assert self.bias is not None
         return self.bias.value
 
@@ -173,23 +173,23 @@ class Cell(Configured):
         Parameters
         ----------
         share
-            What :meth:`projected` gives for the step's inputs.
+            The result of :meth:`projected` for the step's inputs.
         states
             The states before it.
         kept
-            What the output of the step before is multiplied by: dropout of states.
+            The factor of the previous step's output: dropout of states.
         """
         raise NotImplementedError
 
     def masks(self, x: Any, training: Any) -> tuple[Any, Any]:
-        """Return what inputs and states are multiplied by while training: the same at each step.
+        """Return the factors of inputs and states in training, the same at each step.
 
         Parameters
         ----------
         x
             Inputs of one step.
         training
-            Whether it trains.
+            Whether it is training.
         """
         first = second = None
         if training and self.input_dropout is not None:
@@ -200,12 +200,12 @@ class Cell(Configured):
         return first, second
 
     def call(self, x: Any, states: Any, training: bool = False) -> tuple[Any, list[Any]]:
-        """Do a step with inputs ``x`` of shape ``(batch, features)``."""
+        """Run a step with inputs ``x`` of shape ``(batch, features)``."""
         given = states if isinstance(states, (list, tuple)) else [states]
         return self.masked(x, given, self.masks(x, training))
 
     def masked(self, x: Any, states: Any, masks: tuple[Any, Any]) -> tuple[Any, list[Any]]:
-        """Do a step with what :meth:`masks` returned."""
+        """Run a step with the result of :meth:`masks`."""
         dropped, kept = masks
         return self.step(self.projected(x if dropped is None else x * dropped), states, kept)
 
@@ -222,19 +222,19 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
-        The shares of inputs and of states that are dropped while training, 0 by default.
+        The fractions of inputs and of states that are dropped in training, 0 by default.
     seed
-        A seed for dropout; by default one is drawn from ``gradtape.random``.
+        A seed for dropout; by default drawn from ``gradtape.random``.
     rules
-        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
-        what they add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
-        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
+        ``kernel_regularizer``, ``recurrent_regularizer`` and ``bias_regularizer`` add to the loss:
+        names (``"l2"``), objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor.
+        Constraints of the same weights, such as ``kernel_constraint``, are objects of
+        :mod:`gradtape.layers.constraints`.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input has other features.
+        If a setting is out of range. At the call, if the input has a different number of features.
 
     Examples
     --------
@@ -266,7 +266,7 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
         self.set_up(units, activation, use_bias, initial, dropout, recurrent_dropout, seed)
 
     def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
-        """Return the output, which is the next state too."""
+        """Return the output, which is also the next state."""
         h = states[0] if kept is None else states[0] * kept
         y = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
         y = y if self.activation is None else self.activation(y)
@@ -287,7 +287,7 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     unit_forget_bias
-        Whether the forget gate's bias begins with 1, as is the default.
+        Whether the forget gate's bias starts at 1; true by default.
     dropout, recurrent_dropout
         The shares of inputs and of states that are dropped while training, 0 by default.
     seed
@@ -342,14 +342,14 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         return (self.units, self.units)
 
     def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return the bias's first values: 1 for the forget gate, if asked for."""
+        """Return the bias's initial values: 1 for the forget gate, if requested."""
         value = np.array(self.bias_initializer(shape, dtype))
         if self.unit_forget_bias:
             value[self.units : 2 * self.units] = 1
         return value
 
     def step(self, share: Any, states: Sequence[Any], kept: Any = None) -> tuple[Any, list[Any]]:
-        """Return the output, and with it the memory as the next states."""
+        """Return the output, and the next states, which are the output and the memory."""
         h, c = states
         h = h if kept is None else h * kept
         z = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
@@ -370,7 +370,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     units
         The length of the output.
     activation
-        That of the candidate, ``"tanh"`` by default.
+        The activation of the candidate, ``"tanh"`` by default.
     recurrent_activation
         That of the gates, ``"sigmoid"`` by default.
     kernel_initializer, recurrent_initializer, bias_initializer
@@ -380,8 +380,8 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
     reset_after
-        Whether the reset gate comes after the product with the recurrent kernel, as is the default;
-        there are then two biases, shape ``(2, 3 * units)``.
+        Whether the reset gate comes after the product with the recurrent kernel; true by default.
+        There are then two biases, shape ``(2, 3 * units)``.
     rules
         ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
         what they add to the loss: names (``"l2"``), objects of
@@ -428,7 +428,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
 
     @property
     def bias_shape(self) -> tuple[int, ...]:
-        """The bias's shape: of inputs and of states, if the reset comes after the product."""
+        """The bias's shape: for inputs and for states, if the reset comes after the product."""
         return (2, 3 * self.units) if self.reset_after else (3 * self.units,)
 
     def input_bias(self) -> Any:
@@ -461,7 +461,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
 
 
 def zeros_beside(x: Any, size: int, dtype: Any) -> Any:
-    """Return zeros of shape ``(batch, size)`` for ``x`` of shape ``(batch, ...)``, where it is."""
+    """Return zeros of shape ``(batch, size)`` on the device of ``x``, of shape ``(batch, ...)``."""
     column = ops["sum"](ops["zeros_like"](x), axis=tuple(range(1, x.ndim)))
     column = ops["expand_dims"](column, axis=1)
     return ops["broadcast_to"](column.astype(dtype), shape=(x.shape[0], size))

@@ -1,4 +1,4 @@
-"""Recurrent layers with cells of their own: ``SimpleRNN``, ``LSTM``, ``GRU``."""
+"""Recurrent layers that create their cells: ``SimpleRNN``, ``LSTM``, ``GRU``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["GRU", "LSTM", "SimpleRNN"]
 
 
 class _Recurrent(RNN):
-    """A recurrent layer that makes its own cell: the cell's settings come before the layer's."""
+    """A recurrent layer that creates its cell; the cell's settings come before the layer's."""
 
     _family = """
     Parameters
@@ -22,18 +22,17 @@ class _Recurrent(RNN):
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
-        The shares of inputs and of states that are dropped while training, 0 by default; the same
+        The fractions of inputs and of states that are dropped in training, 0 by default; the same
         elements at every step of a batch.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
     return_sequences, return_state, go_backwards, stateful, unroll
         As for :class:`RNN`, ``False`` by default.
     rules
-        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``,
-        ``activity_regularizer`` (of the output):
-        what they add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
-        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
+        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer`` and
+        ``activity_regularizer`` (of the output) add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. Constraints of the same
+        weights, such as ``kernel_constraint``, are objects of :mod:`gradtape.layers.constraints`.
 
     Attributes
     ----------
@@ -45,12 +44,12 @@ class _Recurrent(RNN):
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input has not three axes, or other
-        features.
+        If a setting is out of range. At the call, if the input does not have three axes, or has a
+        different number of features.
     """
 
     def set_up(self, cell: Cell, name: str | None, activity: Any, **settings: bool) -> None:
-        """Make the layer with a cell of its own."""
+        """Create the layer with its cell."""
         RNN.__init__(self, cell, **settings, name=name)
         self.dtype = cell.dtype
         if not cell.trainable:
@@ -60,7 +59,7 @@ class _Recurrent(RNN):
 
     @property
     def given_dtype(self) -> str | None:
-        """The dtype or the policy that was asked for: that of the cell."""
+        """The requested dtype or policy, which is that of the cell."""
         found: str | None = vars(self.cell).get("_gradtape_policy", self.dtype)
         return found
 
@@ -88,7 +87,7 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
     activation
         A name or any callable, ``"tanh"`` by default.
     use_bias
-        Whether to add a bias, as is the default.
+        Whether to add a bias; true by default.
 
     References
     ----------
@@ -149,7 +148,7 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
 
 
 class LSTM(_Recurrent, saved_as="layers.LSTM"):
-    """Recurrent layer with a memory that gates write, keep and read.
+    """Recurrent layer with a memory, which gates write, keep and read.
 
     Parameters
     ----------
@@ -240,7 +239,7 @@ class GRU(_Recurrent, saved_as="layers.GRU"):
     use_bias
         Whether to add a bias, as is the default.
     reset_after
-        Whether the reset gate comes after the product with the recurrent kernel, as is the default.
+        Whether the reset gate comes after the product with the recurrent kernel; true by default.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Recurrent layers: a cell along the steps of sequences."""
+"""Recurrent layers: a cell run over the steps of sequences."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ class RNN(Configured, saved_as="layers.RNN"):
     ----------
     cell
         A layer with ``state_size``, ``output_size`` and ``call(x, states)``, which returns an
-        output and the next states; or a list of them, on top of each other.
+        output and the next states; or a list of them, to be stacked.
     return_sequences
-        Whether to return the outputs of all steps; by default that of the last alone.
+        Whether to return the outputs of all steps; by default only the last.
     return_state
         Whether to return the last states too, after the output.
     go_backwards
-        Whether to begin with the last step; outputs are then in that order.
+        Whether to start with the last step; outputs are then in that order.
     stateful
-        Whether the states after a batch are those before the next one; batches then have one size.
+        Whether the states after a batch are the initial states of the next one; all batches must
+        then have the same size.
     unroll
-        Whether a trace has every step by itself, which takes longer to make and more memory.
+        Whether a trace contains each step separately, which takes more time and memory to trace.
 
     Attributes
     ----------
@@ -50,9 +51,9 @@ class RNN(Configured, saved_as="layers.RNN"):
     Raises
     ------
     TypeError
-        If ``cell`` is no cell.
+        If ``cell`` is not a cell.
     ValueError
-        At the call, if the input has not three axes.
+        At the call, if the input does not have three axes.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         if cell is not None:  # a file brings it
             # what is no module would hide its variables from training and files
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(f"RNN: a cell is a layer with state_size, got {cell!r}")
+                raise TypeError(f"RNN: a cell must be a layer with state_size, got {cell!r}")
             self.cell = cell
         self.return_sequences = bool(return_sequences)
         self.return_state = bool(return_state)
@@ -89,29 +90,29 @@ class RNN(Configured, saved_as="layers.RNN"):
         self.unroll = bool(unroll)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the cell left out."""
+        """Return the constructor's arguments, without the cell."""
         config = super().get_config()
         return {name: value for name, value in config.items() if name != "cell"}
 
     @property
     def policy(self) -> Policy:
-        """That of the cell."""
+        """The policy of the cell."""
         found: Policy = getattr(self.cell, "policy", super().policy)
         return found
 
     @property
     def built(self) -> bool:
-        """Whether the cell is built, and the states are there."""
+        """Whether the cell is built and the states exist."""
         built = bool(getattr(self.cell, "built", True))
         return built and (self.states is not None or not self.stateful)
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """None of its own."""
+        """None: the weights are those of the cell."""
         return ()
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set is no cell, or not its states; return the cell."""
+        """Raise if what a file set is not a cell or its states; return the cell."""
         super().check_restored()
         cell = check_part("cell", vars(self).get("cell"), "state_size")
         if isinstance(cell, StackedRNNCells):
@@ -128,7 +129,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         return [cell]
 
     def build(self, input_shape: Any) -> None:
-        """Build the cell, and make the states of a stateful layer."""
+        """Build the cell, and create the states of a stateful layer."""
         self._check(input_shape)
         self.build_part(self.cell, (input_shape[0], input_shape[-1]))
         if self.stateful:
@@ -148,7 +149,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         return mask if self.return_sequences else None
 
     def reset_states(self) -> None:
-        """Begin anew: set the states of a stateful layer to zero."""
+        """Set the states of a stateful layer to zero."""
         for state in self.states or ():
             state.assign(np.zeros(state.shape, state.dtype.name))
 
@@ -169,7 +170,7 @@ class RNN(Configured, saved_as="layers.RNN"):
     def call(
         self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
     ) -> Any:
-        """Run the cell along the steps of ``x``.
+        """Run the cell over the steps of ``x``.
 
         Parameters
         ----------
@@ -178,10 +179,10 @@ class RNN(Configured, saved_as="layers.RNN"):
         initial_state
             The states before the first step; zeros, or those of a stateful layer, by default.
         mask
-            Of shape ``(batch, steps)``: where it is false, states stay and the output is that of
-            the step before.
+            Shape ``(batch, steps)``: where it is false, states do not change, and the output is
+            that of the previous step.
         training
-            Whether dropout drops.
+            Whether dropout is active.
         """
         self._check(x.array.shape)
         if self.states:
@@ -231,7 +232,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         )
 
     def _run(self, x: Any, states: list[Any], mask: Any, training: Any) -> tuple[Any, Any, Any]:
-        """Return the last output, all outputs if they are wanted, and the last states."""
+        """Return the last output, all outputs if requested, and the last states."""
         cell = self.cell
         along: Any = ops["swapaxes"](x, axis1=0, axis2=1)
         if isinstance(cell, Cell):
@@ -291,12 +292,12 @@ class RNN(Configured, saved_as="layers.RNN"):
 
 
 def _row(x: Any) -> Any:
-    """Return something of the shape of one step; there may be none."""
+    """Return an array of the shape of one step, even if there are no steps."""
     return ops["sum"](x[:, :1], axis=1)
 
 
 def _unrolled(body: Any, carry: Any, along: Any, backwards: bool) -> tuple[Any, Any]:
-    """Do what ``scan`` does, step by step."""
+    """Do the same as ``scan``, step by step."""
     several = isinstance(along, tuple)
     parts = along if several else (along,)
     steps = range(int(parts[0].shape[0]))

@@ -1,4 +1,4 @@
-"""``StackedRNNCells``: cells on top of each other."""
+"""``StackedRNNCells``: stacked cells."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["StackedRNNCells"]
 
 
 class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
-    """Cells on top of each other, as one cell.
+    """Stacked cells as one cell.
 
     Parameters
     ----------
     cells
-        The cells, from the inputs on.
+        The cells, starting from the inputs.
 
     Raises
     ------
     TypeError
-        If one is no cell.
+        If one is not a cell.
 
     Examples
     --------
@@ -43,10 +43,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         self.cells = list(cells)
         for cell in self.cells:
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(f"StackedRNNCells: a cell is a layer with state_size, got {cell!r}")
+                raise TypeError(
+                    f"StackedRNNCells: a cell must be a layer with state_size, got {cell!r}"
+                )
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set are no cells; return them."""
+        """Raise if what a file set are not cells; return them."""
         if not isinstance(self.cells, list) or not self.cells:
             raise TypeError(f"'cells' is no list of cells: {self.cells!r}"[:200])
         return [check_part("cells", cell, "state_size") for cell in self.cells]
@@ -68,7 +70,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
 
     @property
     def state_dtypes(self) -> tuple[str | None, ...]:
-        """The dtypes of all states, None for what the cell is given."""
+        """The dtypes of all states, None for the dtype of the cell's input."""
         policies = [getattr(cell, "policy", None) for cell in self.cells]
         low = [getattr(x, "compute_dtype", None) == "float16" for x in policies]
         pairs = zip(self.cells, low, strict=True)
@@ -80,7 +82,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         return _width(self.cells[-1])
 
     def build(self, input_shape: Any) -> None:
-        """Build every cell, for the output of the one below."""
+        """Build every cell for the output of the one before."""
         for cell in self.cells:
             self.build_part(cell, input_shape)
             input_shape = (input_shape[0], _width(cell))
@@ -92,7 +94,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         return [zeros_beside(x, n, dtype or usual) for n, dtype in pairs]
 
     def masks(self, x: Any, training: Any) -> list[Any]:
-        """Return those of every cell, for inputs ``x`` of one step: the same at each step."""
+        """Return the masks of every cell, for inputs ``x`` of one step: the same at each step."""
         found = []
         for cell in self.cells:
             found.append(cell.masks(x, training) if isinstance(cell, Cell) else None)
@@ -102,7 +104,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     def call(
         self, x: Any, states: Any, training: bool = False, masks: Any = None
     ) -> tuple[Any, list[Any]]:
-        """Do a step of every cell, with what :meth:`masks` returned, or with masks of its own."""
+        """Run a step of every cell, with the result of :meth:`masks`, or with the cells' masks."""
         after: list[Any] = []
         for cell, own in zip(self.cells, masks or self.masks(x, training), strict=True):
             count = len(_sizes(cell))
@@ -115,12 +117,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         return x, after
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the cells left out."""
+        """Return the constructor's arguments, without the cells."""
         return {"name": self.name}
 
 
 def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:
-    """Return what a cell of any class gives: ``training`` goes to one that takes it."""
+    """Return the result of a cell of any class, passing ``training`` if it takes that."""
     told = {"training": training} if takes_training(cell) else {}
     y, after = cell(x, states, **told)
     return y, list(after) if isinstance(after, (list, tuple)) else [after]

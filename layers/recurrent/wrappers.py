@@ -1,4 +1,4 @@
-"""Layers around another: at each step, and in both directions."""
+"""Layers that wrap another: at each step, and in both directions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     Raises
     ------
     TypeError
-        If ``layer`` is no layer.
+        If ``layer`` is not a layer.
     ValueError
         At the call, if the input has fewer than three axes.
 
@@ -50,7 +50,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
             self.layer = layer if isinstance(layer, Module) else Activation(layer)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the layer left out."""
+        """Return the constructor's arguments, without the layer."""
         return {"name": self.name}
 
     @property
@@ -64,7 +64,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         return ()
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set is no layer; return it."""
+        """Raise if what a file set is not a layer; return it."""
         return [check_part("layer", vars(self).get("layer"))]
 
     def build(self, input_shape: Any) -> None:
@@ -80,7 +80,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
             )
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return where a step is no padding: where one of its parts is none."""
+        """Return where a step is not padding; it is padding if one of its parts is."""
         if mask is None or mask.ndim < 3:
             return mask
         return ops["any"](mask, axis=tuple(range(2, mask.ndim)))
@@ -98,14 +98,14 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
 
 
 def _another(cell: Any) -> Any:
-    """Return a cell like this one, with weights of its own."""
+    """Return a cell like this one, with separate weights."""
     if isinstance(cell, StackedRNNCells):
         return StackedRNNCells([_another(part) for part in cell.cells])
     return type(cell).from_config(cell.get_config())
 
 
 class Bidirectional(Configured, saved_as="layers.Bidirectional"):
-    """A recurrent layer along the steps, and one like it from the end.
+    """A recurrent layer over the steps, and another one from the end.
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         How the outputs are joined: ``"concat"``, the default, ``"sum"``, ``"mul"``, ``"ave"`` for
         their mean, or ``None`` to return both.
     weights
-        Not taken; load weights with :func:`gradtape.load_weights`.
+        Not supported; load weights with :func:`gradtape.load_weights`.
     backward_layer
-        The layer from the end, if it is not to be like the first.
+        The layer that runs from the end; by default a copy of the first.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     TypeError
         If ``layer`` is not recurrent, or ``weights`` are given.
     ValueError
-        If ``merge_mode`` is unknown, or both layers go the same way.
+        If ``merge_mode`` is unknown, or both layers run in the same direction.
 
     References
     ----------
@@ -156,7 +156,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     ) -> None:
         super().__init__(name)
         if weights is not None:
-            raise TypeError("Bidirectional: weights are not taken; use gt.load_weights")
+            raise TypeError("Bidirectional: weights= is not supported; use gt.load_weights")
         if merge_mode is not None and merge_mode not in _MERGES:
             raise ValueError(
                 f"Bidirectional: merge_mode must be one of {', '.join(_MERGES)} or None, "
@@ -178,7 +178,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         self.forward_layer, self.backward_layer = layer, backward_layer
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the layers left out."""
+        """Return the constructor's arguments, without the layers."""
         return {"merge_mode": self.merge_mode, "name": self.name}
 
     @property
@@ -192,7 +192,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         return ()
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set are no recurrent layers, one from the end; return them."""
+        """Raise if what a file set are not recurrent layers, one from the end; return them."""
         names = ("forward_layer", "backward_layer")
         forward, backward = (
             check_part(name, vars(self).get(name), "go_backwards", "built") for name in names
@@ -211,14 +211,14 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         return self.forward_layer.compute_mask(x, mask)
 
     def reset_states(self) -> None:
-        """Begin anew: set the states of stateful layers to zero."""
+        """Set the states of stateful layers to zero."""
         self.forward_layer.reset_states()
         self.backward_layer.reset_states()
 
     def call(
         self, x: Any, initial_state: Any = None, mask: Any = None, training: bool = False
     ) -> Any:
-        """Run both layers along the steps of ``x``; where ``mask`` is false, sequences are 0."""
+        """Run both layers over the steps of ``x``; where ``mask`` is false, sequences are 0."""
         start: tuple[Any, Any] = (None, None)
         if initial_state is not None:
             half = len(initial_state) // 2

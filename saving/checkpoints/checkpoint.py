@@ -1,4 +1,4 @@
-"""``Checkpoint``: objects whose state goes into a file and back."""
+"""``Checkpoint``: objects whose state is written to a file and restored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint:
-    """The state of objects, to be written to a file and put back into them.
+    """The state of objects, to be written to a file and restored.
 
     A file holds values by path (``model/layers/0/kernel``), and no graphs or Python code: the
-    program that restores them makes the objects first. What an optimizer keeps for a variable goes
-    by that variable's path, so that the order of a model's variables does not matter.
-    :func:`gradtape.save` keeps a model so that others can use it without its code.
+    program creates the objects before it restores them. An optimizer's state for a variable is
+    stored by that variable's path, so the order of a model's variables does not matter.
+    :func:`gradtape.save` stores a model that others can use without its code.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ class Checkpoint:
         Python, and the modules ``gt.random``, ``np.random`` and ``random`` themselves; objects with
         ``state_dict()``, which returns arrays and plain values in dictionaries and lists, and
         ``load_state_dict(state)``; lists and dictionaries of these. A plain value (None, a number,
-        a string, a list of them) is kept as the checkpoint's own attribute: ``checkpoint.step``.
+        a string, a list of them) becomes an attribute of the checkpoint: ``checkpoint.step``.
 
     Raises
     ------
     TypeError
-        If something has no state that could be kept, or a name cannot be used.
+        If an object has no state that can be stored, or a name cannot be used.
 
     Notes
     -----
-    Of a module, variables are kept. Its other attributes (numbers, lists, whether it trains) are
-    what your program sets.
+    For a module, only its variables are stored. Your program sets its other attributes (numbers,
+    lists, whether it trains).
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Checkpoint:
     def __setattr__(self, name: str, value: Any) -> None:
         taken = shadows(LoadedModule, name) or hasattr(type(self), name)
         if not is_attribute(name) or name.startswith("_") or taken:
-            raise TypeError(f"Checkpoint: nothing can be called {name!r} in a file; rename it")
+            raise TypeError(f"Checkpoint: {name!r} cannot be a name in a file; rename it")
         Trackables({name: value})  # raises for what cannot be kept
         self._group[name] = value
 
@@ -85,7 +85,7 @@ class Checkpoint:
         return f"<Checkpoint of {', '.join(self._group) or 'nothing'}>"
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the present state to a file, which is replaced at once.
+        """Write the present state to a file, which is replaced atomically.
 
         Parameters
         ----------
@@ -100,38 +100,38 @@ class Checkpoint:
         Raises
         ------
         SaveError
-            If something cannot be written: among it an optimizer's state for a variable that is not
-            in the checkpoint, and a model that has no weights yet. The file is as it was then.
+            If something cannot be written, such as an optimizer's state for a variable that is not
+            in the checkpoint, or a model that has no weights yet. The file is then unchanged.
         """
         return self._write(path, {}, {})
 
     def restore(
         self, path: str | os.PathLike[str], *, strict: bool = True, max_bytes: int | None = None
     ) -> RestoreReport:
-        """Put the state in a file back into the objects: all of it, or nothing after an error.
+        """Restore the state in a file: all of it, or nothing after an error.
 
-        Names in the file that the checkpoint does not follow are left out:
-        ``Checkpoint(model=model).restore(path)`` is the model alone.
+        Names in the file that the checkpoint does not have are ignored:
+        ``Checkpoint(model=model).restore(path)`` restores only the model.
 
         Parameters
         ----------
         path
             A file that :meth:`save` wrote.
         strict
-            Whether to refuse a file that lacks something, has something else under these names, or
-            something of another shape, dtype or kind. If false, what fits is restored.
+            Whether to refuse a file with missing or unexpected entries under these names, or with
+            entries of another shape, dtype or kind. If false, entries that fit are restored.
         max_bytes
-            The most that arrays in the file may take, as for :func:`gradtape.load`.
+            The maximum memory of the file's arrays, as for :func:`gradtape.load`.
 
         Returns
         -------
         RestoreReport
-            What was restored and what not, by path.
+            What was restored and what was not, by path.
 
         Raises
         ------
         LoadError
-            If the file is not a checkpoint, is damaged or does not fit; nothing has changed then.
+            If the file is not a checkpoint, is damaged or does not fit; nothing has then changed.
         """
         plan = self._plan(path, {}, max_bytes)
         if strict:
@@ -142,7 +142,7 @@ class Checkpoint:
     def _write(
         self, path: str | os.PathLike[str], beside: dict[str, Any], record: dict[str, Any]
     ) -> str:
-        """Write a file with further objects in it, and with a record of what it is."""
+        """Write a file with further objects in it, and with a record that describes it."""
         with init_scope():
             write_checkpoint(path, Trackables(self._group, beside), record)
         return os.fspath(path)
@@ -153,6 +153,6 @@ class Checkpoint:
         beside: dict[str, Any],
         max_bytes: int | None = None,
     ) -> Plan:
-        """Return what to do to restore a file, with further objects."""
+        """Return the steps to restore a file, with further objects."""
         with SafeFile(path, max_bytes) as file, init_scope():
             return Plan(Trackables(self._group, beside), Stored(file))

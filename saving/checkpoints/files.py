@@ -30,7 +30,7 @@ __all__ = ["Stored", "write_checkpoint"]
 
 
 class _Contents:
-    """What goes into a file: a manifest, and datasets by path."""
+    """The contents of a file: a manifest, and datasets by path."""
 
     def __init__(self, tracked: Trackables, record: Mapping[str, Any]) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
@@ -90,7 +90,7 @@ class _Contents:
 
 
 def _now(tracked: Trackables) -> list[tuple[str, Variable, Any]]:
-    """Return path, variable and array of all that is kept, at one moment."""
+    """Return path, variable and array of everything that is stored, at one moment."""
     kept = [(path, variable) for path, variable in tracked.variables.items()]
     kept += [(path, state) for path, _, state in tracked.states()]
     with exclusive(variable for _, variable in kept):  # arrays are replaced, never written
@@ -115,9 +115,9 @@ def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
         for part in above:
             held = held.setdefault(part, {"dict": {}}).get("dict")
             if held is None:
-                raise SaveError(f"{path}: {part!r} in it is taken already; rename one")
+                raise SaveError(f"{path}: {part!r} in it is already taken; rename one")
         if held.get(last, {"dict": {}}) != {"dict": {}}:
-            raise SaveError(f"{path}: two things have this path; rename one")
+            raise SaveError(f"{path}: two objects have this path; rename one")
         held[last] = node
     return root
 
@@ -125,7 +125,7 @@ def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
 def write_checkpoint(
     path: str | os.PathLike[str], tracked: Trackables, record: Mapping[str, Any]
 ) -> None:
-    """Write a checkpoint, whole or not at all.
+    """Write a checkpoint, completely or not at all.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def write_checkpoint(
     tracked
         What to write.
     record
-        What to say of it: plain values by name.
+        Its description: plain values by name.
 
     Raises
     ------
     SaveError
-        If something cannot be kept; nothing was written.
+        If something cannot be stored; nothing was then written.
     """
     unbuilt = tracked.unbuilt()
     for name, module in tracked.modules.items():
@@ -163,9 +163,9 @@ class Stored:
     Attributes
     ----------
     record : dict
-        What the writer said of it.
+        The writer's description.
     attributes : dict
-        The JSON of what it holds, by name.
+        The JSON of its contents, by name.
 
     Raises
     ------
@@ -187,14 +187,14 @@ class Stored:
         )
 
     def leaves(self, names: list[str], whole: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the JSON of what is in the file under these names, by path.
+        """Return the JSON of the file's contents under these names, by path.
 
         Parameters
         ----------
         names
             The names.
         whole
-            By path, what is one thing, however it looks in the file.
+            By path, entries that are one object, whatever their form in the file.
         """
         found: dict[str, Any] = {}
         queue = [

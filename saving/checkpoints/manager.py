@@ -1,4 +1,4 @@
-"""``CheckpointManager``: numbered checkpoints in a folder, the old ones removed."""
+"""``CheckpointManager``: numbered checkpoints in a folder, with old ones removed."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ class _Entry(NamedTuple):
 
 
 class CheckpointManager:
-    """Numbered checkpoints in a folder: the last ones, and the best.
+    """Numbered checkpoints in a folder: the last few, and the best.
 
-    What there is, and which is the best, is read from the files: there is no list beside them that
-    could say otherwise. Files that the manager did not write are neither listed nor removed.
+    The checkpoints, and which is the best, are read from the files: there is no separate list that
+    could disagree. Files that the manager did not write are neither listed nor removed.
 
     Parameters
     ----------
     checkpoint
         What to save.
     folder
-        The folder, which is made if it is not there.
+        The folder, which is created if it does not exist.
     keep
-        How many of the last checkpoints to keep; None keeps all. The best is kept beside them.
+        How many of the last checkpoints to keep; None keeps all. The best is kept in addition.
     best
-        The metric by which one is the best, such as ``"val_loss"``; None for no best.
+        The metric that determines the best, such as ``"val_loss"``; None for no best.
     mode
-        ``"min"`` or ``"max"``: whether less or more of it is better; by default what its name says
-        (less of a loss or an error, more of an accuracy).
+        ``"min"`` or ``"max"``: whether a smaller or a larger value is better. The default follows
+        from its name (smaller for a loss or an error, larger for an accuracy).
     name
-        What files are called, before ``-`` and their number. Managers with other names can share a
-        folder; of one name there is one at a time.
+        The prefix of the files' names, before ``-`` and their number. Managers with different names
+        can share a folder; use one manager per name at a time.
 
     Raises
     ------
     ValueError
-        If an argument means nothing, or the name of ``best`` does not tell the mode.
+        If an argument is invalid, or the name of ``best`` does not determine the mode.
     TypeError
-        If ``checkpoint`` is none.
+        If ``checkpoint`` is not a checkpoint.
 
     Notes
     -----
-    A process that is killed leaves whole files: perhaps one too many, which the next save removes.
+    A killed process leaves complete files: perhaps one too many, which the next save removes.
 
     Examples
     --------
@@ -103,7 +103,9 @@ class CheckpointManager:
                 f"{type(checkpoint).__name__}"
             )
         if keep is not None and (type(keep) is not int or keep < 1):
-            raise ValueError(f"CheckpointManager: keep is a positive integer or None, got {keep!r}")
+            raise ValueError(
+                f"CheckpointManager: keep must be a positive integer or None, got {keep!r}"
+            )
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
             raise ValueError(f"CheckpointManager: {name!r} cannot be part of a file name")
         self.checkpoint = checkpoint
@@ -126,12 +128,12 @@ class CheckpointManager:
 
     @property
     def best(self) -> str | None:
-        """The path of the best checkpoint, the first of equals; None if there is none."""
+        """The path of the best checkpoint, the first if tied; None if there is none."""
         found = self._best(self._entries())
         return None if found is None else found.path
 
     def summary(self) -> str:
-        """Return a list of the checkpoints with their metrics, a line for each.
+        """Return a list of the checkpoints with their metrics, one line each.
 
         Returns
         -------
@@ -161,14 +163,14 @@ class CheckpointManager:
         return min((x for x in entries if not math.isnan(value(x))), key=value, default=None)
 
     def _files(self) -> dict[int, str]:
-        """Return the files that are called as the manager calls them, by number."""
+        """Return the files with the manager's names, by number."""
         pattern = re.compile(re.escape(self.name) + r"-([0-9]{5,18})\.h5\Z")
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         found = [(pattern.match(file), file) for file in names]
         return {int(m[1]): os.path.join(self.folder, file) for m, file in found if m}
 
     def _entries(self) -> list[_Entry]:
-        """Return the checkpoints in the folder by number, as the files say."""
+        """Return the checkpoints in the folder by number, read from the files."""
         found = []
         for number, path in sorted(self._files().items()):
             try:
@@ -184,7 +186,7 @@ class CheckpointManager:
         return found
 
     def _read(self, number: int, path: str) -> _Entry | None:
-        """Return what a file says, None if it is another's."""
+        """Return a file's record, None if the file is not the manager's."""
         try:
             with SafeFile(path) as file, init_scope():
                 record = Stored(file).record
@@ -200,12 +202,12 @@ class CheckpointManager:
     # -- saving and restoring ------------------------------------------------------------------
 
     def save(self, metrics: Mapping[str, Any] | None = None) -> str:
-        """Save the checkpoint under the next number, then remove those that are too many.
+        """Save the checkpoint under the next number, then remove checkpoints beyond the limit.
 
         Parameters
         ----------
         metrics
-            What was measured, numbers by name. Without, the checkpoint cannot be the best.
+            Measured values, numbers by name. Without them, the checkpoint cannot be the best.
 
         Returns
         -------
@@ -215,9 +217,9 @@ class CheckpointManager:
         Raises
         ------
         ValueError
-            If there are metrics, and the one that tells the best is not among them.
+            If there are metrics, but not the one that determines the best.
         SaveError
-            If it cannot be written; nothing was removed then.
+            If it cannot be written; nothing is then removed.
         """
         return self._save(metrics, {})
 
@@ -232,12 +234,12 @@ class CheckpointManager:
         Returns
         -------
         RestoreReport or None
-            As :meth:`Checkpoint.restore` does; None if there is no checkpoint yet.
+            The result of :meth:`Checkpoint.restore`; None if there is no checkpoint yet.
 
         Raises
         ------
         LoadError
-            If the file is damaged or does not fit; nothing has changed then.
+            If the file is damaged or does not fit; nothing has then changed.
         """
         path = self.latest if path is None else path
         return None if path is None else self.checkpoint.restore(path)
@@ -285,17 +287,17 @@ class CheckpointManager:
 
 
 def _mode(best: str | None, mode: str | None) -> str:
-    """Return whether less or more of a metric is better."""
+    """Return whether a smaller or a larger metric is better."""
     if mode is not None:
         if mode not in _KINDS:
-            raise ValueError(f'CheckpointManager: mode is "min" or "max", got {mode!r}')
+            raise ValueError(f'CheckpointManager: mode must be "min" or "max", got {mode!r}')
         return mode
     found = [
         kind for kind, parts in _KINDS.items() if any(x in (best or "").lower() for x in parts)
     ]
     if best is not None and len(found) != 1:
         raise ValueError(
-            f"CheckpointManager: the name {best!r} does not tell whether lower or higher is "
-            'better; say mode="min" or mode="max"'
+            f"CheckpointManager: the name {best!r} does not show whether lower or higher is "
+            'better; pass mode="min" or mode="max"'
         )
     return found[0] if found else "min"

@@ -1,4 +1,4 @@
-"""From a checkpoint's file to live objects: all is checked before anything changes."""
+"""From a checkpoint's file to live objects; everything is checked before anything changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class RestoreReport(NamedTuple):
     Attributes
     ----------
     restored : tuple of str
-        The paths of what was restored.
+        The paths that were restored.
     missing : tuple of str
-        What the checkpoint follows and the file does not have.
+        Paths of the checkpoint that the file does not have.
     unexpected : tuple of str
-        What the file has under names that the checkpoint follows, and nothing here is for.
+        Paths in the file, under names of the checkpoint, that the checkpoint does not have.
     mismatched : dict of str to str
-        What is of another shape, dtype or kind, with both.
+        Entries of another shape, dtype or kind, with both.
     unused : tuple of str
-        Names in the file that the checkpoint does not follow.
+        Names in the file that the checkpoint does not have.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class RestoreReport(NamedTuple):
     unused: tuple[str, ...]
 
     def problems(self, most: int = 8) -> list[str]:
-        """Return what does not fit, a line for each kind."""
+        """Return what does not fit, one line for each kind."""
         wrong = [f"{path} ({what})" for path, what in self.mismatched.items()]
         kinds = (
             ("missing in the file", self.missing),
@@ -68,7 +68,7 @@ def _listed(names: Any, most: int) -> str:
 
 
 class Plan:
-    """What to do to restore a file, made without changing anything.
+    """The steps to restore a file, planned without changing anything.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Plan:
         )
 
     def _fits(self, path: str, variable: Variable) -> bool:
-        """Return whether the file has an array for a variable; take note of it, or why not."""
+        """Return whether the file has an array for a variable; record it, or why not."""
         node = self._found.pop(path, None)
         if node is None:
             self._missing.append(path)
@@ -132,7 +132,7 @@ class Plan:
         return False
 
     def _plan_states(self, place: str, optimizer: Optimizer) -> None:
-        """Plan what an optimizer keeps for variables, found by the paths of these."""
+        """Plan the optimizers' states of variables, found by the variables' paths."""
         paths = {
             path.removeprefix(f"{place}/{slot}/"): None
             for slot in optimizer.slots
@@ -154,7 +154,7 @@ class Plan:
             self._zeros += states
 
     def _check_counts(self) -> None:
-        """Refuse numbers that no optimizer and no generator counts."""
+        """Refuse counters that no optimizer and no generator can have."""
         steps = {f"{path}/iterations" for path in self._tracked.optimizers}
         for path, variable in self._values:
             if path in steps:
@@ -168,7 +168,7 @@ class Plan:
         Raises
         ------
         LoadError
-            With what is missing, unexpected or mismatched, by name.
+            With everything missing, unexpected or mismatched, by name.
         """
         problems = self.report.problems()
         if not problems:
@@ -182,7 +182,7 @@ class Plan:
         )
 
     def apply(self) -> None:
-        """Do it: all, or nothing if an object refuses its state."""
+        """Apply the plan: all of it, or nothing if an object refuses its state."""
         done: list[tuple[Held, Any]] = []
         try:
             for path, held, value in self._objects:
@@ -201,7 +201,7 @@ class Plan:
                     variable.set_array(array)
 
     def _built_states(self) -> list[tuple[str, Variable]]:
-        """Return the variables in which optimizers keep state, made where they are not there."""
+        """Return the variables of optimizers' states, created if they do not exist."""
         wanted: dict[int, tuple[Optimizer, dict[int, Variable]]] = {}
         for _, optimizer, _, variable in self._states:
             wanted.setdefault(id(optimizer), (optimizer, {}))[1][variable.id] = variable
@@ -224,7 +224,7 @@ def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
     try:
         put(value)
     except Exception as error:  # whatever the object objects with
-        raise LoadError(f"{where}: its state is refused ({error}); nothing was restored") from error
+        raise LoadError(f"{where}: it refuses its state ({error}); nothing was restored") from error
 
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:

@@ -1,4 +1,4 @@
-"""``Keeper``: what ``fit`` asks to keep a run in checkpoints, and to find it there."""
+"""``Keeper``: stores a run of ``fit`` in checkpoints, and finds it again."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["Keeper"]
 
 
 class Keeper:
-    """Keeps a run in a file or in a manager's folder.
+    """Stores a run in a file or in a manager's folder.
 
     Parameters
     ----------
     where
         A :class:`CheckpointManager`, or the path of a file that is replaced at each save.
     beside
-        What the run needs, by name. A module that the manager's checkpoint follows under a name of
-        its own is not kept twice.
+        The objects of the run, by name. A module that the manager's checkpoint has under another
+        name is not stored twice.
 
     Raises
     ------
@@ -63,11 +63,11 @@ class Keeper:
 
     @property
     def best(self) -> str | None:
-        """The metric by which a manager finds the best."""
+        """The metric that a manager uses to find the best."""
         return None if self._manager is None else self._manager.metric
 
     def save(self, metrics: Mapping[str, float] | None = None) -> None:
-        """Save the present state, with what an epoch measured if it has ended."""
+        """Save the present state, with an epoch's metrics if it has ended."""
         if self._manager is not None:
             self._manager._save(metrics, self._beside)
         else:
@@ -80,14 +80,14 @@ class Keeper:
         return self._path if os.path.exists(self._path) else None
 
     def plan(self, path: str) -> Plan:
-        """Return how to restore a file, checked; it may be done more than once."""
+        """Return a checked plan to restore a file, which may be applied more than once."""
         plan = self._checkpoint._plan(path, self._beside)
         plan.check()
         return plan
 
 
 def _file(where: Any) -> str:
-    """Return the path of a checkpoint that is there, or can be."""
+    """Return the path of a checkpoint that exists or can be created."""
     if not isinstance(where, (str, os.PathLike)):
         raise TypeError(
             "fit: checkpoint is a gradtape.training.CheckpointManager or the path of a file, got "

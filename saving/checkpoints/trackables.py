@@ -1,4 +1,4 @@
-"""What a checkpoint follows, by path: variables, states of optimizers, and other objects' state."""
+"""The contents of a checkpoint, by path: variables, optimizers' states, and other states."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ __all__ = ["Held", "Trackables", "modules_in"]
 
 
 class Held(NamedTuple):
-    """An object whose state is a value: a generator, or what has ``state_dict``."""
+    """An object whose state is a value: a generator, or an object with ``state_dict``."""
 
     get: Callable[[], Any]
     put: Callable[[Any], None]
 
     def snapshot(self) -> Any:
-        """Return the state, apart from the object."""
+        """Return a copy of the state."""
         return copy.deepcopy(self.get())
 
 
 class Trackables:
-    """What a checkpoint follows, by path.
+    """The contents of a checkpoint, by path.
 
     Parameters
     ----------
     groups
-        Objects by name. A plain value that is restored takes the place of the one in its group.
+        Objects by name. A restored plain value replaces the one in its group.
 
     Attributes
     ----------
     names : list of str
         The names.
     variables : dict of str to Variable
-        Variables by path, those that optimizers keep for others left out.
+        Variables by path, without those that optimizers keep for others.
     optimizers : dict of str to Optimizer
         Optimizers by path.
     objects : dict of str to Held
         Other objects by path.
     modules : dict of str to Module
-        Modules that were given, by path.
+        The given modules, by path.
 
     Raises
     ------
     TypeError
-        If something has no state that could be kept.
+        If an object has no state that can be stored.
     """
 
     def __init__(self, *groups: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class Trackables:
                     self._add_plain(group, name)
 
     def _add(self, path: str, value: Any) -> bool:
-        """Follow an object; return whether it has a state of its own."""
+        """Add an object; return whether it has a state."""
         if value is gradtape_random:
             value = shared()
         if isinstance(value, Module):
@@ -84,8 +84,8 @@ class Trackables:
             found = [self._add(f"{path}/{key}", item) for key, item in items]
             if any(found) and not all(found):
                 raise TypeError(
-                    f"Checkpoint: {path} holds objects whose state is kept beside plain values; "
-                    "give the two under names of their own"
+                    f"Checkpoint: {path} holds plain values and objects whose state is stored "
+                    "separately; pass the two under separate names"
                 )
             return any(found)
         else:
@@ -107,27 +107,27 @@ class Trackables:
             encode(group[name], name)
         except SaveError:
             raise TypeError(
-                f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be kept; "
-                "give modules, optimizers, variables, generators, objects with state_dict and "
-                "load_state_dict, or plain values"
+                f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be "
+                "stored; give modules, optimizers, variables, generators, objects with state_dict "
+                "and load_state_dict, or plain values"
             ) from None
         self.objects[name] = Held(lambda: group[name], lambda value: group.update({name: value}))
 
     def states(self) -> Iterator[tuple[str, Variable, Variable]]:
-        """Yield what optimizers keep for variables.
+        """Yield the states that optimizers keep for variables.
 
         Yields
         ------
         path : str
-            ``OPTIMIZER/SLOT/PATH``, the last that of the variable: not a number, so that it holds
-            for a model whose variables come in another order.
+            ``OPTIMIZER/SLOT/PATH``, where the last part is the variable's path. It is not a number,
+            so it also fits a model whose variables are in another order.
         variable, state : Variable
-            The variable, and what is kept for it.
+            The variable, and its state.
 
         Raises
         ------
         SaveError
-            If it cannot be told which variable it is, or it is not in the checkpoint.
+            If the variable cannot be determined, or is not in the checkpoint.
         """
         paths: dict[int, str] = {}
         for path, followed in self.variables.items():
@@ -136,13 +136,13 @@ class Trackables:
             for slot, variable, state in optimizer.states():
                 if variable is None:
                     raise SaveError(
-                        f"{place}: the optimizer came from a file, and it is not known yet which "
-                        "variables its state is for; do a step first"
+                        f"{place}: the optimizer came from a file, and it is not yet known which "
+                        "variables its state belongs to; run a step first"
                     )
                 if variable.id not in paths:
                     raise SaveError(
                         f"{place}: it trains variable {variable.name!r} of shape {variable.shape}, "
-                        "which is not in the checkpoint; add the module that has it"
+                        "which is not in the checkpoint; add the module that holds it"
                     )
                 yield f"{place}/{slot}/{paths[variable.id]}", variable, state
 
@@ -157,7 +157,7 @@ class Trackables:
 
 
 def modules_in(value: Any) -> Iterator[Module]:
-    """Yield the modules that a value is, or holds, and those below them."""
+    """Yield the modules that a value is or holds, and those inside them."""
     if isinstance(value, Module):
         yield from (value, *value.submodules)
     elif isinstance(value, (list, tuple, dict)):
@@ -169,7 +169,7 @@ def modules_in(value: Any) -> Iterator[Module]:
 
 
 def _held(value: Any) -> Held | None:
-    """Return how the state of an object is read and set, if that is known."""
+    """Return how to read and set the state of an object, if that is known."""
     if isinstance(value, np.random.Generator):
         value = value.bit_generator
     if isinstance(value, np.random.BitGenerator):
@@ -185,7 +185,7 @@ def _held(value: Any) -> Held | None:
 
 
 def _numpy_state(get: Callable[[], Any], put: Callable[[Any], None]) -> Held:
-    """Return how NumPy's states are kept: integers of more than 64 bits as text."""
+    """Return NumPy's state in stored form: integers of more than 64 bits as text."""
 
     def checked(state: Any) -> None:
         put(_unpacked(get(), state, "state"))
@@ -200,12 +200,12 @@ def _packed(state: Any) -> Any:
 
 
 def _unpacked(now: Any, state: Any, what: str) -> Any:
-    """Return a state that was packed, of the form that the generator has now.
+    """Return a stored state in the form of the generator's present one.
 
     Raises
     ------
     ValueError
-        If it is that of another kind of generator.
+        If it belongs to another kind of generator.
     """
     if isinstance(now, Mapping):
         if isinstance(state, Mapping) and now.keys() == state.keys():

@@ -1,1 +1,1 @@
-"""The bytes of a file: HDF5 that is checked before it is read."""
+"""The bytes of a file: HDF5, checked before it is read."""

@@ -31,12 +31,12 @@ _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 
 class ChildEnded(Exception):
-    """The other process gave no answer.
+    """The other process returned no result.
 
     Attributes
     ----------
     late
-        Whether it was ended because its time was over.
+        Whether it was ended because its time was up.
     """
 
     def __init__(self, text: str, late: bool = False) -> None:
@@ -55,21 +55,21 @@ def run_child(
     Parameters
     ----------
     code
-        What it runs; the arguments are ``sys.argv[2:]``. It finds the modules that are found here,
-        but for those of the working directory, which may be anyone's by now.
+        The code to run; the arguments are ``sys.argv[2:]``. It finds the same modules as this
+        process, except those of the working directory, whose files may be untrusted.
     arguments
         Texts.
     seconds
-        How long it may take; None for as long as it does.
+        Its time limit; None for no limit.
     environment
-        Variables that it has beside those of this process.
+        Environment variables in addition to those of this process.
 
     Raises
     ------
     LoadError
-        What it gave to :func:`fail`.
+        The error that it passed to :func:`fail`.
     ChildEnded
-        If it took too long, or ended in another way.
+        If it took too long, or ended in any other way.
     """
     setting = json.dumps([_path(), seconds])
     command = [sys.executable, "-I", "-c", _START + code, setting, *arguments]
@@ -94,7 +94,7 @@ def run_child(
 
 
 def _path() -> list[str]:
-    """Return where the other process looks for modules."""
+    """Return the module search path of the other process."""
     found = [place for place in sys.path if os.path.isabs(place)]
     root, name = os.path.split(_PACKAGE)
     if len(found) < len(sys.path) and root not in found and name == __name__.partition(".")[0]:
@@ -103,7 +103,7 @@ def _path() -> list[str]:
 
 
 def _told(output: bytes) -> LoadError:
-    """Return the error that the other process has raised."""
+    """Return the error that the other process raised."""
     try:
         name, message = json.loads(output)
         kind: Any = getattr(errors, name) if name in errors.__all__ else LoadError
@@ -123,20 +123,20 @@ def _end_of(code: int, said: bytes) -> str:
 
 
 def fail(error: Exception, message: str) -> NoReturn:
-    """End this process, the other one, so that the first raises the error with this message."""
+    """End this process, the child, so that the parent raises the error with this message."""
     print(json.dumps([type(error).__name__, message]))
     sys.exit(_FAILED)
 
 
 def limit_self(memory: float, seconds: float | None = None) -> None:
-    """Limit this process, where the system can: it is ended when it takes more than this.
+    """Limit this process, where the system can; it is ended if it exceeds the limits.
 
     Parameters
     ----------
     memory
-        Bytes that it may write to.
+        The maximum memory in bytes.
     seconds
-        Time of the processor; None for any.
+        The maximum processor time; None for no limit.
     """
     if _TIME_IS_UP and seconds is not None:
         signal.signal(_TIME_IS_UP, signal.SIG_DFL)
@@ -157,13 +157,13 @@ def limit_self(memory: float, seconds: float | None = None) -> None:
 
 
 def unlimited_time() -> None:
-    """Let this process take what time it likes from here on, within what the first one grants."""
+    """Lift the processor time limit from here on, within the limit that the parent set."""
     if _TIME_IS_UP:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _held() -> int | None:
-    """Return how many bytes of memory this process may write to, where the system says that."""
+    """Return the bytes of writable memory of this process, if the system reports them."""
     try:
         with open("/proc/self/status") as stream:
             line = next(line for line in stream if line.startswith("VmData"))

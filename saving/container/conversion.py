@@ -1,4 +1,4 @@
-"""Convert a file of format 1 to the container of format 2: in a process of its own.
+"""Convert a file of format 1 to the container of format 2, in a separate process.
 
 It needs the HDF5 library and the writer, so only that process imports it (see :mod:`.legacy`).
 """
@@ -37,18 +37,19 @@ def within_limits(
     memory: str,
     seconds: str,
 ) -> None:
-    """Run a conversion in the other process, and tell the first one what went wrong.
+    """Run a conversion in the child process, and report errors to the parent.
 
     Parameters
     ----------
     action
-        What reads ``original`` and writes ``target``, for arrays of so many bytes at most.
+        A function that reads ``original`` and writes ``target``, for a maximum size of arrays in
+        bytes.
     original, target
         Paths.
     max_bytes
-        The most that the datasets may claim together.
+        The maximum size that the datasets may claim together.
     memory, seconds
-        How much memory and processor time reading may take, where the system can limit it.
+        The maximum memory and processor time of reading, where the system can limit them.
     """
     limit_self(int(memory), float(seconds))
     try:

@@ -1,4 +1,4 @@
-"""Digests of datasets: XXH3-128, of pieces that threads can hash beside each other."""
+"""Digests of datasets: XXH3-128 of pieces that threads can hash in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``SafeFile``: a file that anyone may have made, checked before any of it is used."""
+"""``SafeFile``: an untrusted file, checked before any of it is used."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class SafeFile:
     origin
         A path, or the bytes of a file.
     max_bytes
-        The most that all datasets together may take in memory; 8 GiB by default. Whatever is read
-        is counted, as often as it is read.
+        The maximum memory of all datasets together; 8 GiB by default. Everything read is counted,
+        as often as it is read.
     keep_open
-        Whether datasets are also read after the block; the file is then closed with the last
+        Whether datasets are also read after the block. The file is then closed with the last
         reference to this object.
 
     Attributes
     ----------
     path
-        What messages call the file.
+        The file's name in messages.
     length
-        How many bytes the file has.
+        The size of the file in bytes.
     sizes
         The size in memory of every dataset in bytes, by path; filled by :meth:`check`.
     texts
-        The paths of those that are texts.
+        The paths of the text datasets.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class SafeFile:
         return found
 
     def check(self) -> None:
-        """Look at every object of the file, and refuse it if one is not what files hold."""
+        """Check every object of the file, and refuse objects that files do not hold."""
         with _Naming(self.path):
             self._walk.run()
             items = self._walk.items
@@ -133,12 +133,12 @@ class SafeFile:
             self._digests[path] = table[i * SIZE : (i + 1) * SIZE]
 
     def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
-        """Return the dtype's name and the shape of a dataset of numbers, which is not read."""
+        """Return the dtype's name and the shape of a dataset of numbers, without reading it."""
         item = self._numbers(path)
         return item.dtype, item.shape
 
     def array(self, path: str) -> Array:
-        """Return a dataset of numbers whose digest is right."""
+        """Return a dataset of numbers with a verified digest."""
         return self.arrays([path])[path]
 
     def arrays(self, paths: Iterable[str]) -> dict[str, Array]:
@@ -166,7 +166,7 @@ class SafeFile:
         return read.arrays
 
     def text(self, path: str) -> str:
-        """Return a dataset of text whose digest is right."""
+        """Return a text dataset with a verified digest."""
         with _Naming(self.path):
             item = self._item(path)
             if item.dtype:
@@ -204,7 +204,7 @@ class SafeFile:
 
 
 class _Naming:
-    """Give the errors of a block the file's name."""
+    """Add the file's name to the errors of a block."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -232,7 +232,7 @@ _Piece = tuple[int, memoryview, list[tuple[Item, int, int, int]]]
 
 
 class _Read:
-    """Datasets on their way into memory, and the digests of their pieces."""
+    """Datasets being read into memory, and the digests of their pieces."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -240,7 +240,7 @@ class _Read:
         self.digests: dict[str, list[bytes]] = {}
 
     def pieces(self, items: Sequence[Item]) -> list[_Piece]:
-        """Make the arrays of datasets, and return what is to be read into them."""
+        """Create the arrays of datasets, and return the pieces to read into them."""
         found: list[_Piece] = []
         for item, *others in _blocks(items):
             if others:
@@ -253,7 +253,7 @@ class _Read:
         return found
 
     def _shared(self, items: Sequence[Item]) -> _Piece:
-        """Make small arrays in one piece of memory, which the system provides and fills at once."""
+        """Create small arrays in one block of memory, which the system fills at once."""
         first, last = items[0].offset, items[-1]
         memory = _memory(last.offset + last.size - first)
         parts = []
@@ -295,7 +295,7 @@ class _Read:
 
 
 def _blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield datasets in the order of their bytes; small ones that lie side by side together."""
+    """Yield datasets in the order of their bytes; small adjacent ones together."""
     block: list[Item] = []
     end = 0
     for item in items:
@@ -311,7 +311,7 @@ def _blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def _memory(size: int) -> Array:
-    """Return bytes that begin with a page of the system, also one of its large ones."""
+    """Return bytes that start at a memory page, also at a large one."""
     page = _LARGE_PAGE if size > _LARGE_PAGE else p.ALIGNMENT
     found = np.empty(size + page, np.uint8)
     begin = -found.ctypes.data % page

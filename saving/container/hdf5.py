@@ -1,8 +1,8 @@
-"""Reading HDF5 files of format 1 with the library: all is checked before any of it is read.
+"""Read HDF5 files of format 1 with the library; everything is checked before it is read.
 
-What a file may hold here is little: groups, and plain datasets of numbers or text, each reached by
-one hard link. Everything else that HDF5 offers (links to elsewhere, external and virtual storage,
-plugins for filters, references, compound types) is refused by name.
+A file may hold little here: groups, and plain datasets of numbers or text, each reached by one hard
+link. Everything else in HDF5 (external links, external and virtual storage, filter plugins,
+references, compound types) is refused by name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Hdf5File:
     path
         The file.
     max_bytes
-        The most that all datasets together may take in memory.
+        The maximum memory of all datasets together.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Hdf5File:
         self._file.close()
 
     def _guarded(self, place: str, action: Any, *args: Any) -> Any:
-        """Run ``action`` and give whatever h5py raises the file's name and place."""
+        """Run ``action``, and add the file's name and location to any error of h5py."""
         try:
             return action(*args)
         except LoadError as error:
@@ -144,7 +144,7 @@ class Hdf5File:
                     raise UnsafeFile(f"{path} is neither a group nor a dataset")
 
     def checked_dtype(self, dataset: h5d.DatasetID, path: str) -> np.dtype[Any]:
-        """Return the dtype if it is one that files hold.
+        """Return the dtype if files may hold it.
 
         HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a
         compound of two equal floats, r and i, stand for them. No other enumeration or compound is
@@ -211,7 +211,7 @@ class Hdf5File:
         return result
 
     def dataset(self, path: str) -> h5d.DatasetID:
-        """Return a dataset that was checked."""
+        """Return a checked dataset."""
         if path not in self._datasets:
             raise DamagedFile("this dataset is missing")
         return self._datasets[path]

@@ -1,4 +1,4 @@
-"""Where everything in a file stands: the headers of all objects, then their data."""
+"""The positions of everything in a file: the headers of all objects, then their data."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _MOST_BUFFERS = 500
 
 @dataclass(slots=True)
 class Item:
-    """A dataset: numbers of a dtype, or a text if there is none.
+    """A dataset: numbers of a dtype, or a text without one.
 
     Attributes
     ----------
     path
-        Its place, as ``/variables/kernel``.
+        Its path, such as ``/variables/kernel``.
     dtype
         The name of its dtype; empty for a text.
     shape
-        Its shape; for a text, its length in bytes alone.
+        Its shape; for a text, only its length in bytes.
     level
-        How well it is compressed; None if it is not.
+        The compression level; None if it is not compressed.
     stored
-        How many bytes of the file it takes.
+        The number of bytes in the file.
     offset
-        Where they begin.
+        The position of these bytes.
     size
-        How many bytes it takes in memory.
+        The number of bytes in memory.
 
-    If it is compressed, an index stands before its bytes.
+    If it is compressed, an index precedes its bytes.
     """
 
     path: str
@@ -57,17 +57,17 @@ class Item:
 
     @property
     def itemsize(self) -> int:
-        """How many bytes an element takes."""
+        """The size of an element in bytes."""
         return p.ITEMSIZES[self.dtype]
 
     @property
     def kind(self) -> str:
-        """What digests call its dtype."""
+        """Its dtype's name in digests."""
         return self.dtype or "text"
 
     @property
     def index(self) -> int:
-        """Where the index of its chunk is, if it is compressed."""
+        """The position of its chunk's index, if it is compressed."""
         return max(0, self.offset - p.aligned(p.index_size(len(self.shape))))
 
 
@@ -76,9 +76,9 @@ Batch = list[tuple[Item, int, int]]
 
 
 def batches(items: Iterable[Item]) -> Iterator[Batch]:
-    """Yield the pieces of datasets in the order of their bytes, side by side together.
+    """Yield the pieces of datasets in the order of their bytes, adjacent ones together.
 
-    Who reads a few datasets of many does not read what is between them.
+    Reading a few of many datasets does not read the bytes between them.
     """
     batch: Batch = []
     size = end = 0
@@ -96,7 +96,7 @@ def batches(items: Iterable[Item]) -> Iterator[Batch]:
 
 
 def side_by_side(batch: Batch, bytes_of: Mapping[str, memoryview]) -> tuple[int, list[Any]]:
-    """Return where a batch begins, and its pieces with buffers for the padding between them."""
+    """Return the start of a batch, and its pieces with buffers for the padding between them."""
     buffers: list[Any] = []
     start = end = batch[0][0].offset + batch[0][1]
     for item, begin, stop in batch:
@@ -117,13 +117,13 @@ class _Group:
 class Layout:
     """The headers of a file of these datasets.
 
-    An object's header stands where the header before it ends: first the root's, then those of the
+    An object's header starts where the one before it ends: first the root's, then those of the
     objects that it links to, in the order of the links, then those that these link to.
 
     Parameters
     ----------
     attributes
-        Texts that the root has beside its links.
+        Text attributes of the root.
     items
         The datasets.
 
@@ -132,7 +132,7 @@ class Layout:
     items
         The datasets in the order of their headers, which is the order of their data.
     start
-        Where the first data begin.
+        The position of the first data.
 
     Raises
     ------
@@ -153,7 +153,7 @@ class Layout:
             raise SaveError("the names of all that is saved are longer than readers accept")
 
     def _length(self, item: _Group | Item) -> int:
-        """Return how long an object's header is, without building it."""
+        """Return the length of an object's header, without building it."""
         length = p.HEADER.size + 4
         if isinstance(item, Item):
             return length + sum(map(len, _dataset(item)))
@@ -171,11 +171,11 @@ class Layout:
         return start
 
     def set_attribute(self, name: str, text: str) -> None:
-        """Replace an attribute by another text of its length."""
+        """Replace an attribute by another text of the same length."""
         self._attributes[name] = text
 
     def encode(self, end: int) -> bytes:
-        """Return the file's bytes up to the first data; all items have their places by now."""
+        """Return the file's bytes up to the first data; all items have positions by now."""
         headers = []
         for item in self._objects:
             if isinstance(item, Item):
@@ -200,7 +200,7 @@ class Layout:
 
 
 def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
-    """Return all objects, each after those that are nearer to the root."""
+    """Return all objects, each after those nearer to the root."""
     root = _Group()
     objects: list[_Group | Item] = [root]
     for item in items:
@@ -256,7 +256,7 @@ def _text_type(size: int) -> bytes:
 
 
 def _attribute(name: str, text: str) -> bytes:
-    """Return the message of an attribute that is one text of ASCII."""
+    """Return the message of an attribute that is one ASCII text."""
     data, label = text.encode("ascii"), name.encode("ascii") + b"\0"
     kind, space = _text_type(len(data)), _dataspace(())
     head = struct.pack("<BBHHHB", 3, 0, len(label), len(kind), len(space), 0)

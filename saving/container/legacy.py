@@ -1,9 +1,9 @@
-"""Files of format 1, which the HDF5 library wrote: another process reads them, within limits.
+"""Files of format 1, written by the HDF5 library: a separate process reads them, within limits.
 
-A file can crash the library, and the dense groups of those files cannot be checked beforehand
-without reading as much of them as the library does. So a separate process opens the
-file, checks its structure (:mod:`.hdf5`), and writes all datasets to a file of the container of
-format 2 (:mod:`.conversion`). This process reads that one as strictly as any other.
+A file can crash the library, and checking the dense groups of those files takes as much reading as
+the library does. A separate process therefore opens the file, checks its structure (:mod:`.hdf5`),
+and writes all datasets to a file in the container of format 2 (:mod:`.conversion`). This process
+reads that file as strictly as any other.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> So
     source
         The file.
     max_bytes
-        The most that its datasets may claim together.
+        The maximum size that its datasets may claim together.
     converter
-        The module whose ``convert`` the other process runs; another one reads other files.
+        The module whose ``convert`` the child process runs; another module reads other files.
 
     Raises
     ------
     LoadError
-        If the file is damaged or unsafe, or if reading it crashes, takes too long or too much.
+        If the file is damaged or unsafe, or if reading it crashes, takes too long or needs too much
+        memory.
     """
     with tempfile.TemporaryDirectory(prefix="gradtape-") as folder:
         target = os.path.join(folder, "converted.h5")

@@ -81,7 +81,7 @@ def _together(texts: Sequence[bytes], length: int) -> Any:
 
 
 def _last(a: Any, b: Any, c: Any) -> Any:
-    """Return the last round of three words, Python's integers or arrays of unsigned ones."""
+    """Return the last round of three words, Python integers or arrays of unsigned ones."""
     mask: Any = _MASK if isinstance(a, int) else np.uint32(_MASK)
     for k in _FINAL:
         c = (c ^ b) - _rotated(b, k) & mask

@@ -1,7 +1,7 @@
-"""The narrow profile of HDF5 that files keep to: what an object's header may say, and limits.
+"""The subset of HDF5 that files use: the possible contents of headers, and limits.
 
 The numbers of messages and their contents are those of the HDF5 File Format Specification, version
-3.0; docs/format.md says which of them a file has, byte by byte.
+3.0; docs/format.md says byte by byte which of them a file has.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ MAX_RATIO = 1100
 
 
 def most_claimed(stored: int) -> int:
-    """Return how many bytes all datasets may claim that are stored in so many bytes."""
+    """Return how many bytes datasets may claim together if they are stored in so many bytes."""
     return max(2**20, 64 * stored)
 
 
 def aligned(offset: int) -> int:
-    """Return the first multiple of the alignment that is not below ``offset``."""
+    """Return the first multiple of the alignment that is at least ``offset``."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
@@ -175,12 +175,12 @@ def one_chunk(shape: Sequence[int], itemsize: int, address: int) -> bytes:
 
 
 def index_size(rank: int) -> int:
-    """Return how many bytes the index of one chunk takes: as many as one of 64 chunks."""
+    """Return the size in bytes of the index of one chunk: the same as for 64 chunks."""
     return 24 + 2 * _FANOUT * 8 + (2 * _FANOUT + 1) * (8 + 8 * (rank + 1))
 
 
 def one_index(shape: Sequence[int], itemsize: int, stored: int, address: int) -> bytes:
-    """Return the index of one chunk that is stored in so many bytes at ``address``: a B-tree."""
+    """Return the index, a B-tree, of one chunk of so many bytes stored at ``address``."""
     rank = len(shape)
     head = struct.pack("<4sBBHQQ", b"TREE", 1, 0, 1, UNDEFINED, UNDEFINED)
     first = struct.pack(f"<II{rank + 1}Q", stored, 0, *(0,) * (rank + 1))

@@ -1,4 +1,4 @@
-"""Put a file in place whole or not at all, and leave nothing behind."""
+"""Put a file in place completely or not at all, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _SEEKING = threading.Lock()
 
 
 def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """Return where a file goes, absolute and without links, if one can be put there.
+    """Return the absolute path of a file, without links, if it can be written there.
 
     Parameters
     ----------
     path
-        What the user named. The target of a symbolic link need not exist.
+        The user's path. The target of a symbolic link need not exist.
 
     Raises
     ------
     SaveError
-        If the path cannot be a file's, its folder does not exist, or what is there is not a regular
-        file or may not be written; and if it is bytes, which are a file's contents where one reads.
+        If the path cannot be a file's, its folder does not exist, or the target is not a regular
+        file or is not writable. Also if it is bytes, which are a file's contents for reading.
     """
     if isinstance(path, (bytes, bytearray, memoryview)):
         raise SaveError(
@@ -67,19 +67,19 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
         if "\0" in given:
             raise SaveError(f"{given!r} is not a path: it contains a NUL character")
         if os.path.basename(given) in ("", os.curdir, os.pardir):
-            raise SaveError(f"{given!r} cannot be written: it names no file")
+            raise SaveError(f"{given!r} cannot be written: it does not name a file")
         real = os.path.realpath(given)
         folder = os.path.dirname(real)
         if not os.path.isdir(folder):
-            raise SaveError(f"{real}: there is no folder {folder}")
+            raise SaveError(f"{real}: the folder {folder} does not exist")
         held = _stat(given)
         if held is None:
             return real
         if not stat.S_ISREG(held.st_mode):
             kind = next((word for test, word in _KINDS if test(held.st_mode)), "not a regular file")
-            raise SaveError(f"{real} cannot be written: it is {kind}; only a file is replaced")
+            raise SaveError(f"{real} cannot be written: it is {kind}, not a regular file")
         if not os.access(real, os.W_OK):
-            raise SaveError(f"{real} cannot be written: the file there is read-only")
+            raise SaveError(f"{real} cannot be written: the existing file is read-only")
         return real
     except (OSError, ValueError) as error:  # ValueError: characters that no path can hold
         raise SaveError(f"{given!r} cannot be written ({error})") from error
@@ -87,33 +87,33 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str] | os.PathLike[bytes], size: int) -> Iterator[int]:
-    """Write a file that takes its place, on disk and whole, when the block ends without an error.
+    """Write a file that takes its place, complete and on disk, when the block ends without error.
 
-    Until then, and after any error or the end of the process, the file that was there is as it was.
-    What is written has no name until it is whole, where the system has such files; elsewhere it is
-    a hidden file beside the target, held under a lock, and the next save to the same target removes
-    it if its process is gone. A file that is replaced keeps its permissions, its access list and,
-    where that is allowed, its owner; other hard links to it keep the old contents. Of saves at the
-    same time the last wins.
+    Until then, and after any error or the end of the process, the old file is unchanged. Where the
+    system supports it, the new file has no name until it is complete. Elsewhere it is a hidden,
+    locked file next to the target, and the next save to the same target removes it if its process
+    has ended. A replaced file keeps its permissions, its access list and, where that is allowed,
+    its owner; other hard links to it keep the old contents. If several processes save at the same
+    time, the last one wins.
 
     Parameters
     ----------
     path
-        The target; see :func:`resolved`. A symbolic link stays one, and its target is replaced.
+        The target; see :func:`resolved`. A symbolic link is kept, and its target is replaced.
     size
-        How many bytes the file will have. They are reserved before the block begins. Who writes
-        fewer truncates the descriptor before the block ends.
+        The size of the file in bytes, which is reserved before the block starts. To write less,
+        truncate the descriptor before the block ends.
 
     Yields
     ------
     int
-        A descriptor to write to and to read from, for :func:`write_at`.
+        A descriptor for writing and reading, for :func:`write_at`.
 
     Raises
     ------
     SaveError
-        If the file cannot be written; the message has the system's reason, and how many bytes are
-        needed and free if it is a full disk.
+        If the file cannot be written. The message has the system's reason and, for a full disk, the
+        needed and the free bytes.
     """
     target = resolved(path)
     folder = os.path.dirname(target)
@@ -143,7 +143,7 @@ def replacing(path: str | os.PathLike[str] | os.PathLike[bytes], size: int) -> I
 
 
 def write_at(descriptor: int, data: Any, offset: int) -> None:
-    """Write all of ``data``, contiguous bytes, at ``offset``; the system may take less at once.
+    """Write all of ``data``, contiguous bytes, at ``offset``, in several calls if needed.
 
     Threads may share the descriptor.
     """
@@ -161,7 +161,7 @@ def write_at(descriptor: int, data: Any, offset: int) -> None:
 
 
 class _New:
-    """The file that will be the target: open, locked, and without a name where there are such."""
+    """The new file: open, locked, and without a name where the system supports that."""
 
     #: What is being written. A forked child closes its copies, which would keep the space of a
     #: file that is gone, and the lock of a save that died.
@@ -213,13 +213,13 @@ class _New:
             self.descriptor = -1
 
     def _lock(self) -> None:
-        """Say that the file is in use. Shared, since HDF5 takes such a lock on what it reads."""
+        """Mark the file as in use. The lock is shared, because HDF5 takes such a lock to read."""
         if sys.platform != "win32":  # where nobody can remove a file that is open
             with contextlib.suppress(OSError):
                 fcntl.flock(self.descriptor, fcntl.LOCK_SH)
 
     def _dress(self, old: os.stat_result) -> None:
-        """Take over what the old file has beside its contents, as far as that is allowed."""
+        """Copy what the old file has besides its contents, as far as that is allowed."""
         if sys.platform == "win32":
             return
         mode, new = old.st_mode & 0o777, os.fstat(self.descriptor)
@@ -240,7 +240,7 @@ class _New:
                         os.setxattr(self.descriptor, name, os.getxattr(self.target, name))
 
     def reserve(self, size: int) -> None:
-        """Take the space, where the file system can."""
+        """Reserve the space, where the file system can."""
         if size and sys.platform != "win32" and sys.platform != "darwin":
             try:
                 os.posix_fallocate(self.descriptor, 0, size)
@@ -251,8 +251,8 @@ class _New:
     def put(self) -> None:
         """Put the file in place.
 
-        One that replaces none gets no other name, so that no kill at no time leaves one; one that
-        replaces another has a temporary name for an instant, since a link replaces nothing.
+        A new file never gets another name, so a kill never leaves one behind. A file that replaces
+        another has a temporary name for an instant, because a link cannot replace a file.
         """
         if not self.named:
             folder = os.open(os.path.dirname(self.target), os.O_PATH | os.O_DIRECTORY)
@@ -272,7 +272,7 @@ class _New:
         self.named = False
 
     def close(self) -> None:
-        """Close the file; what is not in place is gone."""
+        """Close the file; if it is not in place, it is gone."""
         if self in _New.open:  # else this is a forked child, and the file is its parent's
             if self.named:
                 with contextlib.suppress(OSError):
@@ -299,14 +299,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def _prefix(target: str) -> str:
-    """Return how the temporary names of one target begin, of the same length for all."""
+    """Return the prefix of the temporary names for a target; its length is always the same."""
     folder, name = os.path.split(target)
     mark = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
     return os.path.join(folder, f".gradtape-{mark}-")
 
 
 def _sweep(target: str) -> None:
-    """Remove what saves to this target left that were killed: files of their names, not in use."""
+    """Remove what killed saves to this target left: files with their names that are not in use."""
     folder, start = os.path.split(_prefix(target))
     with contextlib.suppress(OSError):  # it may be a folder that cannot be listed
         with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Where a file's bytes come from: an open file, or bytes in memory."""
+"""The source of a file's bytes: an open file, or bytes in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEEKING = threading.Lock()
 
 
 class Source:
-    """Bytes that are read at offsets, from as many threads as there are.
+    """Bytes that can be read at offsets, from several threads.
 
     An open file is closed with the last reference to this object.
 
@@ -30,9 +30,9 @@ class Source:
     Attributes
     ----------
     path
-        What messages call it.
+        Its name in messages.
     size
-        How many bytes there are.
+        The number of bytes.
     """
 
     def __init__(self, origin: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
@@ -63,7 +63,7 @@ class Source:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was read stays."""
+        """Close the file; data already read stay valid."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -75,7 +75,7 @@ class Source:
                 stream.write(self.read(offset, min(_COPIED, self.size - offset)))
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes from ``offset`` on."""
+        """Return ``size`` bytes from ``offset``."""
         found = bytearray(size)
         self.read_into(offset, [memoryview(found)])
         return bytes(found)
@@ -86,7 +86,7 @@ class Source:
         Raises
         ------
         DamagedFile
-            If the file ends before.
+            If the file ends too early.
         """
         if self._bytes is not None:
             for buffer in buffers:
@@ -108,7 +108,7 @@ class Source:
 
 
 def _once(descriptor: int, offset: int, buffers: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Read with one call of the system, and return what is still to be filled, with its offset."""
+    """Read with one system call, and return what is still to be filled, with its offset."""
     done = os.preadv(descriptor, buffers, offset) if hasattr(os, "preadv") else 0
     rest = []
     for buffer in buffers:

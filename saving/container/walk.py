@@ -1,7 +1,7 @@
-"""Walk through the headers of a file, and refuse what is not exactly where and what it should be.
+"""Walk through the headers of a file, and refuse anything unexpected.
 
-HDF5 lets a file say the same in many ways, and much that nobody wants. Here every object has one
-place, that after the object before it, so nothing can be shared, overlap, point back or hide.
+HDF5 can express the same content in many ways, most of them unneeded. Here every object has one
+position, after the object before it, so nothing can be shared, overlap, point back or hide.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Walk:
     Parameters
     ----------
     source
-        The file, which begins with HDF5's signature.
+        The file, which starts with HDF5's signature.
 
     Attributes
     ----------
     attributes
-        The texts of the root.
+        The text attributes of the root.
     items
         The datasets by path; filled by :meth:`run`.
     """
@@ -68,7 +68,7 @@ class Walk:
         self.attributes = self._texts()
 
     def run(self) -> None:
-        """Walk through all objects below the root, and check where their data are."""
+        """Walk through all objects below the root, and check the positions of their data."""
         # paths of what is to come, with the addresses that links to them give
         waiting: list[tuple[str, int]] = self._links("", self._root[len(_ROOT) :])
         for path, address in waiting:  # it grows
@@ -90,7 +90,7 @@ class Walk:
         self._check_data()
 
     def _check_data(self) -> None:
-        """Data lie one after another, from the end of the headers to the end of the file."""
+        """Check that data follow one another, from the last header to the end of the file."""
         end = self._address
         for path, item in self.items.items():
             if item.level is not None:
@@ -107,7 +107,7 @@ class Walk:
             raise DamagedFile("its data do not end where the file does")
 
     def _check_index(self, item: Item, place: int) -> int:
-        """Look at the index of compressed data, and return where they end."""
+        """Check the index of compressed data, and return where they end."""
         size = p.index_size(len(item.shape))
         if item.index != place or item.offset >= self._source.size:
             raise UnsafeFile(f"{item.path}: its data are not where they belong")
@@ -122,7 +122,7 @@ class Walk:
     # -- headers -------------------------------------------------------------------------------
 
     def _reach(self, end: int) -> bytes:
-        """Return the file's beginning, at least up to a place; a lot is read at once."""
+        """Return the start of the file, at least up to a position, reading a lot at once."""
         if end > len(self._head):
             if end > self._source.size:
                 raise DamagedFile("it ends too early")
@@ -139,7 +139,7 @@ class Walk:
         return int.from_bytes(self._head[end : end + 4], "little")
 
     def _messages(self, path: str) -> list[tuple[int, bytes]]:
-        """Return what the header at the present address says, and go on to the next one."""
+        """Return the contents of the header at the current address, and go to the next one."""
         begin = self._address
         start = begin + p.HEADER.size
         head = self._reach(start)
@@ -189,7 +189,7 @@ class Walk:
         return [(f"{path}/{name}", address) for name, address in found.items()]
 
     def _texts(self) -> dict[str, str]:
-        """Return the root's attributes, and forget their messages."""
+        """Return the root's attributes, and remove their messages."""
         if self._root[: len(_ROOT)] != _ROOT:
             raise UnsafeFile("its root is a group of another kind")
         found: dict[str, str] = {}
@@ -223,7 +223,7 @@ def _attribute(data: bytes) -> tuple[str, str]:
 
 
 def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
-    """Return what a dataset's header says, if it is of the kind that gradtape writes."""
+    """Return the contents of a dataset's header, if gradtape writes this kind."""
     kinds = [kind for kind, _ in messages]
     if kinds not in (_PLAIN, _FILTERED):
         raise UnsafeFile(f"{path} is neither a group nor a dataset that gradtape writes")

@@ -1,4 +1,4 @@
-"""Two threads for what the system and the digests do without Python's lock."""
+"""Two threads for work that the system and the digests do without Python's lock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORTH_THREADS = 4 * 2**20
 
 
 def each(function: Callable[[T], R], tasks: Iterable[T], size: int) -> list[R]:
-    """Return what ``function`` gives for each task; ``size`` bytes are gone through."""
+    """Return the results of ``function`` for each task, which process ``size`` bytes in total."""
     if size < _WORTH_THREADS:
         return [function(task) for task in tasks]
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none

@@ -1,4 +1,4 @@
-"""Write the bytes of a file: every dataset is hashed in the thread that writes it."""
+"""Write the bytes of a file; the thread that writes a dataset also hashes it."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def write(
     arrays: Mapping[str, Array],
     compression: str | None = None,
 ) -> None:
-    """Write a file, whole or not at all.
+    """Write a file, completely or not at all.
 
     Parameters
     ----------
     path
-        Where it goes.
+        The target.
     attributes
-        Texts of the root: ASCII.
+        ASCII text attributes of the root.
     texts, arrays
-        The datasets by path, in the order in which they stand in the file.
+        The datasets by path, in their order in the file.
     compression
-        A name among ``COMPRESSIONS``, or None. What does not get smaller stays as it is.
+        A name among ``COMPRESSIONS``, or None. Data that do not become smaller are not compressed.
 
     Raises
     ------
     SaveError
-        If it cannot be written; what was there before is as it was.
+        If it cannot be written; the old file is then unchanged.
     """
     plan = _Plan(attributes, texts, arrays, compression)
     with replacing(path, plan.end) as descriptor:
@@ -83,7 +83,7 @@ def to_bytes(
 
 
 class _Plan:
-    """What goes where; made before a file is touched."""
+    """The layout of a file, made before the file is touched."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Plan:
                 offset = p.aligned(self.end)
 
     def _compressed(self, items: Sequence[Item], compression: str | None) -> dict[str, Any]:
-        """Compress what gets smaller by it, and say so in its item."""
+        """Compress data that become smaller, and record it in the item."""
         if compression is None:
             return {}
         level = COMPRESSIONS[compression]
@@ -177,7 +177,7 @@ def _index(item: Item) -> bytes:
 
 
 def _raw(array: Array) -> memoryview:
-    """Return an array's elements as bytes: C order, little endian; no copy if they are so."""
+    """Return an array's elements as bytes: C order, little endian; without a copy if possible."""
     plain = np.ascontiguousarray(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     return plain.reshape(-1).view(np.uint8).data

@@ -1,1 +1,1 @@
-"""What pickle keeps of arrays and traced functions: the bytes of a file."""
+"""How pickle stores arrays and traced functions: as the bytes of a file."""

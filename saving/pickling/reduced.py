@@ -1,6 +1,6 @@
-"""Arrays and traced functions as pickle is given them: the bytes of a file, and what is around.
+"""Arrays and traced functions in the form that pickle stores: the bytes of a file, and the rest.
 
-``core`` finds these functions by name, since it stands below.
+``core`` finds these functions by name, because it is a lower package.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Reduced = tuple[Any, ...]
 
 
 def tensor(x: Tensor, protocol: int) -> Reduced:
-    """Return what makes a tensor of this value, on no tape."""
+    """Return the function and arguments that create a tensor of this value, on no tape."""
     return restored.tensor, (_array(x.array, protocol),)
 
 
 def variable(x: Variable, protocol: int) -> Reduced:
-    """Return what makes a variable of this class, value, name and ``trainable``."""
+    """Return the function and arguments that create a variable."""
     arguments = (type(x), _array(x.array, protocol), x.trainable, x.name)
     return restored.variable, arguments, getattr(x, "__dict__", None) or None
 
 
 def function(x: RestoredFunction, protocol: int) -> Reduced:
-    """Return what makes a function of these traces, of the same variables as all else has."""
+    """Return the function and arguments that create a function with these traces and variables."""
     variables: dict[Variable, int] = {}
     arrays: dict[str, np.ndarray[Any, Any]] = {}
 
@@ -66,7 +66,7 @@ def function(x: RestoredFunction, protocol: int) -> Reduced:
 
 
 def concrete_function(x: ConcreteFunction, protocol: int) -> Reduced:
-    """Return what makes this trace, of the same variables as all else has."""
+    """Return the function and arguments that create this trace, with the pickled variables."""
     alone = RestoredFunction(x.name, plain_signature(x), [x])
     return restored.concrete_function, function(alone, protocol)[1]
 

@@ -1,4 +1,4 @@
-"""What pickle calls to make objects of the bytes that it kept; pickles name these functions."""
+"""Functions that pickle calls to create objects from stored bytes; pickles name them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def concrete_function(held: Any, variables: Sequence[Variable]) -> ConcreteFunct
     """Return a function's only trace."""
     traces = function(held, variables).concrete_functions
     if len(traces) != 1:
-        raise DamagedFile(f"{len(traces)} traces in the place of one")
+        raise DamagedFile(f"{len(traces)} traces instead of one")
     return traces[0]
 
 

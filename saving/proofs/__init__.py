@@ -1,1 +1,1 @@
-"""Golden vectors: what a function gave where it was saved."""
+"""Golden vectors: the results of a function where it was saved."""

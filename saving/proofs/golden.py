@@ -1,8 +1,7 @@
-"""Golden vectors: sample inputs with the outputs and gradients that they gave where they were
-saved.
+"""Golden vectors: sample inputs, and their outputs and gradients on the machine that saved them.
 
-A file that carries them can prove, on any later machine and backend, that it still computes what it
-computed then, gradients of gradients included.
+With them, a file can be verified on any later machine and backend: it must still compute the same
+values, including gradients of gradients.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _MOST_STEPS = 10_000
 
 @contextmanager
 def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable, Any]]]:
-    """Give all variables back the values that they had, whatever a block does to them.
+    """Restore the values of all variables after a block, whatever it changes.
 
-    The block is given the variables with those values.
+    The block receives the variables with those values.
     """
     before = [(variable, variable.array) for variable in variables]
     try:
@@ -60,18 +59,18 @@ def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable,
 
 
 class Evaluation(NamedTuple):
-    """What a function gave.
+    """The results of a function.
 
     Attributes
     ----------
     values
         Tensors and gradients, by name.
     plain
-        The rest of what it returned: Python values.
+        The other results: Python values.
     changed
-        What it left those variables with that it assigned.
+        The final values of the variables that it assigned.
     problem
-        Why there are no more gradients.
+        Why there are no further gradients.
     """
 
     values: dict[str, np.ndarray[Any, Any]]
@@ -92,11 +91,11 @@ def evaluate(
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
-    The gradient is that of a weighted sum of the floating outputs, the second one that of a
-    weighted sum of the first; weights are fixed by position, so that nothing cancels. There are
-    gradients up to ``order``; the second one is of those that are ``among`` these names, if names
-    are given: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in
-    Python. Of large arrays there is what ``thinned`` leaves. Variables are as they were afterwards.
+    The gradient is that of a weighted sum of the floating outputs; the second gradient is that of a
+    weighted sum of the first. The weights depend only on the position, so that nothing cancels.
+    There are gradients up to ``order``. With ``among``, second gradients are limited to these
+    names: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in Python.
+    ``thinned`` selects elements of large arrays. Variables are restored afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -122,9 +121,9 @@ def evaluate(
 
 
 def _outputs(returned: Any, results: Any) -> tuple[list[Any], list[Any]]:
-    """Return the tensors of a result, with the numbers that are outputs in the trace; and the rest.
+    """Return the tensors of a result, with numbers that are outputs in the trace, and the rest.
 
-    Those are sizes.
+    Such numbers are sizes.
     """
     leaves, places = flatten(returned), flatten(results)
     if len(leaves) != len(places):
@@ -144,7 +143,7 @@ def _outputs(returned: Any, results: Any) -> tuple[list[Any], list[Any]]:
 def _sources(
     concrete: ConcreteFunction, variables: Sequence[Variable], names: dict[int, str]
 ) -> dict[str, Variable]:
-    """Return the variables that gradients are taken by, by name."""
+    """Return the variables to differentiate with respect to, by name."""
     used = {id(variable) for variable in concrete.graph.variables}
     return {
         f"variable {names[id(variable)]}": variable
@@ -199,9 +198,9 @@ def _evaluated(
 def _gradients(
     tape: GradientTape, tensors: Sequence[Any], sources: Mapping[str, Any]
 ) -> dict[str, Tensor]:
-    """Return the gradients of a weighted sum of tensors that exist.
+    """Return the gradients of a weighted sum of existing tensors.
 
-    The sum itself is not made: its weights are what comes from upstream.
+    The sum itself is not computed: its weights are the upstream gradients.
     """
     weighed = [(i, x) for i, x in enumerate(tensors) if is_differentiable(x.dtype)]
     if not weighed:
@@ -212,7 +211,7 @@ def _gradients(
 
 
 def _weights_of(x: Tensor | Variable, i: int) -> Tensor:
-    """Return the weights of a tensor's elements beside it; of a complex one, of both parts."""
+    """Return the weights of a tensor's elements on its device; if complex, of both parts."""
     held = weights(x.dtype.name, x.shape, i)
     owner = backend_of(x.array)
     return Tensor(owner.asarray(held, device=owner.device(x.array)))
@@ -223,7 +222,7 @@ def _part(x: Tensor | Variable, thinned: Callable[[Any], Any]) -> np.ndarray[Any
 
 
 def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
-    """Make new tensors where the variables are."""
+    """Create new tensors on the device of the variables."""
     if not variables:
         return nullcontext()
     array = variables[0].array
@@ -232,6 +231,6 @@ def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
 
 
 def why(error: Exception) -> str:
-    """Return an exception as a short reason for strangers: it names no folder of this machine."""
+    """Return an exception as a short reason that is safe to share: it names no local folder."""
     kind = "" if isinstance(error, GradtapeError) else f"{type(error).__name__}: "
     return _FOLDERS.sub("", f"{kind}{error}")[:300]

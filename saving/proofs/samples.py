@@ -1,4 +1,4 @@
-"""Inputs to run a function on: random numbers in shapes that its traces admit."""
+"""Inputs to run a function on: random numbers in shapes that its traces accept."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Sample(NamedTuple):
     Attributes
     ----------
     stored
-        Whether they are for the file too.
+        Whether they also go into the file.
     ordinary
-        Whether they differ from past calls, or from each other, in the batch alone. What else a
-        signature leaves open is tried, and may be refused by the trace when it runs.
+        Whether they differ from past calls, or from each other, only in the batch size. Other
+        unknown sizes of a signature are tried, and the trace may refuse them when it runs.
     """
 
     inputs: list[np.ndarray[Any, Any]]
@@ -42,17 +42,17 @@ class Sample(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether a file has room for it beside another one, or of sizes that were seen."""
+        """Whether the file has room for it next to another one, or it has sizes that were seen."""
         return sum(x.size for x in self.inputs) <= _MOST_STORED
 
 
 def sample_inputs(
     concrete: ConcreteFunction, seed: int, seen: Sequence[Shapes] = ()
 ) -> Iterator[Sample]:
-    """Yield sets of inputs for a concrete function: one, or several if its sizes are open.
+    """Yield sets of inputs for a concrete function: one, or several if its sizes are unknown.
 
-    Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
-    first axis is the batch where it is known how long the others were.
+    Unknown sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only
+    the first axis is the batch if the other sizes are known.
     """
     found = _shapes_for(concrete.specs, seen)
     for i, (shapes, (stored, ordinary)) in enumerate(found.items()):
@@ -67,7 +67,7 @@ def sample_inputs(
 def _shapes_for(
     specs: Sequence[TensorSpec], seen: Sequence[Shapes]
 ) -> dict[Shapes, tuple[bool, bool]]:
-    """Return shapes that specs admit, each with what :class:`Sample` says of them."""
+    """Return shapes that fit the specs, each with the flags of :class:`Sample`."""
 
     def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
         others = like or [None] * len(specs)
@@ -98,7 +98,7 @@ def _filled(
 ) -> tuple[int, ...]:
     """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others.
 
-    ``named`` has the sizes that have a name, and takes those that come.
+    ``named`` holds the sizes of names, and receives new ones.
     """
     if spec.shape is None:
         return rank
@@ -123,7 +123,7 @@ def _random(
 
 
 def filled_in(concrete: ConcreteFunction, values: Iterable[Any]) -> Any:
-    """Return the arguments ``(args, kwargs)`` of a trace with these in the tensors' places."""
+    """Return the arguments ``(args, kwargs)`` of a trace with these tensors."""
     rest = iter(values)
     leaves = flatten(concrete.arguments)
     leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
@@ -133,7 +133,7 @@ def filled_in(concrete: ConcreteFunction, values: Iterable[Any]) -> Any:
 def described(
     signature: inspect.Signature, concrete: ConcreteFunction, inputs: Sequence[Any]
 ) -> str:
-    """Return what a function is run on, as ``x (3, 8), training=False``."""
+    """Return a description of a function's inputs, such as ``x (3, 8), training=False``."""
     args, kwargs = filled_in(concrete, [_Shape(x.shape) for x in inputs])
     try:
         named = signature.bind(*args, **kwargs).arguments
@@ -146,7 +146,7 @@ def described(
 
 
 class _Shape:
-    """A tensor's shape in the place of the tensor."""
+    """A tensor's shape instead of the tensor."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape

@@ -1,4 +1,4 @@
-"""What golden vectors keep of arrays, and the weights of the sums that gradients are of."""
+"""The elements of arrays in golden vectors, and the weights of the differentiated sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = 2**16
 
 
 def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array, or elements of it that lie evenly, as section 8 of the format says."""
+    """Return an array, or evenly spread elements of it, as section 8 of the format says."""
     size = array.size
     count = min(max(_LEAST, size // _PART), _MOST)
     if size <= count:
@@ -75,12 +75,12 @@ def packed(arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, 
 def unpacked(
     specs: Sequence[TensorSpec], flat: Mapping[str, np.ndarray[Any, Any]]
 ) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays that :func:`packed` was given.
+    """Return the arrays that :func:`packed` received.
 
     Raises
     ------
     ValueError
-        If the elements are not as many as the shapes ask for, or lie in several axes.
+        If the number of elements is not that of the shapes, or they have several axes.
     """
     if any(held.ndim != 1 for held in flat.values()):
         raise ValueError("a dataset is not flat")

@@ -1,4 +1,4 @@
-"""How much a sample costs, before it is run."""
+"""The cost of a sample, estimated before it is run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MOST_WEIGHED, _MOST_REPEATED = 2**16, 2**22
 
 
 def is_light(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Return whether inputs and variables are so small that gradients of all of them cost little.
+    """Return whether inputs and variables are so small that all their gradients cost little.
 
-    Saving must not take much longer because of them.
+    They must not make saving much slower.
     """
     return _elements(concrete, inputs) <= _MOST_WEIGHED
 
 
 def is_heavy(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Return whether inputs and variables are so large that even one run more costs too much."""
+    """Return whether inputs and variables are so large that even one more run costs too much."""
     return _elements(concrete, inputs) > _MOST_REPEATED
 
 
@@ -36,10 +36,10 @@ def _elements(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]
 
 
 def output_bytes(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> int:
-    """Return how many bytes all steps of a trace give together, at least.
+    """Return the total size in bytes of the results of all steps of a trace, at least.
 
-    A tape keeps most of them. Sizes that only a run can tell count as nothing, and a graph inside
-    an op as if it ran once.
+    A tape keeps most of them. Sizes that only a run knows count as nothing, and a graph inside an
+    op counts as if it ran once.
     """
     graph = concrete.graph
     return _bytes_of(graph, {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants})

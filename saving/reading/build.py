@@ -1,4 +1,4 @@
-"""``load``: a module from a file that anyone may have made."""
+"""``load``: a module from an untrusted file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def load(
 ) -> Any:
     """Load a module from a file that :func:`gradtape.save` wrote.
 
-    Nothing of the file is executed: names in it are looked up among what the installed plugins
+    Nothing in the file is executed. Names in it are looked up among what the installed plugins
     registered, graphs are checked step by step, and every digest is compared.
 
     Parameters
@@ -56,22 +56,22 @@ def load(
     path
         The file.
     max_bytes
-        The most that its arrays may take in memory together (8 GiB by default).
+        The maximum memory of its arrays together (8 GiB by default).
     lazy
-        Read each variable when its value is first asked for, and compare its digest then. The file
-        stays open until the last is read.
+        Read each variable when its value is first needed, and compare its digest then. The file
+        stays open until the last one is read.
     allow_missing
-        Load what there is where plugins are missing: a function with an op that is not here raises
-        when it is called, and a module of a class that is not here comes back with its variables
-        alone. False by default.
+        If plugins are missing, load what does not need them. A function with a missing op raises
+        when it is called, and a module of a missing class loads with only its variables. False by
+        default.
 
     Returns
     -------
     Module
-        Classes that a plugin provides (layers, optimizers) come back as themselves; another class
-        comes back as a module with the same tree, variables and functions. Its attributes that
-        Python code read while its functions were traced are read-only: the graphs have their
-        values. Variables are made on the current backend (see :func:`gradtape.backend`).
+        Classes that a plugin provides (layers, optimizers) are restored. Any other class loads as a
+        module with the same tree, variables and functions. Its attributes that Python code read
+        during tracing are read-only: the graphs contain their values. Variables are created on the
+        current backend (see :func:`gradtape.backend`).
 
     Raises
     ------
@@ -81,7 +81,7 @@ def load(
     Warns
     -----
     UserWarning
-        If a plugin that the file needs is here in another version.
+        If a plugin that the file needs is installed in another version.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def load(
 
 
 class Built(NamedTuple):
-    """What a file's contents became; the first module is the root."""
+    """The objects built from a file's contents; the first module is the root."""
 
     modules: list[Module]
     functions: list[RestoredFunction]
@@ -108,7 +108,7 @@ class Built(NamedTuple):
 
 
 def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -> Built:
-    """Build everything that a file holds, checking it all before returning any of it."""
+    """Build everything in a file, checking all of it before returning any of it."""
     check_requirements(contents.requires, allow_missing)
     variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
@@ -170,7 +170,7 @@ def _check_optimizer(
 
 
 def _check_paths(root: Module) -> None:
-    """Bound what paths are made of, which whatever looks at the module does again and again."""
+    """Limit the lengths of paths, which all code that inspects the module repeats."""
     length = 0
     for path, _ in root.named_leaves():
         length += len(path)
@@ -188,7 +188,7 @@ def _set_functions(
 
 
 def _absorb(modules: Sequence[Module], contents: Contents) -> None:
-    """Make those attributes read-only that graphs have read; all, where the file does not say."""
+    """Make the attributes that graphs have read read-only; all, if the file does not list them."""
     records = contents.modules
     callers = [i for i, x in enumerate(records) if x.get("class") is None and x["functions"]]
     within = reached(records, callers + ([0] if contents.signatures else []))
@@ -207,7 +207,7 @@ def _absorb(modules: Sequence[Module], contents: Contents) -> None:
 
 
 def _warn_of_rules(replaced: Mapping[str, str]) -> None:
-    """Say that gradients are not those of where the file was saved."""
+    """Warn that gradients differ from those of the process that saved the file."""
     if replaced:
         (op, who), *_ = replaced.items()
         warn_user(
@@ -219,7 +219,7 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
 
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
-    """Return all variables, whose arrays are read together, or each when it is first used."""
+    """Return all variables, with arrays read together, or each at its first use."""
     held: list[Any] = []
     for i, record in enumerate(contents.variables):
         where = f"variable {i}"
@@ -260,7 +260,7 @@ def _variable(record: Any, array: Any, where: str) -> Variable:
 
 @contextmanager
 def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
-    """Let the stream of this process be where it was when the file was saved, for a block."""
+    """Set this process's shared stream to the state in the file, for a block."""
     with frozen_state(built.variables):
         for variable, record in zip(built.variables, contents.variables, strict=True):
             if record.get("stream") == "shared":
@@ -296,7 +296,7 @@ def _function(
 
 
 def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:
-    """Return the other dtypes of arguments that a trace is for."""
+    """Return the other dtypes of arguments that a trace accepts."""
     if len(listed) > 64:
         raise DamagedFile(f"{where}: {len(listed)} kinds of dtypes for one trace")
     for names in listed:
@@ -333,7 +333,7 @@ def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> li
     """Return variables by their numbers, each once."""
     found = [at(variables, number, "variable", where) for number in numbers]
     if len(set(numbers)) < len(numbers):
-        raise DamagedFile(f"{where}: a variable comes twice")
+        raise DamagedFile(f"{where}: a variable is repeated")
     return found
 
 

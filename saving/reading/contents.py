@@ -31,8 +31,8 @@ _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 class Contents:
     """The manifest of a file, and its datasets with their digests checked when read.
 
-    Each dataset is read once: what a file holds is paid for by its size, however often it says that
-    it is used.
+    Each dataset is read once, so reading is bounded by the size of the file, however often it says
+    that a dataset is used.
     """
 
     def __init__(self, file: SafeFile, text: str) -> None:
@@ -55,7 +55,7 @@ class Contents:
             raise DamagedFile("manifest: no modules")
 
     def array(self, path: str, again: bool = False) -> np.ndarray[Any, Any]:
-        """Return a dataset of numbers whose digest is right, for its only use or ``again``."""
+        """Return a dataset of numbers with a verified digest, for its only use or ``again``."""
         return self.arrays([path], again)[path]
 
     def arrays(self, paths: Sequence[str], again: bool = False) -> dict[str, np.ndarray[Any, Any]]:
@@ -70,12 +70,12 @@ class Contents:
         return found
 
     def pending(self, path: str) -> Callable[[], np.ndarray[Any, Any]]:
-        """Return what reads a dataset of numbers later, for its only use."""
+        """Return a function that reads a dataset of numbers later, for its only use."""
         self._use(path)
         return partial(self.array, path, again=True)
 
     def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
-        """Return the dtype and the shape of a dataset of numbers, which is not read."""
+        """Return the dtype and the shape of a dataset of numbers, without reading it."""
         return self.file.declared(path)
 
     def json(self, path: str) -> Any:
@@ -140,7 +140,7 @@ def cases_of(record: Any) -> list[Any]:
 
 
 def thinning_of(case: Any) -> Callable[[Any], Any]:
-    """Return what a golden case keeps of a large array."""
+    """Return which elements a golden case keeps of a large array."""
     if "elements" not in case:
         return every_mth
     if take(case, "elements", str, "golden") != "spread":

@@ -53,7 +53,7 @@ _SCALAR_RECORDS = (bool, int, dict)
 class GraphReader:
     """Build concrete functions from JSON.
 
-    Every node is built as tracing would build it: the op must be registered, take these inputs and
+    Every node is built as in tracing: the op must be registered, accept these inputs and
     parameters, and give the shapes and dtypes that the file claims. Nothing is run.
     """
 
@@ -251,7 +251,7 @@ class GraphReader:
         return outputs
 
     def _count_axes(self, inputs: list[Any]) -> None:
-        """Bound what all shape rules look at together: text refers to large shapes in few bytes."""
+        """Limit the work of all shape rules together: text refers to large shapes in few bytes."""
         for x in inputs:
             if type(x) is Symbol:
                 self._axes += len(x.shape or ())
@@ -262,7 +262,7 @@ class GraphReader:
         if type(value) is dict and set(value) == {"graph"}:
             inner = self.graph(take(value, "graph", dict, where), where, None)
             if inner.variables or inner.updates:
-                raise DamagedFile(f"{where}: a graph inside an op uses a variable by itself")
+                raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
             return inner
         return decode(value, sizes=True)
 
@@ -320,7 +320,7 @@ class GraphReader:
         saved = inputs[m:]
         expected = [(blunt(x.shape), x.dtype) for x in (*saved, *inputs[:n])]
         if [(blunt(x.shape), x.dtype) for x in backward.inputs] != expected:
-            raise DamagedFile(f"{place}: the inputs of its gradient are not what it is given")
+            raise DamagedFile(f"{place}: the inputs of its gradient do not match the node")
         targets = [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
         if len(backward.outputs) != len(targets) or any(
             shapes_differ(g.shape, x.shape) or (g.dtype != x.dtype and is_differentiable(x.dtype))
@@ -340,7 +340,7 @@ def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:
 
 @lru_cache(1024)
 def _needed(op: Op) -> frozenset[str]:
-    """Return the parameters that an op must be given."""
+    """Return the required parameters of an op."""
     return frozenset(k for k, value in op.defaults.items() if value is inspect.Parameter.empty)
 
 

@@ -42,11 +42,11 @@ class StateReader:
     Parameters
     ----------
     variables, modules
-        Those of the file, to which attributes refer by number.
+        The modules and variables of the file, which attributes refer to by number.
     array
-        Gives the array at a path of the file.
+        Returns the array at a path of the file.
     allow_missing
-        Whether an op that is not here is left out.
+        Whether to leave out ops that are not installed.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StateReader:
         self._arrays: dict[tuple[str, str], Any] = {}
 
     def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
-        """Set a module's attributes; on a class that is known here, only what it tracks."""
+        """Set a module's attributes; for a known class, only what it tracks."""
         generic = type(module) is LoadedModule
         for name, encoded in take(record, "attributes", dict, where).items():
             check_name(name, type(module), where)
@@ -76,7 +76,9 @@ class StateReader:
                 continue
             if not tracks(value):
                 if name in _parts(module):
-                    raise DamagedFile(f"{where}: {name!r} is no variable, no module and holds none")
+                    raise DamagedFile(
+                        f"{where}: {name!r} is neither a variable nor a module, and holds none"
+                    )
                 continue  # files of format 1 have settings here too
             settled = type(vars(module).get(name)) in _PLAIN[1:]
             if settled and name in record.get("config", ()):
@@ -92,7 +94,7 @@ class StateReader:
             self._set(module, name, value, where)
 
     def _charge(self, value: Any, where: str) -> None:
-        """Bound how often containers are gone through that many attributes share."""
+        """Limit repeated traversal of containers that many attributes share."""
         seen: set[int] = set()
         queue = [value]
         while queue:
@@ -190,7 +192,7 @@ class StateReader:
 
 
 def fixed(value: Any) -> None:
-    """Make arrays in a value read-only: a graph has their elements."""
+    """Make arrays in a value read-only, because a graph contains their elements."""
     queue, seen = [value], {id(value)}
     while queue:
         item = queue.pop()
@@ -203,13 +205,13 @@ def fixed(value: Any) -> None:
 
 
 def _parts(module: Module) -> set[str]:
-    """Return the names under which a module has weights, states, or what holds some."""
+    """Return the names of a module's attributes that are weights or states, or hold some."""
     named = (*getattr(module, "weight_names", ()), *getattr(module, "state_names", ()))
     return {*named, *(name for name, value in vars(module).items() if tracks(value))}
 
 
 def _check_kind(known: Any, value: Any, where: str) -> None:
-    """Refuse what cannot stand for a variable that a constructor made."""
+    """Refuse values that cannot replace a variable that a constructor made."""
     if isinstance(known, Variable) and not (
         isinstance(value, Variable)
         and value.shape == known.shape
@@ -221,7 +223,7 @@ def _check_kind(known: Any, value: Any, where: str) -> None:
 
 
 def _hashable(keys: list[Any], where: str) -> list[Any]:
-    """Return keys of which a dictionary or a set is made in no time."""
+    """Return keys from which a dictionary or a set is built quickly."""
     alike = Counter(map(hash, keys))
     if keys and max(alike.values()) > _MOST_ALIKE:
         raise UnsafeFile(f"{where}: more than {_MOST_ALIKE} keys with the same hash")
@@ -229,12 +231,12 @@ def _hashable(keys: list[Any], where: str) -> list[Any]:
 
 
 class MissingFunction(RestoredFunction):
-    """A function some of whose traces, or all, need an op that no plugin provides here."""
+    """A function with traces that need an op that no plugin provides here."""
 
     reason = ""
 
     def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
-        """Return the first trace that fits, or raise what is missing."""
+        """Return the first trace that fits, or raise an error that names what is missing."""
         try:
             if self.concrete_functions:
                 return super().select(args, kwargs)
@@ -278,7 +280,7 @@ def restore_config(
 
 
 def check_restored(modules: Sequence[Module]) -> None:
-    """Ask layers whether what a file set fits them; refuse layers that call themselves."""
+    """Let layers check what a file set; refuse layers that call themselves."""
     inside: dict[int, list[Any]] = {}
     for i, module in enumerate(modules):
         check = getattr(type(module), "check_restored", None)

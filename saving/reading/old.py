@@ -1,4 +1,4 @@
-"""What files of format 1 have and later ones have not: SHA-256 digests in the manifest."""
+"""What only files of format 1 have: SHA-256 digests in the manifest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OldDigests:
             )
 
     def check(self, path: str, found: str) -> None:
-        """Refuse a dataset whose digest is another one."""
+        """Refuse a dataset with a different digest."""
         if self._digests.get(path) != found:
             raise DamagedFile(f"{self._path}: {path} does not match its digest")
 

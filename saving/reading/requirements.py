@@ -1,4 +1,4 @@
-"""The plugins that a file needs, against those that are here."""
+"""Compare the plugins that a file needs with the installed ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
 
 
 def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
-    """Refuse a file that needs what is missing, unless told not to; warn of other versions."""
+    """Refuse a file that needs missing plugins, unless allowed; warn about other versions."""
     known = registry()
     others: list[str] = []
     for record in records:
@@ -72,5 +72,5 @@ def _missing(
 
 
 def _shown(text: str, pattern: re.Pattern[str]) -> str:
-    """Return what a stranger wrote: as it is where it is what it should be."""
+    """Return untrusted text, unchanged if it has the expected form."""
     return text if not text or pattern.match(text) else repr(text[:80])

@@ -24,7 +24,7 @@ __all__ = ["attach_rule", "rule_fits", "stored_rule", "without_rule"]
 
 
 def stored_rule(registry: Registry, record: Any, where: str) -> StoredRule:
-    """Return what a rule's record is for; its graph is still to come."""
+    """Return what a rule's record is for; its graph is read later."""
     name = take(record, "op", str, where)
     op = registry.ops.get(name)
     if op is None:
@@ -44,12 +44,12 @@ def stored_rule(registry: Registry, record: Any, where: str) -> StoredRule:
 
 
 def attach_rule(stored: StoredRule, graph: Graph, record: Any, where: str) -> None:
-    """Give a rule its graph, if it goes from what a rule is given to gradients of the inputs."""
+    """Attach a rule's graph, if its inputs and outputs are those of a gradient rule."""
     connected = take(record, "connected", list, where)
     given = [stored.inputs[i] for i in stored.places]
     expected = [*given, *stored.outputs, *stored.outputs]
     if [(blunt(x.shape), x.dtype) for x in graph.inputs] != [(x.shape, x.dtype) for x in expected]:
-        raise DamagedFile(f"{where}: the inputs of its graph are not what a rule is given")
+        raise DamagedFile(f"{where}: the inputs of its graph do not match the rule")
     if (
         len(connected) != len(stored.inputs)
         or any(type(x) is not bool for x in connected)
@@ -68,7 +68,7 @@ def attach_rule(stored: StoredRule, graph: Graph, record: Any, where: str) -> No
 
 
 def rule_fits(stored: StoredRule, record: Any, op: Op, inputs: Sequence[Any], item: Any) -> bool:
-    """Return whether a rule was made for an op's inputs and parameters as a node has them."""
+    """Return whether a rule was made for an op's inputs and parameters in a node."""
     return (
         stored.op is op
         and len(inputs) == len(stored.inputs)
@@ -89,7 +89,7 @@ def _is_like(x: Any, want: Any) -> bool:
 
 
 def without_rule(op: Op) -> Op:
-    """Return an op whose gradient was replaced where the file was saved, and not kept."""
+    """Return an op whose gradient was replaced when the file was saved, but not stored."""
     absent = StoredRule(op, [], [], {}, apart=False)
     absent.attach(None, [])
     return absent.twin

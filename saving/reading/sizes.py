@@ -1,4 +1,4 @@
-"""Formulas of sizes in files, which strangers wrote."""
+"""Formulas of sizes in untrusted files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES: tuple[Any, ...] = (int, np.integer, Size)
 def without_witnesses(
     inputs: list[Any], params: dict[str, Any], item: Any, where: str
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return what an op is given, and its parameters with sizes in the place of formulas."""
+    """Return an op's inputs, and its parameters with sizes instead of formulas."""
     if "witnesses" not in item and not holds(params, Formula):
         return inputs, params
     count = take(item, "witnesses", int, where) if "witnesses" in item else 0

@@ -1,1 +1,1 @@
-"""What the JSON of a file says, and of which Python values."""
+"""The JSON of a file, and the Python values that it stands for."""

@@ -1,4 +1,4 @@
-"""Numbers in files that only count up: what a step or a draw adds one to."""
+"""Counters in files: numbers that a step or a draw increments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 2**62
 
 
 def check_steps(count: Any, where: str) -> None:
-    """Refuse an array that is not how many steps an optimizer has done."""
+    """Refuse an array that is not an optimizer's number of steps."""
     if count.shape != () or count.dtype.kind != "i" or not 0 <= int(count) < _MOST:
         raise DamagedFile(f"{where}: no number of steps: {str(count.tolist())[:80]}")
 

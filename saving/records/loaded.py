@@ -1,4 +1,4 @@
-"""``LoadedModule``: a module of a class that is not known here."""
+"""``LoadedModule``: a module whose class is not known here."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _ABSORBED = "_gradtape_absorbed"
 class LoadedModule(Module):
     """A module whose class is not known here: the saved tree, variables and functions.
 
-    Its functions are attributes, under the names that the methods had; calling it calls what
-    ``__call__`` was. ``signatures``, if the file has any, is a dictionary of the functions that
-    were given to ``save(signatures=...)``. Attributes that the functions have read are in their
-    graphs, and cannot be set.
+    Its functions are attributes named like the original methods; calling it runs the original
+    ``__call__``. ``signatures``, if the file has any, is a dictionary of the functions passed to
+    ``save(signatures=...)``. Attributes that the functions have read are part of their graphs, and
+    cannot be set.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class LoadedModule(Module):
 
     @property
     def class_name(self) -> str:
-        """What the class was called where it was saved."""
+        """The original name of the class."""
         return str(vars(self)[_CLASS])
 
     @property
     def untraced(self) -> dict[str, str]:
-        """The methods and attributes that the file does not hold, with the reason."""
+        """The methods and attributes that the file does not hold, with the reasons."""
         return dict(vars(self)[_UNTRACED])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module as it was called when it was saved."""
+        """Run the original call of the module."""
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
@@ -134,7 +134,7 @@ def is_ordered(module: Module) -> bool:
 
 
 def shadows(cls: type, name: str) -> bool:
-    """Return whether an attribute would hide what instances of ``cls`` have by their class.
+    """Return whether an attribute would hide something that ``cls`` gives its instances.
 
     A class that a plugin provides may give its attributes defaults of plain types.
     """
@@ -148,7 +148,7 @@ def shadows(cls: type, name: str) -> bool:
 
 
 def check_name(name: Any, cls: type, where: str) -> str:
-    """Return a name of a file that may become an attribute of an instance of ``cls``."""
+    """Return a name from a file that may become an attribute of an instance of ``cls``."""
     if not is_attribute(name):
         raise UnsafeFile(f"{where}: {str(name)[:80]!r} is not an attribute name")
     if shadows(cls, name):
@@ -181,7 +181,7 @@ def tracks(value: Any) -> bool:
 
 
 def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[int]:
-    """Return the numbers of the modules that these modules of a file are, or hold at any depth."""
+    """Return the numbers of these modules of a file and of those inside them, at any depth."""
     listed = list(records)
     found: set[int] = set()
     queue = [number for number in roots if 0 <= number < len(listed)]
@@ -194,7 +194,7 @@ def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[i
 
 
 def _held(encoded: Any) -> Iterable[int]:
-    """Yield the numbers of the modules in the attributes of a file."""
+    """Yield the numbers of the modules in a file's attributes."""
     for record in dictionaries(encoded):
         number = record.get("module")
         if type(number) is int and len(record) == 1 and number >= 0:

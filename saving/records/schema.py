@@ -40,12 +40,12 @@ _MAX_INT = 2**64
 
 
 def variable_label(dataset: str) -> str:
-    """Return what a variable is called in golden vectors and in what is printed."""
+    """Return the label of a variable in golden vectors and in printed text."""
     return dataset.removeprefix("/variables").removeprefix("/")
 
 
 def is_small(value: int) -> bool:
-    """Return whether files hold an integer."""
+    """Return whether files can hold an integer."""
     return -_MAX_INT < value < _MAX_INT
 
 
@@ -53,12 +53,12 @@ def is_small(value: int) -> bool:
 
 
 def encode(value: Any, what: str) -> Any:
-    """Return a Python value as JSON: plain where JSON is exact, tagged where it is not.
+    """Return a Python value as JSON: plain where JSON is exact, otherwise tagged.
 
     Raises
     ------
     SaveError
-        If the value is of a type that files do not hold.
+        If files cannot hold values of this type.
     """
     if value is None or type(value) in (bool, str):
         return value
@@ -107,9 +107,9 @@ def decode(value: Any, sizes: bool = False) -> Any:
     Parameters
     ----------
     value
-        What was parsed.
+        The parsed JSON.
     sizes
-        Whether it may hold formulas of sizes, as parameters of ops may.
+        Whether it may contain formulas of sizes, as parameters of ops may.
     """
     if value is None or type(value) in (bool, str):
         return value
@@ -147,7 +147,7 @@ _NEITHER_BRACKET_NOR_QUOTE = bytes(c for c in range(256) if c not in b'[]{}"')
 
 
 def dump(value: Any, what: str) -> str:
-    """Return JSON text that is the same for the same value, and that :func:`parse` takes.
+    """Return JSON text that is the same for the same value, and that :func:`parse` accepts.
 
     Raises
     ------
@@ -169,12 +169,12 @@ def dump(value: Any, what: str) -> str:
 
 
 def tokens(text: str) -> int:
-    """Return a bound on what parsing takes: how often there is another item."""
+    """Return a bound on the cost of parsing: the number of items."""
     return sum(map(text.count, "[{,:"))
 
 
 def parse(text: str, most: int = MAX_TOKENS) -> Any:
-    """Parse JSON from a stranger: ASCII, of bounded size and depth, no repeated keys, no NaN."""
+    """Parse untrusted JSON: ASCII, of limited size and depth, no repeated keys, no NaN."""
     if not text.isascii():
         raise DamagedFile("JSON that is not ASCII")
     if tokens(text) > most:
@@ -188,10 +188,10 @@ def parse(text: str, most: int = MAX_TOKENS) -> Any:
 
 
 def _is_shallow(text: str) -> bool:
-    """Return whether JSON is not nested too deeply; of other text the answer means nothing.
+    """Return whether JSON is not nested too deeply; for other text the result means nothing.
 
-    Removing the innermost brackets again and again takes a few passes over little text. Walking
-    through the tokens would take as long as parsing them.
+    Repeatedly removing the innermost brackets takes a few passes over short text. Walking through
+    the tokens would take as long as parsing them.
     """
     data = text.encode()
     if b"\\" in data:
@@ -220,7 +220,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """Return ``record[key]`` if it is there and of the right type."""
+    """Return ``record[key]`` if it exists and has the right type."""
     if type(record) is not dict or key not in record:
         raise DamagedFile(f"{where}: {key!r} is missing")
     value = record[key]
@@ -230,19 +230,19 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
 
 
 def take_label(record: Any, key: str, where: str) -> str:
-    """Return a text that is only shown: without what steers a terminal, and of bounded length."""
+    """Return a text for display: without control characters, and of limited length."""
     return printable(take(record, key, str, where), _LONGEST_LABEL)
 
 
 def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:
-    """Return the variable, module or function that has this number in the file."""
+    """Return the variable, module or function with this number in the file."""
     if type(number) is not int or not 0 <= number < len(pool):
         raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
     return pool[number]
 
 
 def dictionaries(encoded: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object that JSON holds, at any depth."""
+    """Yield every object in JSON, at any depth."""
     queue = [encoded]
     while queue:
         item = queue.pop()
@@ -262,7 +262,7 @@ def tagged(value: Any, where: str) -> tuple[str, Any]:
 
 
 def is_attribute(name: Any) -> bool:
-    """Return whether a file may name an attribute or a function so, if no class has that name."""
+    """Return whether a file may use this name for an attribute or function that no class has."""
     return (
         type(name) is str
         and IDENTIFIER.match(name) is not None

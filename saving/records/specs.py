@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None) -> dict[str, Any]:
-    """Return a shape, in which sizes may have names, and a dtype (and a name) as JSON."""
+    """Return a shape, whose sizes may have names, and a dtype (and a name) as JSON."""
     names = [n if type(n) is str else None for n in shape or ()]
     sizes = [None if type(n) is str else n for n in shape or ()]
     result: dict[str, Any] = {
@@ -46,7 +46,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
-    """Return a function's parameters as JSON; a default that files do not hold becomes None."""
+    """Return a function's parameters as JSON; a default that files cannot hold becomes None."""
     result = []
     for parameter in signature.parameters.values():
         record: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name.lower()}
@@ -97,12 +97,12 @@ def read_spec(record: Any, where: str) -> TensorSpec:
 
 @lru_cache(1024)
 def _spec(shape: tuple[Any, ...] | None, dtype: Any, name: str | None) -> TensorSpec:
-    """Return a spec, the same one for what many nodes give."""
+    """Return a spec, the same object for equal specs of many nodes."""
     return TensorSpec(shape, dtype, name)
 
 
 def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
-    """Return a shape with names in the place of those sizes that have one."""
+    """Return a shape with names instead of the sizes that have one."""
     if (
         type(names) is not list
         or shape is None

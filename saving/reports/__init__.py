@@ -1,1 +1,1 @@
-"""What a file holds, and whether it still computes what it did."""
+"""The contents of a file, and whether it still computes the same values."""

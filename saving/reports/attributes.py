@@ -1,4 +1,4 @@
-"""Attributes of modules as they are shown."""
+"""Attributes of modules in displayed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
 def children(encoded: Any) -> list[tuple[str, Any]] | None:
-    """Return what a container holds, by index or key; None if it is not one."""
+    """Return the contents of a container, by index or key; None if it is not one."""
     if encoded is None:
         return None
     tag, content = tagged(encoded, "module")
@@ -55,7 +55,7 @@ def attribute_text(encoded: Any) -> str:
 
 
 def with_arrays(encoded: Any, content_of: Callable[[str], str]) -> Any:
-    """Return an attribute's JSON with the content of arrays in the place of their datasets."""
+    """Return an attribute's JSON with the content of arrays instead of their datasets."""
     if type(encoded) is list:
         return [with_arrays(item, content_of) for item in encoded]
     if type(encoded) is not dict:

@@ -50,7 +50,7 @@ def checked(
     path, backend, max_bytes, max_memory, max_seconds
         As :func:`verify` has them.
     bound
-        Is told, when all is loaded, how much memory computing may take, to see to that.
+        A function that receives the memory limit for computing, once everything is loaded.
     """
     end = time.monotonic() + max_seconds
     selected = select_backend(backend) if backend else contextlib.nullcontext()
@@ -98,7 +98,7 @@ def checked(
 
 
 def too_much(max_memory: float, check: Check | None = None) -> UnsafeFile:
-    """Return the error of a file whose functions take more memory than they may."""
+    """Return the error of a file whose functions exceed the memory limit."""
     what = f"{check.function} for {check.case}" if check else "what it computes"
     return UnsafeFile(
         f"{what} takes more than {max_memory:,.0f} bytes; raise max_memory if you trust the file"
@@ -106,7 +106,7 @@ def too_much(max_memory: float, check: Check | None = None) -> UnsafeFile:
 
 
 def too_long(max_seconds: float) -> UnsafeFile:
-    """Return the error of a file whose functions take longer than they may."""
+    """Return the error of a file whose functions exceed the time limit."""
     return UnsafeFile(
         f"what it computes takes longer than {max_seconds:g} s; raise max_seconds if you trust the "
         "file"
@@ -114,7 +114,7 @@ def too_long(max_seconds: float) -> UnsafeFile:
 
 
 def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
-    """Return every function of the file once: what to call it, its number, and what runs it."""
+    """Return every function of the file once: its name, its number, and a function to run it."""
     found: dict[int, tuple[str, int, Any]] = {}
     for module, record in zip(built.modules, contents.modules, strict=True):
         known = record["class"] is not None
@@ -143,7 +143,7 @@ def _run(
     names: dict[int, str],
     case: Any,
 ) -> None:
-    """Run a function on a golden case and note in ``check`` how far it is off."""
+    """Run a function on a golden case, and record its errors in ``check``."""
     order = max((_ORDERS.get(_order(name), 0) for name in expected), default=0)
     thinning = thinning_of(case)
     try:
@@ -188,7 +188,7 @@ def _largest(array: np.ndarray[Any, Any]) -> float:
 
 
 def _narrowest(graph: Graph) -> str:
-    """Return in which numbers narrower than float32 a trace computes: a key of ``NARROWER``."""
+    """Return the narrowest type below float32 that a trace computes in: a key of ``NARROWER``."""
     found = ""
     for node in graph.nodes:
         if getattr(node.op, "name", "") == "round_to_bfloat16":
@@ -199,11 +199,11 @@ def _narrowest(graph: Graph) -> str:
 
 
 def _tolerance(dtype: np.dtype[Any], narrowest: str) -> tuple[float, float]:
-    """Return which relative error passes, and what part of the largest value of its order a value
-    is measured by at least.
+    """Return the relative tolerance, and the fraction of the largest value to compare with.
 
-    A gradient that cancels (a bias before BatchNorm) is nothing but rounding of larger ones: its
-    own size is no measure of it. A small one that does not cancel has its own.
+    A gradient that cancels (a bias before BatchNorm) is only the rounding of larger ones, so its
+    own size cannot be the measure. A small gradient that does not cancel is measured by its own
+    size.
     """
     if dtype.kind not in "fc":
         return 0.0, 1.0
@@ -215,7 +215,7 @@ def _tolerance(dtype: np.dtype[Any], narrowest: str) -> tuple[float, float]:
 
 
 def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:
-    """Return the largest difference, relative to what a value is measured by."""
+    """Return the largest difference, relative to the measure of a value."""
     if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
         return 0.0
     wide = np.complex128 if want.dtype.kind == "c" else np.float64

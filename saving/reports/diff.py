@@ -1,4 +1,4 @@
-"""``diff``: compare what two files hold."""
+"""``diff``: compare the contents of two files."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _LONGEST_LISTING = 2_000
 def diff(
     a: str | os.PathLike[str], b: str | os.PathLike[str], *, max_bytes: int | None = None
 ) -> Difference:
-    """Say what two files hold that is not the same, without running or building any of it.
+    """Compare the contents of two files without running or building any of it.
 
     Modules, variables and functions are matched by their paths and names, traces by their
-    arguments. Golden vectors are not compared: they follow from the rest.
+    arguments. Golden vectors are not compared, because they follow from the rest.
 
     Parameters
     ----------
     a, b
         The files; they may be of different versions of the format.
     max_bytes
-        For each of them, as in :func:`gradtape.load`.
+        For each of the files, as in :func:`gradtape.load`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def diff(
 
 
 class _Side:
-    """One of the two files: what it holds by path and name."""
+    """One of the two files: its contents by path and name."""
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int | None) -> None:
         # each file names its own errors, so its block holds no work on the other
@@ -105,14 +105,14 @@ class _Side:
             }
 
     def listing(self, trace: TraceRecord) -> list[str]:
-        """Return the lines of a trace's graph, with constants told apart by their content."""
+        """Return the lines of a trace's graph, with constants distinguished by their content."""
         with self._file:
             names = Names(self._labels, self.constant)
             graph = view(take(trace.record, "graph", dict, trace.name), names, trace.name)
         return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}"]
 
     def meaning(self, trace: TraceRecord) -> Any:
-        """Return a trace's JSON without what may differ in files of the same graph."""
+        """Return a trace's JSON without parts that may differ between files of the same graph."""
         with self._file:
             graph = self._graph(take(trace.record, "graph", dict, trace.name))
         told_apart = ("name", "graph", "arguments")
@@ -184,7 +184,7 @@ def _compare(a: _Side, b: _Side) -> Difference:
 
 
 def _named(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
-    """Return which names are in one of two tables alone."""
+    """Return which names are in only one of two tables."""
     gone = [Change(printable(name), "removed") for name in a if name not in b]
     return [*gone, *(Change(printable(name), "added") for name in b if name not in a)]
 
@@ -261,7 +261,7 @@ def _config_words(a: _Side, b: _Side, path: str) -> Iterator[str]:
 
 
 def _without_number(encoded: Any) -> Any:
-    """Return a configured value; which number a function has in its file says nothing."""
+    """Return a configured value without a function's number in its file, which means nothing."""
     return "a function" if type(encoded) is dict and "function" in encoded else encoded
 
 
@@ -335,7 +335,7 @@ def _functions(a: _Side, b: _Side) -> tuple[list[Change], list[Change]]:
 
 
 def _traces(a: _Side, b: _Side, one: FunctionRecord, two: FunctionRecord) -> Iterator[Change]:
-    """Give the changes of traces, which are matched by their arguments."""
+    """Yield the changes of traces, which are matched by their arguments."""
     sides = [{_key(trace): trace for trace in function.traces} for function in (one, two)]
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(key) for side in sides)

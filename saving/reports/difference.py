@@ -1,4 +1,4 @@
-"""``Difference``: what two files hold that is not the same, as a report."""
+"""``Difference``: a report on how two files differ."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _MOST_LINES = 400
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is not the same.
+    """One difference.
 
     Attributes
     ----------
     what
         The path of a module or variable, the name of a function, signature or plugin.
     change
-        ``"added"`` (in the second file alone), ``"removed"`` or ``"changed"``.
+        ``"added"`` (only in the second file), ``"removed"`` or ``"changed"``.
     details
-        What of it changed, in words.
+        What changed, as text.
     lines
         For a graph: a unified diff of its listing.
     distance
-        For a variable of equal shape: how far the values are apart.
+        For a variable of equal shape: the distance between the values.
     """
 
     what: str
@@ -42,9 +42,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two files hold that is not the same: the result of :func:`diff`.
+    """How two files differ: the result of :func:`diff`.
 
-    It is true if there is anything.
+    It is true if there are differences.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Difference:
     modules, variables, functions, custom_gradients, signatures, requires
         Lists of changes.
     notes
-        What differs without making the contents others: versions of the format and of plugins.
+        Differences that do not affect the contents: versions of the format and of plugins.
 
     Examples
     --------
@@ -90,7 +90,8 @@ class Difference:
         Returns
         -------
         str
-            ``+`` is in the second file alone, ``-`` in the first alone, ``~`` in both.
+            ``+`` marks what is only in the second file, ``-`` what is only in the first, ``~`` what
+            is in both.
         """
         lines = [f"--- {printable(self.a)}", f"+++ {printable(self.b)}", *self.notes]
         for title, changes in self._groups():

@@ -1,4 +1,4 @@
-"""The functions of a file: their names, and what each trace takes and holds."""
+"""The functions of a file: their names, and the arguments and contents of each trace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TraceRecord:
     record: dict[str, Any]
 
     def heading(self) -> str:
-        """Return the trace in a line: ``(x: float32[?, 3]): 7 nodes, 1 golden sample``."""
+        """Return the trace as one line: ``(x: float32[?, 3]): 7 nodes, 1 golden sample``."""
         samples = counted(self.samples, "golden sample") if self.samples else "no golden samples"
         reason = f" ({self.not_sampled})" if self.not_sampled and not self.samples else ""
         given = printable(", ".join(self.arguments), _LONGEST)
@@ -45,10 +45,10 @@ class TraceRecord:
 
 @dataclass(frozen=True)
 class FunctionRecord:
-    """One function: the names it is found under, its parameters' JSON, and its traces.
+    """One function: its names, its parameters' JSON, and its traces.
 
-    ``place`` is where it is, by the path in the tree: the same for the same function of a file in
-    which modules have other names.
+    ``place`` is its path in the tree. It is the same for the same function of a file in which
+    modules have other names.
     """
 
     names: list[str]
@@ -59,7 +59,7 @@ class FunctionRecord:
 
 
 def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> list[FunctionRecord]:
-    """Return the functions of a file in its order, each name given to one of them only."""
+    """Return the functions of a file in order, with each name given to only one of them."""
     owners: dict[int, list[tuple[str, str]]] = {}
     places: dict[int, str] = {}
     for number, record in enumerate(contents.modules):
@@ -99,7 +99,7 @@ def _number(number: Any) -> int:
 
 
 def _free(label: str, number: int, taken: set[str]) -> str:
-    """Return a name that no function has yet: what strangers wrote may repeat names and paths."""
+    """Return a name that no function has yet: an untrusted file may repeat names and paths."""
     name = f"{label}@{number}" if label in taken else label
     taken.add(name)
     return name
@@ -169,7 +169,7 @@ def _custom_gradients(nodes: list[Any]) -> list[str]:
 
 
 def rules_of(contents: Contents) -> list[FunctionRecord]:
-    """Return the gradient rules of ops that a file holds, each as a function ``rules.NUMBER``."""
+    """Return a file's gradient rules of ops, each as a function ``rules.NUMBER``."""
     found = []
     for number, item in enumerate(contents.rules):
         where = f"rule {number}"
@@ -205,7 +205,7 @@ def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:
     Raises
     ------
     LookupError
-        If there is none; the message lists what there is.
+        If there is none; the message lists the existing ones.
     """
     traces = {trace.name: [trace] for function in functions for trace in function.traces}
     for function in functions:

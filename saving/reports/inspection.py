@@ -1,4 +1,4 @@
-"""``inspect``: what a file holds, without running or building any of it."""
+"""``inspect``: the contents of a file, without running or building any of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHORT = 48
 
 @dataclass(frozen=True)
 class Requirement:
-    """A plugin that a file needs, what of it, and what of that is missing here."""
+    """A plugin that a file needs, the parts that it needs, and those that are missing here."""
 
     plugin: str
     distribution: str
@@ -45,19 +45,19 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a file holds: the result of :func:`inspect`.
+    """The contents of a file: the result of :func:`inspect`.
 
     Attributes
     ----------
     path, format, bytes
         The file, the version of its format, and its size.
     parts
-        Bytes by what they are for: ``"variables"``, ``"graphs"``, ``"constants"``,
-        ``"golden vectors"``, and ``"structure"`` for the rest.
+        Bytes by purpose: ``"variables"``, ``"graphs"``, ``"constants"``, ``"golden vectors"``, and
+        ``"structure"`` for the rest.
     tree, functions, requires, rules
-        The records that tables and pages are made of; rules are gradient rules of ops.
+        The records behind tables and pages; rules are gradient rules of ops.
     spreads
-        By variable, how its elements are spread; if that was asked for.
+        By variable, the distribution of its elements, if requested.
     constants
         By dataset, the text of a short constant.
 
@@ -107,17 +107,17 @@ class Inspection:
         return strict_json(record_of(self))
 
     def graph_text(self, name: str) -> str:
-        """Return the graphs of a function as text, a line a step.
+        """Return the graphs of a function as text, one line per step.
 
         Parameters
         ----------
         name
-            A function as :meth:`table` names it, or one of its traces: ``model.__call__#2``.
+            A function by its name in :meth:`table`, or one of its traces: ``model.__call__#2``.
 
         Returns
         -------
         str
-            Like ``%2 = matmul(%0, %1)    float32[?, 10]``, of each trace that is asked for.
+            Lines such as ``%2 = matmul(%0, %1) float32[?, 10]``, for each requested trace.
 
         Raises
         ------
@@ -173,17 +173,17 @@ class Inspection:
         Returns
         -------
         str
-            An SVG image. A graph of more than about 150 steps is told in words instead.
+            An SVG image. For a graph of more than about 150 steps, a text summary instead.
 
         Raises
         ------
         LookupError
-            If there is no such function, or it has several traces and ``name`` says not which.
+            If there is no such function, or it has several traces and ``name`` does not say which.
         """
         found = find([*self.functions, *self.rules], name)
         if len(found) > 1:
             raise LookupError(
-                f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; draw one of "
+                f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; choose one of "
                 f"{', '.join(trace.name for trace in found[:20])}"
             )
         if not found:
@@ -196,12 +196,12 @@ class Inspection:
         Parameters
         ----------
         report
-            What :func:`gradtape.saving.verify` found, to be shown too.
+            The result of :func:`gradtape.saving.verify`, to be shown too.
 
         Returns
         -------
         str
-            A document in HTML.
+            An HTML document.
         """
         return page(self, report)
 
@@ -209,9 +209,9 @@ class Inspection:
 def inspect(
     path: str | os.PathLike[str], *, statistics: bool = False, max_bytes: int | None = None
 ) -> Inspection:
-    """Say what a file holds: tree, shapes, functions, custom gradients, plugins, sizes.
+    """Return a file's contents: tree, shapes, functions, custom gradients, plugins, sizes.
 
-    Nothing of the file is run or built.
+    Nothing in the file is run or built.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def inspect_text(path: str | os.PathLike[str]) -> str:
 def inspection_of(
     contents: Contents, statistics: bool = False, most_rows: int | None = MOST_ROWS
 ) -> Inspection:
-    """Return what an open file holds, with so many rows of its tree."""
+    """Return the contents of an open file, with a limited number of rows of its tree."""
     file = contents.file
     tree = tree_of(contents, most_rows)
     functions, rules = functions_of(contents, tree.modules), rules_of(contents)
@@ -320,7 +320,7 @@ def inspection_of(
 def _parts(
     contents: Contents, variables: list[VariableRecord], functions: list[FunctionRecord]
 ) -> dict[str, int]:
-    """Return the bytes of datasets by what they are for."""
+    """Return the bytes of datasets by purpose."""
     kinds = {variable.dataset: "variables" for variable in variables}
     kinds |= {trace.dataset: "graphs" for function in functions for trace in function.traces}
     cases = {
@@ -360,7 +360,7 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def _constants_of(graph: Any) -> set[str]:
-    """Return the datasets of the constants of a graph's JSON, those of graphs inside too."""
+    """Return the datasets of the constants in a graph's JSON, including inner graphs."""
     found: set[str] = set()
     for record in dictionaries(graph):
         constants = record.get("constants")

@@ -1,4 +1,4 @@
-"""A graph as text: a line a step, graphs inside indented below their step."""
+"""A graph as text: one line per step, with inner graphs indented below their step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMN, _INDENT = 56, "    "
 
 
 def listing(graph: View, most: int | None = MOST_LINES, indent: str = "") -> list[str]:
-    """Return the lines of a graph; of a graph of more than ``most`` lines, the first."""
+    """Return the lines of a graph; for a graph of more than ``most`` lines, the first ones."""
     lines: list[str] = []
     for line in _lines(graph, indent):
         if len(lines) == most:
@@ -51,7 +51,7 @@ def _lines(graph: View, indent: str) -> Iterator[str]:
 
 
 def step_text(step: Step) -> str:
-    """Return what a step does: ``matmul(%0, %1)``."""
+    """Return a step as text: ``matmul(%0, %1)``."""
     inputs = [f"%{x}" if type(x) is int else str(x) for x in step.inputs]
     if step.kind == "read":
         return f"read {step.label}"

@@ -1,4 +1,4 @@
-"""What :func:`verify` finds: a check for each sample, and the report of them all."""
+"""The results of :func:`verify`: a check for each sample, and a report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Check:
     Attributes
     ----------
     function, case
-        The function's name, and what its sample inputs are.
+        The function's name, and a description of its sample inputs.
     errors
         The largest errors by name: ``"output"``, ``"gradient"``, ``"second gradient"``.
     exact
         Whether everything is equal bit for bit.
     problem
-        What is wrong, in words; empty if nothing is.
+        The problem as text; empty if there is none.
     """
 
     function: str
@@ -86,8 +86,8 @@ class Report:
         Returns
         -------
         str
-            A table with a line per golden case, then what was not checked. Results are ``exact``,
-            ``close`` (within tolerance) or ``MISMATCH``.
+            A table with one line per golden case, followed by what was not checked. Results are
+            ``exact``, ``close`` (within tolerance) or ``MISMATCH``.
         """
         columns = ("output", "gradient", "second gradient")
         rows: list[tuple[str, ...]] = [

@@ -1,4 +1,4 @@
-"""Numbers about arrays: how values are spread, and how far two arrays are apart."""
+"""Statistics of arrays: the distribution of values, and the distance of two arrays."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ BINS = 32
 
 @dataclass(frozen=True)
 class Spread:
-    """How the elements of an array are spread; of complex ones, their absolute values.
+    """The distribution of an array's elements; for complex ones, of their absolute values.
 
     Attributes
     ----------
     counts
-        Of the finite elements, by equal steps from ``low`` to ``high``; empty if there are none.
+        A histogram of the finite elements, in equal steps from ``low`` to ``high``; empty if there
+        are none.
     low, high, mean, deviation
-        Of the finite elements.
+        Statistics of the finite elements.
     zeros, nans, infinities
-        How many elements are that.
+        The number of such elements.
     """
 
     counts: list[int]
@@ -41,16 +42,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far two arrays of one shape are apart.
+    """The distance between two arrays of the same shape.
 
     Attributes
     ----------
     changed, size
-        How many elements differ in any bit, of how many.
+        How many elements differ in any bit, and how many there are.
     largest
         The largest difference of two elements that are not NaN.
     relative
-        The L2 norm of the difference over that of the first array, where both are finite.
+        The L2 norm of the difference relative to that of the first array, where both are finite.
     nans
         How many elements are NaN in each.
     """
@@ -73,7 +74,7 @@ def _wide(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def spread(array: np.ndarray[Any, Any]) -> Spread:
-    """Return how the elements of an array are spread, taking a bounded amount of memory."""
+    """Return the distribution of an array's elements, using limited memory."""
     low, high = math.inf, -math.inf
     zeros = nans = infinities = 0
     for (block,) in _blocks(array):
@@ -125,7 +126,7 @@ def _histogram(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndar
 
 
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Distance:
-    """Return how far two arrays of one shape are apart."""
+    """Return the distance between two arrays of the same shape."""
     changed = sum(_changed(left, right) for left, right in _blocks(a, b))
     if not changed:
         return Distance(0, a.size, 0.0, 0.0, (0, 0))
@@ -144,7 +145,7 @@ def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Distance:
 
 
 def _gap(a: Any, b: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
-    """Return the differences of two arrays, given as they are and as doubles."""
+    """Return the differences of two arrays, given in their dtype and as doubles."""
     if a.dtype == b.dtype and a.dtype.kind in "iu":  # doubles would lose that of large integers
         high, low = np.maximum(a, b).astype(np.uint64), np.minimum(a, b).astype(np.uint64)
         return (high - low).astype(np.float64)

@@ -19,7 +19,7 @@ __all__ = ["record_of", "table", "view_of"]
 
 
 def view_of(found: Inspection, trace: TraceRecord) -> View:
-    """Return the graph of a trace as it is shown."""
+    """Return the graph of a trace in displayed form."""
     labels = [(variable.path, variable.spec) for variable in found.tree.variables]
     names = Names(labels, lambda dataset: found.constants.get(dataset, "..."))
     try:
@@ -93,7 +93,7 @@ def _plugin_lines(requires: list[Requirement]) -> list[str]:
 
 
 def record_of(found: Inspection) -> dict[str, Any]:
-    """Return an inspection as JSON is made of it."""
+    """Return an inspection in the form of its JSON."""
     return {
         "path": found.path,
         "format": found.format,

@@ -1,4 +1,4 @@
-"""The module tree of a file as rows: what is where, and under which path."""
+"""The module tree of a file as rows with paths."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class ModuleRecord:
 
     @property
     def kind(self) -> str:
-        """The class, and what a reader makes of it."""
+        """The class, and what a reader loads it as."""
         kind = self.known or f"{self.class_name}, restored as a plain module"
         return kind + ", frozen" if self.frozen else kind
 
 
 @dataclass
 class VariableRecord:
-    """A variable: its path in the tree, or where it is kept if the tree does not hold it.
+    """A variable: its path in the tree, or its location if the tree does not hold it.
 
     ``stream`` says how a stream of random numbers was seeded; it is empty for other variables.
     """
@@ -70,7 +70,7 @@ class VariableRecord:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         size = 1
         for n in self.shape:
             size *= n
@@ -81,7 +81,7 @@ class VariableRecord:
 class Row:
     """One line of the tree: a ``"module"``, ``"variable"``, ``"value"``, ``"link"`` or ``"note"``.
 
-    A link is a module that is shown above; ``text`` is its path there.
+    A link refers to a module shown above; ``text`` is its path there.
     """
 
     depth: int
@@ -94,16 +94,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Tree:
-    """Rows in order, with the records that they are of, by number.
+    """Rows in order, with their records by number.
 
     Attributes
     ----------
     leaves
-        By path, plain values and second places of variables and modules, as JSON.
+        By path, plain values and repeated variables and modules, as JSON.
     history
         The training history, by metric.
     whole
-        Whether all of the tree is in the rows and leaves.
+        Whether the rows and leaves contain the whole tree.
     """
 
     rows: list[Row]
@@ -115,7 +115,7 @@ class Tree:
 
 
 def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
-    """Return the tree of a file, of a large one the first rows."""
+    """Return the tree of a file; for a large one, the first rows."""
     variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
     walk = _Walk(contents, variables)
     rows: list[Row] = []
@@ -134,7 +134,7 @@ def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
 
 
 def _tell_apart(records: Iterable[ModuleRecord | VariableRecord]) -> None:
-    """Give each its own path: what strangers wrote may be cut off, or name two things alike."""
+    """Give each its own path: in an untrusted file, names may be cut off or repeated."""
     taken: set[str] = set()
     for number, record in enumerate(records):
         if record.path in taken:
@@ -159,7 +159,7 @@ def _variable(contents: Contents, record: Any, number: int) -> VariableRecord:
 
 
 class _Walk:
-    """Goes through the tree once, and remembers what it has met."""
+    """Traverse the tree once, and remember what was visited."""
 
     def __init__(self, contents: Contents, variables: list[VariableRecord]) -> None:
         self._contents = contents
@@ -187,7 +187,7 @@ class _Walk:
         )
 
     def module(self, number: int, depth: int, level: int, path: str, name: str) -> Iterator[Row]:
-        """Give the rows of a module; ``level`` counts the containers around it too."""
+        """Yield the rows of a module; ``level`` counts the surrounding containers too."""
         if number in self.modules:
             self._keep(path, {"module": self.modules[number].path})
             yield Row(depth, path, name, "link", self.modules[number].path, number)

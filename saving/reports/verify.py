@@ -1,4 +1,4 @@
-"""``verify``: does a file still compute what it computed when it was saved?"""
+"""``verify``: does a file still compute the same values as when it was saved?"""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def verify(
 ) -> Report:
     """Load a file, run its functions on its golden vectors, and compare.
 
-    It computes what the file says, whoever wrote that: in a process of its own, which is ended when
-    it takes too much. That process has the plugins that are installed. Where a plugin or a gradient
-    rule was registered by hand (:func:`gradtape.register_plugin`,
-    :func:`gradtape.register_gradient`), this process computes: memory is then estimated from
-    shapes before each sample, time is looked at after each, and loops end after 10,000 steps.
+    It runs the functions of an untrusted file, in a separate process that is ended when it exceeds
+    the limits. That process has the installed plugins. If a plugin or a gradient rule was
+    registered by hand (:func:`gradtape.register_plugin`, :func:`gradtape.register_gradient`), this
+    process computes instead: memory is then estimated from shapes before each sample, time is
+    checked after each, and loops end after 10,000 steps.
 
     Parameters
     ----------
@@ -49,23 +49,23 @@ def verify(
     max_bytes
         As in :func:`gradtape.load`.
     max_memory
-        The most bytes that computing may take, beside what was loaded: by default 1 GiB, and 8
-        times the size of the file's arrays. On a GPU, and on systems that cannot limit a
-        process, it is only compared with the estimate.
+        The maximum bytes for computing, in addition to what was loaded: by default 1 GiB, and 8
+        times the size of the file's arrays. On a GPU, and on systems that cannot limit a process,
+        it is only compared with the estimate.
     max_seconds
-        How long all of it may take. With ``math.inf`` for this and ``max_memory``, this process
+        The maximum time for everything. With ``math.inf`` for this and ``max_memory``, this process
         computes, without limits.
 
     Returns
     -------
     Report
-        ``report.ok`` says whether outputs, gradients and second-order gradients agree.
+        ``report.ok`` says whether outputs, gradients and second-order gradients match.
 
     Raises
     ------
     LoadError
-        If the file cannot be loaded; :class:`gradtape.saving.UnsafeFile` if it takes more memory or
-        time than it may.
+        If the file cannot be loaded; :class:`gradtape.saving.UnsafeFile` if it exceeds the memory
+        or time limit.
     LookupError
         If no plugin provides the backend.
     ValueError
@@ -85,7 +85,7 @@ def verify(
     """
     for name, limit in (("max_memory", max_memory), ("max_seconds", max_seconds)):
         if limit is not None and not limit > 0:
-            raise ValueError(f"verify: {name} is above 0, got {limit!r}")
+            raise ValueError(f"verify: {name} must be above 0, got {limit!r}")
     place = os.fsdecode(path)
     if backend:
         with select_backend(backend):  # says here what there is, if it is not there
@@ -105,7 +105,7 @@ def verify(
         except ChildEnded as ended:
             if ended.late:
                 raise too_long(max_seconds) from None
-            raise UnsafeFile(f"what it computes has ended its process ({ended})") from None
+            raise UnsafeFile(f"computing it ended the process ({ended})") from None
     for text in found["warnings"]:
         warnings.warn(text, stacklevel=2)
     name = backend or current_backend().name
@@ -114,7 +114,7 @@ def verify(
 
 
 def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
-    """Return whether another process is to compute, and can."""
+    """Return whether another process should compute, and can."""
     if max_memory == max_seconds == math.inf or not sys.executable:
         return False
     known = registry()
@@ -128,7 +128,7 @@ def _current() -> str:
 
 
 def answer(request: str) -> None:
-    """Verify a file and print the report as JSON: the other process.
+    """Verify a file and print the report as JSON, in the child process.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Graphs of a file as they are shown: checked so far as that needs, and neither built nor run."""
+"""Graphs of a file in displayed form: checked as far as needed, neither built nor run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Names", "Step", "View", "count_steps", "view"]
 
 @dataclass(frozen=True)
 class Names:
-    """What a graph refers to outside itself.
+    """Objects outside a graph that it refers to.
 
     Attributes
     ----------
     variables
         By number: the variable's path in the tree, and its shape and dtype.
     constant
-        Gives what to show of a constant: by the path of its dataset.
+        Returns the displayed text of a constant, by the path of its dataset.
     """
 
     variables: list[tuple[str, str]]
@@ -45,16 +45,17 @@ class Step:
     label
         The op's name, the gradient's, or the variable's path.
     inputs, groups
-        Numbers of values, and scalars as text; how many of them belong to each part: for a custom
-        gradient its results, its arguments and its saved values, else all of them.
+        Numbers of values, and scalars as text. The counts say how many of them belong to each part:
+        for a custom gradient its results, its arguments and its saved values, otherwise all of
+        them.
     params
         Settings as text, by name.
     first, outputs
         The number of the first output, and the shape and dtype of each.
     graphs
-        Graphs inside, each with what it is: a parameter's name, or ``"backward"``.
+        Inner graphs, each with its role: a parameter's name, or ``"backward"``.
     note
-        What else there is to say.
+        Further notes.
     """
 
     kind: str
@@ -80,7 +81,7 @@ class View:
     updates: list[tuple[str, int]]
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON is made of it."""
+        """Return it in the form of its JSON."""
         start = len(self.inputs)
         return {
             "inputs": [
@@ -110,12 +111,12 @@ def _step_record(step: Step) -> dict[str, Any]:
 
 
 def count_steps(graph: View) -> int:
-    """Return the number of nodes, those of graphs inside included."""
+    """Return the number of nodes, including those of inner graphs."""
     return sum(1 + sum(count_steps(inner) for _, inner in step.graphs) for step in graph.steps)
 
 
 def view(record: Any, names: Names, where: str) -> View:
-    """Return a graph of a file, by its JSON."""
+    """Return a file's graph from its JSON."""
     inputs = []
     for item in take(record, "inputs", list, where):
         spec = read_spec(item, where)

@@ -34,7 +34,7 @@ def markup(text: Any, most: int = _LONGEST) -> str:
 
 
 def width(text: str) -> int:
-    """Return how many columns of a fixed-width font a text takes."""
+    """Return the number of columns of a text in a fixed-width font."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -45,7 +45,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def number_text(x: float) -> str:
-    """Return a number with four digits at most, for people."""
+    """Return a number with at most four digits, for people."""
     if isinstance(x, int):
         return f"{x:,}"
     return f"{x:.4g}" if math.isfinite(x) else str(x)
@@ -83,11 +83,11 @@ def shown(
     item
         A VALUE or TREE of the file.
     where
-        Of what it is, for errors.
+        What it describes, for errors.
     witnesses
-        What the witnesses of formulas are called, where formulas may be.
+        The names of the witnesses of formulas, where formulas are allowed.
     outputs
-        What to show for the outputs of a graph; ``output 0`` and so on if not given.
+        The text for the outputs of a graph; ``output 0`` and so on by default.
     """
 
     def inside(x: Any) -> str:

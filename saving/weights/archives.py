@@ -1,4 +1,4 @@
-"""Zip archives of weights: whose they are, and what is in them."""
+"""Zip archives of weights: which framework wrote them, and their contents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_MEMBERS = 10_000
 
 
 def archive_kind(file: Source) -> str:
-    """Return whose zip archive it is, by the names in it: ``"keras"``, ``"torch"``, ``"numpy"``."""
+    """Return who wrote a zip archive, by the names in it: ``"keras"``, ``"torch"``, ``"numpy"``."""
     with opened(_Reader(file), file.path) as archive:
         names = [info.filename for info in archive.infolist()]
     if WEIGHTS in names:
@@ -54,7 +54,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
+        """Go to a position."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._file.size}[whence]
         if start + offset < 0:
             raise OSError("a place before the file")
@@ -62,7 +62,7 @@ class _Reader(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as there is something."""
+        """Fill a buffer as far as bytes are available."""
         count = max(0, min(len(buffer), self._file.size - self._place))
         if count:
             self._file.read_into(self._place, [memoryview(buffer)[:count]])

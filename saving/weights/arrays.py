@@ -1,4 +1,4 @@
-"""What a file of weights offers: arrays by name, read when they are asked for."""
+"""The contents of a weights file: arrays by name, read on demand."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MODEL = "model/"
 
 
 class Entry(NamedTuple):
-    """An array that is not read yet.
+    """An array that has not been read yet.
 
-    ``stored`` says how its numbers are stored, if not in its dtype: ``"bfloat16"``.
+    ``stored`` names the storage type of its numbers if it is not the dtype: ``"bfloat16"``.
     """
 
     shape: tuple[int, ...]
@@ -31,19 +31,19 @@ class Arrays:
     Attributes
     ----------
     path
-        The file, as messages call it.
+        The file's name in messages.
     entries
         The arrays by name.
     aliases
         Further names of arrays, with the name in ``entries`` of each.
     left_out
-        What is in the file but not a weight of a model, with the reason.
+        Contents that are not weights of a model, with the reasons.
     layout
-        Whose names and axes these are; ``""`` if names must tell.
+        Which framework's names and axes these are; ``""`` if only the names can tell.
     close
-        To be called when all is read.
+        A function to call when everything is read.
     is_checkpoint
-        Whether a model is one of the objects in it, by a name.
+        Whether a model is one of the objects in it, by name.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Arrays:
         self._kept: dict[str, np.ndarray[Any, Any]] = {}
 
     def read(self, names: Iterable[str]) -> dict[str, np.ndarray[Any, Any]]:
-        """Return arrays by name; read together, where that is quicker."""
+        """Return arrays by name, read together if that is faster."""
         unique = list(dict.fromkeys(names))
         unread = [name for name in unique if name not in self._kept]
         if self._together is not None:
@@ -85,7 +85,7 @@ class Arrays:
         return self._kept[name]
 
     def of_model(self) -> Arrays:
-        """Return what a checkpoint holds of what it calls ``model``; all if it calls nothing so."""
+        """Return what a checkpoint holds under ``model``, or everything if it has no such name."""
         names = {x: x.removeprefix(_MODEL) for x in self.entries if x.startswith(_MODEL)}
         if not names:
             return self
@@ -117,7 +117,7 @@ class Arrays:
 
 
 def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
-    """Return arrays in memory as a file's."""
+    """Return arrays in memory in the form of a file's."""
     entries = {}
     for name, value in arrays.items():
         array = np.asarray(value)

@@ -1,4 +1,4 @@
-"""Convert weights of Keras to a safetensors file: in a process of its own.
+"""Convert Keras weights to a safetensors file, in a separate process.
 
 It needs the HDF5 library, so only that process imports it (see :mod:`.keras`).
 """
@@ -20,7 +20,7 @@ __all__ = ["convert"]
 
 
 def convert(original: str, target: str, *limits: str) -> None:
-    """Write the arrays of a file of Keras to a safetensors file.
+    """Write the arrays of a Keras file to a safetensors file.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def _convert(original: str, target: str, max_bytes: int) -> None:
 
 
 def _unpacked(original: str, max_bytes: int) -> str:
-    """Write the weights in an archive to a file beside it, under a name of ours."""
+    """Write the weights in an archive to a file next to it, under our own name."""
     path = os.path.join(os.path.dirname(original), "weights.h5")
     with opened(original, "the file") as archive:
         found = [info for info in archive.infolist() if info.filename == WEIGHTS]

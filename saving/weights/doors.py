@@ -1,4 +1,4 @@
-"""Files of weights of every kind that is read, told by their content."""
+"""Open weights files of every supported kind, recognised by their content."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NUMPY = "is a file of NumPy; pass the arrays: gt.load_weights(dict(numpy.load(.
 
 
 def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
-    """Return what a file of weights offers, and keep it open.
+    """Return the contents of a weights file, and keep it open.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _open_archive(file: Source, max_bytes: int) -> Arrays:
 
 
 def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
-    """Return the variables of a file by their paths; its functions are not looked at."""
+    """Return the variables of a file by their paths, ignoring its functions."""
     stack = ExitStack()
     with stack:
         file = stack.enter_context(SafeFile(path, max_bytes))
@@ -119,7 +119,7 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             dtype, shape = contents.declared(dataset)
             said = check_shape(take(record, "shape", list, where), where, known=True)
             if (take(record, "dtype", str, where), said) != (dtype, shape):
-                raise DamagedFile(f"{where} is declared otherwise than its dataset")
+                raise DamagedFile(f"{where} is declared differently from its dataset")
             read = partial(contents.array, dataset)
             places[own] = dataset
             entries[own] = Entry(shape, check_dtype(dtype, where), read)
@@ -144,7 +144,7 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
 
 
 def _paths(contents: Contents) -> dict[int, list[str]]:
-    """Return the paths of variables in a file's tree, by number; each module is met once."""
+    """Return the paths of variables in a file's tree, by number; each module is visited once."""
     found: dict[int, list[str]] = {}
     seen = {0: ""}
     queue = deque([("", 0)])

@@ -1,4 +1,4 @@
-"""The arrays of an HDF5 file that was not written by gradtape: for a process of its own."""
+"""The arrays of an HDF5 file that gradtape did not write, for use in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPAQUE = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5
 
 
 def arrays_of(path: str, max_bytes: int) -> dict[str, np.ndarray[Any, Any]] | None:
-    """Return all arrays of a file by path, without its texts; None if it is one of gradtape."""
+    """Return all arrays of a file by path, without its texts; None if gradtape wrote it."""
     with _ForeignFile(path, max_bytes) as file:
         with contextlib.suppress(LoadError):
             if file.attribute("format") == FORMAT:
@@ -38,7 +38,7 @@ class _ForeignFile(Hdf5File):
     segment = re.compile(r"(?!\.{1,2}\Z)[^\x00-\x1f\x7f-\x9f/\ufffd]{1,255}\Z")
 
     def checked_dtype(self, dataset: Any, path: str) -> np.dtype[Any]:
-        """Return the dtype, opaque ones of one or two bytes included."""
+        """Return the dtype; opaque types of one or two bytes are included."""
         if dataset.get_type().get_class() == h5t.OPAQUE and dataset.dtype.itemsize <= 2:
             dtype: np.dtype[Any] = dataset.dtype
             return dtype

@@ -1,7 +1,7 @@
-"""Weights of Keras: HDF5 files, by themselves (``.weights.h5``, ``.h5``) or in a zip (``.keras``).
+"""Keras weights: HDF5 files, alone (``.weights.h5``, ``.h5``) or in a zip (``.keras``).
 
-They come from the HDF5 library, and from strangers: another process reads them, within limits, and
-writes their arrays to a safetensors file (see :mod:`.conversion`).
+Such files need the HDF5 library and are untrusted. A separate process reads them, within limits,
+and writes their arrays to a safetensors file (see :mod:`.conversion`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_WEIGHTS = (
 
 
 def open_keras(file: Source, max_bytes: int) -> Arrays | None:
-    """Return the weights of a file of Keras; None if gradtape wrote it, in format 1."""
+    """Return the weights of a Keras file; None if gradtape wrote it, in format 1."""
     try:
         plain = converted(file, max_bytes, _CONVERTER)
     except (DamagedFile, UnsafeFile) as error:
@@ -49,10 +49,10 @@ def open_keras(file: Source, max_bytes: int) -> Arrays | None:
 
 
 def _short(names: list[str]) -> dict[str, str]:
-    """Return shorter names: in old files, a layer's name and that of its weight.
+    """Return shorter names: in old files, the name of a layer and that of its weight.
 
-    ``model_weights/dense/sequential/dense/kernel:0`` is ``dense/kernel``; where two would be called
-    so, they keep their own names.
+    ``model_weights/dense/sequential/dense/kernel:0`` becomes ``dense/kernel``; names that would be
+    equal are not shortened.
     """
     found = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""``load_weights``: the arrays of a file into the variables of a model that is there."""
+"""``load_weights``: the arrays of a file into the variables of an existing model."""
 
 from __future__ import annotations
 
@@ -31,49 +31,51 @@ def load_weights(
     """Load weights into the variables of a model.
 
     The file may be one of gradtape (its graphs are not read, and no plugin is needed), a
-    safetensors file, or one of Keras (``.weights.h5``, ``.keras``, ``.h5``); its content decides,
-    not its name. Nothing of it is executed, and pickles are refused. Either all that is to be
-    loaded is, or the model stays as it was.
+    safetensors file, or one of Keras (``.weights.h5``, ``.keras``, ``.h5``). Its content decides,
+    not its name. Nothing in it is executed, and pickles are refused. Either everything is loaded,
+    or the model stays unchanged.
 
     Parameters
     ----------
     path
         The file, or a dictionary of arrays by name.
     model
-        The model. Layers that are not built yet are built if their class tells how (``Dense``,
-        ``BatchNorm``); in other layers the arrays wait for the first call.
+        The model. Layers that are not built yet are built if their class supports that (``Dense``,
+        ``BatchNorm``). For other layers, the arrays wait for the first call.
     mapping
-        What names in the file are called in the model. A dictionary: keys are names, or parts of
-        the file with all that lies in them. Or pairs of a regular expression and a replacement
+        Maps names in the file to names in the model. A dictionary: keys are names, or parts of the
+        file with everything in them. Or pairs of a regular expression and a replacement
         (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
-        of the model (``"layers/0/kernel"``), or what the file's framework calls that; ``None``
-        leaves it out. Dictionaries and functions may give a pair, of a name and the order of axes
-        as in :func:`numpy.transpose`. What is not mapped keeps its name.
+        of the model (``"layers/0/kernel"``), or the file's framework's name for it; ``None`` leaves
+        it out. Dictionaries and functions may give a pair of a name and the order of axes as in
+        :func:`numpy.transpose`. Names that are not mapped stay the same.
     layout
-        Whose names and axes the file has: ``"gradtape"``, ``"keras"`` or ``"pytorch"``, whose
-        matrices are transposed and whose names are ``weight``, ``running_mean``, ... By default the
-        file tells, and in safetensors its names.
+        The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
+        whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By
+        default it is recognised from the file, and in safetensors from its names.
     strict
-        Whether all variables must be in the file, and all arrays in the model. If not, what fits is
-        loaded, and a warning tells the rest. Random states (of ``Dropout``) need never be there.
+        Whether all variables must be in the file, and all arrays in the model. If false, whatever
+        fits is loaded, and a warning lists the rest. Random states (of ``Dropout``) are always
+        optional.
     max_bytes
-        The most that the arrays may take in memory together (8 GiB by default).
+        The maximum memory of the arrays together (8 GiB by default).
 
     Returns
     -------
     WeightsReport
-        What became of each array and variable; printed, it is a table.
+        What happened to each array and variable; printed, it is a table.
 
     Raises
     ------
     WeightsMismatch
-        If names, shapes or dtypes do not fit, with the whole list, and the report in ``report``; if
-        not strict, only if nothing fits. The model is then as it was.
+        If names, shapes or dtypes do not fit, with the complete list, and the report in ``report``;
+        if not strict, only if nothing fits. The model is then unchanged.
     ValueError
-        If two names of the file mean one variable, or one name means two; if the mapping has a key
-        or an expression that matches nothing.
+        If two names of the file lead to one variable, or one name to two. Also if the mapping has a
+        key or an expression that matches nothing.
     LoadError
-        If the file cannot be read, or is of no kind that is read; with the kind where it is known.
+        If the file cannot be read, or its kind is not supported; the message names the kind if it
+        is known.
     TypeError
         If ``model`` is not a module, or the mapping is of another kind.
     RuntimeError
@@ -82,14 +84,14 @@ def load_weights(
     Warns
     -----
     UserWarning
-        If something was not loaded; if the defaults of a layer's settings, which such files do not
-        hold, differ between the frameworks.
+        If something was not loaded, or if the frameworks differ in defaults of a layer's settings,
+        which such files do not hold.
 
     Notes
     -----
-    Values are converted to the dtype of the variable within a kind of numbers, as
-    :meth:`Variable.assign` does; a number that becomes infinite is an error. Whether variables
-    train is left as it is, and so are optimizers that are no part of ``model``.
+    Values are converted to the dtype of the variable within a kind of numbers, as in
+    :meth:`Variable.assign`; a number that becomes infinite is an error. Whether variables are
+    trainable does not change, and neither do optimizers outside ``model``.
 
     Examples
     --------
@@ -111,9 +113,11 @@ def load_weights(
             f"load_weights: expected a path and a gradtape.Module, got {type(model).__name__}"
         )
     if layout is not None and layout not in LAYOUTS:
-        raise ValueError(f"load_weights: layout is one of {', '.join(LAYOUTS)}, got {layout!r}")
+        raise ValueError(
+            f"load_weights: layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
+        )
     if active_graph.get() is not None:
-        raise RuntimeError("load_weights: call it outside of traced functions")
+        raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
         layout = layout or arrays.layout or layout_of(list(arrays.entries))
         if arrays.is_checkpoint and mapping is None:
@@ -127,20 +131,20 @@ def load_weights(
 def read_weights(
     path: str | os.PathLike[str], *, max_bytes: int | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a file of weights by name.
+    """Return the arrays of a weights file by name.
 
     Parameters
     ----------
     path
-        A file of any kind that :func:`gradtape.load_weights` takes, which also takes the result:
-        for weights that must be cut, joined or computed with.
+        A file of any kind that :func:`gradtape.load_weights` takes. Use this for weights that must
+        be cut, joined or changed; ``load_weights`` takes the result.
     max_bytes
         The most that the arrays may take in memory together (8 GiB by default).
 
     Returns
     -------
     dict
-        NumPy arrays; bfloat16 and float8 as ``float32``, which holds them exactly.
+        NumPy arrays; bfloat16 and float8 as ``float32``, which represents them exactly.
 
     Raises
     ------

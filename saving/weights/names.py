@@ -1,7 +1,7 @@
-"""What a model's weights are called: by itself, by Keras and by PyTorch.
+"""The names of a model's weights, in gradtape, Keras and PyTorch.
 
-A path of the model has "/" between its parts (``layers/0/kernel``). What a framework calls the same
-is told by the model's classes (``names_elsewhere``) and by how the framework names the parts of
+A path of the model has "/" between its parts (``layers/0/kernel``). A framework's name for it
+follows from the model's classes (``names_elsewhere``) and from how the framework names the parts of
 models: PyTorch by attributes (``0.weight``), Keras by class and number (``layers/dense/vars/0``).
 """
 
@@ -25,20 +25,20 @@ NameMapping = Mapping[str, Mapped] | Callable[[str], Mapped] | Sequence[tuple[An
 
 
 class Slot:
-    """A place for an array: a variable, or what a layer that is not built will make of one.
+    """The target of an array: a variable, or the future variable of a layer that is not built.
 
     Attributes
     ----------
     path
-        Where it is in the model.
+        Its path in the model.
     module, attribute
-        Whose it is; the attribute only of a layer that is not built.
+        Its owner; the attribute is given only for a layer that is not built.
     variable
-        The variable, once there is one.
+        The variable, if it exists.
     axes
-        The order in which a file's axes give those of the variable.
+        The order that turns a file's axes into those of the variable.
     paths, elsewhere
-        All its paths in the model, if it is shared; and what the layout's framework calls these.
+        All its paths in the model, if it is shared, and the framework's names for them.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Slot:
 
 
 class Names:
-    """All places of a model for arrays, under all their names.
+    """All targets for arrays in a model, under all their names.
 
     Attributes
     ----------
     slots
-        The places, in the model's order.
+        The targets, in the model's order.
     waiting
-        The layers that are not built and do not tell what weights they will have, by path.
+        The layers that are not built and do not know their future weights, by path.
     """
 
     def __init__(self, model: Module, layout: str) -> None:
@@ -83,7 +83,7 @@ class Names:
         self.slots.sort(key=place)
 
     def find(self, name: str) -> list[Slot]:
-        """Return the places that a name stands for; several, if it does not tell which of them."""
+        """Return the targets of a name; several, if it is ambiguous."""
         for spelling in dict.fromkeys((name, _plain(name))):
             ranks = self._spelled.get(spelling)
             if ranks is not None:
@@ -91,7 +91,7 @@ class Names:
         return []
 
     def waiting_for(self, name: str) -> tuple[Module, str] | None:
-        """Return the layer whose weights are not known yet that a name belongs to, and the rest."""
+        """Return the layer with unknown weights that a name belongs to, and the name's rest."""
         spelling = _plain(name)
         found = [x for x in self._prefixes if spelling.startswith(f"{x}/" if x else "")]
         if not found:
@@ -100,7 +100,7 @@ class Names:
         return self._prefixes[longest], spelling[len(longest) :].lstrip("/")
 
     def path_of(self, module: Module) -> str:
-        """Return where a module is in the model."""
+        """Return the path of a module in the model."""
         return self._paths[id(module)]
 
     def _walk(
@@ -110,9 +110,9 @@ class Names:
         spellings: dict[str, int],
         above: frozenset[int],
     ) -> None:
-        """Note what is in a module, whose path is spelled so, each spelling with its rank.
+        """Record the contents of a module under each spelling of its path, with ranks.
 
-        ``path`` is the model's spelling, and the framework's.
+        ``path`` is the model's spelling and the framework's.
         """
         if id(module) in above:
             return
@@ -160,7 +160,7 @@ class Names:
         path: tuple[str, str],
         spellings: dict[str, int],
     ) -> None:
-        """Note a place under the names of its module, each followed by each of its own."""
+        """Record a target under the names of its module, each followed by each of its own names."""
         name, further = named
         elsewhere, axes = _declared(module, self._layout).get(name, (name, None))
         slot = self._known.get(key)
@@ -180,12 +180,12 @@ class Names:
 
 
 def _plain(name: str) -> str:
-    """Return a name with "/" between its parts, and with what Keras calls a list of layers now."""
+    """Return a name with "/" between its parts, and Keras's present name for a list of layers."""
     return re.sub(r"[.\\]", "/", name).replace("_layer_checkpoint_dependencies/", "layers/")
 
 
 def is_unbuilt(module: Module) -> bool:
-    """Return whether a module is a layer whose weights are made at its first call, to come."""
+    """Return whether a module is a layer that has not been called and creates its weights then."""
     return getattr(module, "built", True) is False
 
 
@@ -198,11 +198,11 @@ def _declared(module: Module, layout: str) -> Mapping[str, tuple[str, Any]]:
 def _numbers(
     module: Module, leaves: Sequence[tuple[str, Variable | Module]]
 ) -> dict[int, dict[str, int]]:
-    """Return what Keras calls the variables and modules directly in a module, by identity.
+    """Return Keras's names of the variables and modules directly in a module, by identity.
 
-    Variables are numbered, those that train first. Modules in a container are called by their class
-    and a number, and so are all modules of a model, in a list ``layers``, which has those that come
-    after it in the alphabet.
+    Variables are numbered, trainable ones first. Modules in a container are named by their class
+    and a number. The same holds for all modules of a model, in a list ``layers``, which contains
+    those that come after it in the alphabet.
     """
     # in the order in which they were set
     places = {name: i for i, name in enumerate(vars(module))}
@@ -235,7 +235,7 @@ def _joined(prefix: str, name: str) -> str:
 
 
 def layout_of(names: Sequence[str]) -> str:
-    """Return whose names these are, as far as they tell."""
+    """Return which framework's names these are, as far as they show it."""
     ends = {re.split(r"[./]", name)[-1] for name in names}
     if ends & {"weight", "running_mean", "running_var", "num_batches_tracked"}:
         return "pytorch"
@@ -248,21 +248,21 @@ def layout_of(names: Sequence[str]) -> str:
 
 
 class Renamed(NamedTuple):
-    """What the model calls a name of a file (``None`` for nothing), and the order of axes."""
+    """The model's name for a name of a file (``None`` for nothing), and the order of axes."""
 
     name: str | None
     axes: tuple[int, ...] | None = None
 
 
 def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
-    """Return what each name of a file becomes.
+    """Return the new name of each name of a file.
 
     Raises
     ------
     ValueError
         If a key or a pattern of the mapping matches no name.
     TypeError
-        If the mapping, or what it gives, is of another kind.
+        If the mapping, or a result of it, is of another type.
     """
     if mapping is None:
         return {name: Renamed(name) for name in names}
@@ -272,7 +272,8 @@ def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
         return {name: _renamed(mapping(name), name) for name in names}
     if isinstance(mapping, (str, bytes)):
         raise TypeError(
-            f"load_weights: mapping is a dictionary, a function or a list of pairs, got {mapping!r}"
+            "load_weights: mapping must be a dictionary, a function or a list of pairs, "
+            f"got {mapping!r}"
         )
     return _by_patterns(names, mapping)
 
@@ -285,14 +286,14 @@ def _renamed(value: Any, name: str, rest: str = "") -> Renamed:
         return Renamed(None)
     if not isinstance(value, str):
         raise TypeError(
-            f"load_weights: the mapping gives {value!r} for {name!r}; it gives a name, None, or a "
-            "pair of a name and the order of axes"
+            f"load_weights: the mapping gives {value!r} for {name!r}; it must give a name, None, "
+            "or a pair of a name and the order of axes"
         )
     return Renamed(f"{value}{rest}" if value else rest[1:], axes)
 
 
 def _by_keys(names: Sequence[str], mapping: Mapping[str, Any]) -> dict[str, Renamed]:
-    """Rename what is a key, or lies below one: of several keys the longest."""
+    """Rename names that are keys, or are below one; of several keys the longest applies."""
     unused = set(mapping)
     found = {}
     for name in names:
@@ -307,7 +308,7 @@ def _by_keys(names: Sequence[str], mapping: Mapping[str, Any]) -> dict[str, Rena
 
 
 def _above(name: str) -> Iterator[str]:
-    """Yield a name, and the parts of the file that it lies in, the innermost first."""
+    """Yield a name, and the parts of the file that contain it, innermost first."""
     yield name
     for i in range(len(name) - 1, 0, -1):
         if name[i] in "./":

@@ -1,4 +1,4 @@
-"""Which array goes where: all of it is decided and read before a variable changes."""
+"""Assign arrays to variables; everything is decided and read before a variable changes."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _WAITING = "_gradtape_waiting"
 
 
 class Plan:
-    """What is to be done with the arrays of a file.
+    """The steps for the arrays of a file.
 
     Parameters
     ----------
     model
         The model.
     arrays
-        What the file offers.
+        The contents of the file.
     mapping
-        What its names are called in the model.
+        The model's names for its names.
     layout
-        Whose names and axes it has.
+        The framework of its names and axes.
     strict
         Whether everything must fit.
     """
@@ -61,7 +61,7 @@ class Plan:
     # -- names ---------------------------------------------------------------------------------
 
     def _choose(self, mapping: Any) -> None:
-        """Find the place of each array."""
+        """Find the target of each array."""
         report, arrays = self.report, self._arrays
         renamed = rename([*arrays.entries, *arrays.aliases], mapping)
         for name in arrays.entries:
@@ -73,7 +73,7 @@ class Plan:
             if len(slots) > 1:
                 places = " and ".join(slot.path for slot in slots)
                 raise ValueError(
-                    f"load_weights: {printable(name)!r} may be {places}; say which by mapping"
+                    f"load_weights: {printable(name)!r} may be {places}; choose one by mapping"
                 )
             if slots:
                 self._take(slots[0], name, axes)
@@ -116,7 +116,7 @@ class Plan:
     # -- everything ----------------------------------------------------------------------------
 
     def carry_out(self) -> WeightsReport:
-        """Check and read everything; then change the model, or raise and leave it as it was.
+        """Check and read everything; then change the model, or raise and leave it unchanged.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class Plan:
         )
 
     def warn(self) -> None:
-        """Warn of what was not loaded, and of settings that weights files do not hold."""
+        """Warn about what was not loaded, and about settings that weights files do not hold."""
         for text in self._remarks():
             warn_user(text, UserWarning)
 
@@ -190,7 +190,7 @@ class Plan:
     # -- layers that are not built -------------------------------------------------------------
 
     def _build(self) -> None:
-        """Build the layers that tell for which inputs their weights would be of these shapes."""
+        """Build the layers that know for which inputs their weights would have these shapes."""
         unbuilt: dict[Module, list[Slot]] = {}
         for slot in self._names.slots:
             if slot.variable is None:
@@ -221,7 +221,7 @@ class Plan:
                 )
 
     def _unbuild_what_does_not_fit(self, values: dict[Slot, Any]) -> None:
-        """Leave layers unbuilt that were built for a weight whose shape is wrong."""
+        """Unbuild layers that were built for a weight of a wrong shape."""
         report = self.report
         wrong = {x.module: 0 for x in self._chosen if x.path in report.wrong_shape}
         for module in [module for module in wrong if module in self._before]:
@@ -252,7 +252,7 @@ class Plan:
     # -- values --------------------------------------------------------------------------------
 
     def _values(self) -> dict[Slot, tuple[Variable, Any]]:
-        """Return the variables that take an array, with the array; note why others do not."""
+        """Return the variables that take an array, with the array; record why others do not."""
         fitting = [
             (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
         ]
@@ -274,7 +274,7 @@ class Plan:
         return found
 
     def _fitting(self, slot: Slot) -> Variable | None:
-        """Return the variable of a place if an array is there for it, of its shape and kind."""
+        """Return the variable of a target if the array has its shape and kind."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
             unbuilt = getattr(slot.module, "state_names", ()) if variable is None else ()
@@ -312,7 +312,7 @@ class Plan:
 
 
 class Waiting:
-    """Arrays that wait for a layer to be built, by what the file calls them below the layer."""
+    """Arrays that wait for a layer to be built, by their names below the layer in the file."""
 
     def __init__(
         self, arrays: Mapping[str, np.ndarray[Any, Any]], path: str, layout: str, strict: bool

@@ -1,4 +1,4 @@
-"""What became of a file of weights, as a table."""
+"""What happened to the arrays of a weights file, as a table."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ __all__ = ["WeightsMismatch", "WeightsReport"]
 
 @dataclass
 class WeightsReport:
-    """What :func:`gradtape.load_weights` has done; printed, it is a table.
+    """The result of :func:`gradtape.load_weights`; printed, it is a table.
 
     Attributes
     ----------
     path, layout
-        The file, and whose names and axes it has: ``"gradtape"``, ``"keras"`` or ``"pytorch"``.
+        The file, and the framework of its names and axes: ``"gradtape"``, ``"keras"`` or
+        ``"pytorch"``.
     loaded
-        The variables that took an array, by path: what it is called in the file.
+        The loaded variables, by path: the name in the file.
     cast
-        Those of them whose dtype differs from the file's: ``("float16", "float32")``, from and to.
+        Those whose dtype differs from the file's: ``("float16", "float32")``, from and to.
     pending
         The arrays that wait for a layer to be built, by name in the file: the layer's path.
     missing
-        The variables for which the file has nothing; they are as they were.
+        The variables that the file does not have; they are unchanged.
     unexpected
-        The names in the file for which the model has nothing.
+        The names in the file that the model does not have.
     wrong_shape, wrong_dtype
-        By path: what the model has, and what the file has.
+        By path: the model's shape or dtype, and the file's.
     left_out
         What the mapping left out, and what is not a weight, by name in the file: the reason.
 
@@ -63,7 +64,7 @@ class WeightsReport:
         return not (self.missing or self.unexpected or self.wrong_shape or self.wrong_dtype)
 
     def counts(self) -> str:
-        """Return how many there are of each kind, in words."""
+        """Return the number of each kind, as text."""
         kinds = (
             "loaded pending missing unexpected wrong_shape wrong_dtype left_out"  # in this order
         ).split()
@@ -71,7 +72,7 @@ class WeightsReport:
         return ", ".join(told) or "nothing"
 
     def problems(self) -> Iterator[str]:
-        """Yield what is wrong, a line each."""
+        """Yield the problems, one line each."""
         for path in self.missing:
             yield f"missing: {path}"
         for path, (own, other) in self.wrong_shape.items():
@@ -111,7 +112,7 @@ class WeightsReport:
 
 
 class WeightsMismatch(LoadError, ValueError):
-    """A file's weights do not fit the model, which is as it was; ``report`` has the details."""
+    """A file's weights do not fit the model, which is unchanged; ``report`` has the details."""
 
     def __init__(self, message: str, report: WeightsReport | None = None) -> None:
         Exception.__init__(self, message)  # of several lines, in which all names are printable

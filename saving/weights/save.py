@@ -31,18 +31,19 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     model
         The model.
     path
-        The file. It is replaced at once: there is the old file or the new one, never a part.
+        The file. It is replaced atomically: there is either the old file or the new one, never a
+        part.
     layout
-        ``"pytorch"`` gives a safetensors file the names and the axes that PyTorch's state
-        dictionaries have, for ``load_state_dict(safetensors.torch.load_file(path))``.
+        ``"pytorch"`` gives a safetensors file the names and axes of PyTorch's state dictionaries,
+        for ``load_state_dict(safetensors.torch.load_file(path))``.
 
     Raises
     ------
     SaveError
-        If a layer has no weights yet, since it was never called; if the file cannot be written.
-        What was at ``path`` is as it was.
+        If a layer has no weights yet, because it was never called, or if the file cannot be
+        written. The old file is then unchanged.
     ValueError
-        If ``layout`` is not known, or is not for the format.
+        If ``layout`` is unknown, or not available for the format.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
         )
     as_tensors = os.fsdecode(path).endswith(".safetensors")
     if layout not in LAYOUTS or layout == "keras":
-        raise ValueError(f'save_weights: layout is "gradtape" or "pytorch", got {layout!r}')
+        raise ValueError(f'save_weights: layout must be "gradtape" or "pytorch", got {layout!r}')
     if layout != "gradtape" and not as_tensors:
         raise ValueError(f"save_weights: {layout!r} is for paths that end with .safetensors")
     for part, module in [("", model), *_modules(model)]:
@@ -100,7 +101,7 @@ def _save_tensors(model: Module, path: str, layout: str) -> None:
 
 
 def _tree(module: Module, made: dict[int, LoadedModule]) -> LoadedModule:
-    """Return a module of no class with the variables and parts of one, and what trains."""
+    """Return a module without a class, with the variables and parts of another, and what trains."""
     found = made.get(id(module))
     if found is None:
         name = module.class_name if isinstance(module, LoadedModule) else type(module).__name__
@@ -114,7 +115,7 @@ def _tree(module: Module, made: dict[int, LoadedModule]) -> LoadedModule:
 
 
 def _parts(value: Any, made: dict[int, LoadedModule]) -> Any:
-    """Return variables and modules, in the same containers; what else is in those becomes None."""
+    """Return variables and modules in the same containers; other contents become None."""
     if isinstance(value, Module):
         return _tree(value, made)
     if isinstance(value, (list, tuple)):

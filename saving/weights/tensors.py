@@ -1,7 +1,7 @@
-"""The safetensors format: arrays one after another behind a header of JSON.
+"""The safetensors format: a JSON header followed by arrays.
 
-Read strictly, as the format's own library does: the header bounded, every byte behind it belonging
-to one array. Types that NumPy lacks become float32, which holds them exactly.
+It is read as strictly as by the format's own library: the header is limited, and every byte after
+it belongs to one array. Types that NumPy lacks become float32, which represents them exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_HEADER = 16 * 2**20
 
 
 class Kind(NamedTuple):
-    """How a type of the format is stored, and as what it is read."""
+    """How a type of the format is stored, and the dtype that it is read as."""
 
     stored: str
     dtype: str
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
 
 def _from_bfloat16(bits: Any) -> Any:
-    """Return bfloat16, the upper half of float32, as that."""
+    """Return bfloat16, the upper half of float32, as float32."""
     return np.left_shift(bits, 16, dtype=np.uint32).view(np.float32)
 
 
@@ -81,7 +81,7 @@ _NAMES = {kind.dtype: name for name, kind in KINDS.items() if kind.convert is No
 
 
 def open_tensors(file: Source, max_bytes: int) -> Arrays:
-    """Return what an open file offers, all of it checked but the numbers."""
+    """Return the contents of an open file, all of it checked except the numbers."""
     path, size = file.path, file.size
     start = int.from_bytes(file.read(0, 8), "little")
     if start > MAX_HEADER:
@@ -115,7 +115,7 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
             raise UnsafeFile(f"{path}: its arrays overlap, or leave bytes between them")
         place = end
     if 8 + start + place != size:
-        raise DamagedFile(f"{path}: {size:,} bytes long, its header tells of {8 + start + place:,}")
+        raise DamagedFile(f"{path}: {size:,} bytes long, its header claims {8 + start + place:,}")
     aliases = {k: v for k, v in metadata.items() if v in entries and k not in entries}
     layout = {"pt": "pytorch", "gradtape": "gradtape", "keras": "keras"}.get(
         metadata.get("format", ""), ""
@@ -124,10 +124,10 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
 
 
 def _parsed(text: bytes, path: str) -> dict[str, Any]:
-    """Return a header as a dictionary, read in a time that its length bounds."""
+    """Return a header as a dictionary, read in time proportional to its length."""
     # an array has one brace, two brackets and some ten commas, if its name has none
     if text.count(b"{") + text.count(b"[") > 6 * MAX_OBJECTS or text.count(b",") > 12 * MAX_OBJECTS:
-        raise UnsafeFile(f"{path}: its header tells of more than {MAX_OBJECTS:,} arrays")
+        raise UnsafeFile(f"{path}: its header claims more than {MAX_OBJECTS:,} arrays")
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -151,7 +151,7 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
     if kind is None:
         raise UnsafeFile(
             f"{where} has the type {name[:40]!r}, which is not read; read are {', '.join(KINDS)}: "
-            "convert it where it was made"
+            "convert it before saving"
         )
     shape, offsets = take(record, "shape", list, where), take(record, "data_offsets", list, where)
     if len(shape) > MAX_RANK or any(type(n) is not int or not 0 <= n < 2**48 for n in shape):
@@ -185,12 +185,13 @@ def _read(
 
 
 def write_tensors(path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write arrays to a file, which takes its place when it is whole.
+    """Write arrays to a file, which is put in place when it is complete.
 
     Raises
     ------
     SaveError
-        If the format has no such dtype, or the file cannot be written; what was there is as it was.
+        If the format has no such dtype, or the file cannot be written; the old file is then
+        unchanged.
     """
     pieces = pieces_of(arrays, metadata)
     start = next(pieces)

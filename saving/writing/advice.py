@@ -10,7 +10,7 @@ __all__ = ["double_precision", "left_out", "replaced_rules"]
 
 
 def left_out(places: Sequence[str]) -> str:
-    """Say what a file does not hold."""
+    """Return a warning about what a file does not hold."""
     if not places:
         return ""
     return (
@@ -20,7 +20,7 @@ def left_out(places: Sequence[str]) -> str:
 
 
 def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
-    """Say which modules run ops with other rules, each with such an op, and what comes of it."""
+    """Return a warning about modules that run ops with replaced rules, each with such an op."""
     if not found:
         return ""
     ops = ", ".join(map(repr, sorted({op for _, op in found})))
@@ -36,14 +36,14 @@ def _first(names: Sequence[str]) -> str:
 
 
 def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
-    """Say what is float64 though nobody asked for that, and how to cast it.
+    """Return a warning about values that are float64 by accident, and how to cast them.
 
     Parameters
     ----------
     module
-        What is saved.
+        The module to save.
     traces
-        What it computes.
+        Its traces.
     """
     if default_dtype() != "float32":
         return ""

@@ -1,4 +1,4 @@
-"""Does a trace give what the Python code gives? It is asked before anything is written."""
+"""Compare traces with the Python code before anything is written."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def compared(
     order: int,
     replay: bool = True,
 ) -> Evaluation:
-    """Return what the Python code of a function gives, after comparing its trace with that.
+    """Return the results of a function's Python code, after comparing its trace with them.
 
-    Outputs, gradients up to ``order`` and what becomes of variables are compared; unless told to
-    ``replay``, only where the trace does not take the very steps of the Python code. Where the
-    Python code raises, or the inputs are not for the trace, so does this: nothing is promised of
-    such inputs. Where only a gradient of it raises, what there is up to then is compared. A trace
-    that raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
+    Outputs, gradients up to ``order`` and the new values of variables are compared. Without
+    ``replay``, this is skipped where the trace takes exactly the steps of the Python code. If the
+    Python code raises, or the inputs do not fit the trace, so does this function: there is nothing
+    to guarantee for such inputs. If only a gradient raises, everything before it is compared. A
+    trace that raises for unusual inputs refuses them with a message, as it will in a loaded model.
 
     Raises
     ------
     SaveError
-        If the trace gives something else.
+        If the trace gives a different result.
     SameTrace
-        If variables are very large, no gradients are asked for, and a trace of the Python code for
-        these very sizes takes the same steps.
+        If variables are very large, no gradients are requested, and a trace of the Python code for
+        these sizes takes the same steps.
     """
     python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
@@ -92,7 +92,7 @@ def compared(
 
 
 def _difference(found: Evaluation, replayed: Evaluation) -> str:
-    """Say what a trace gives that the Python code does not; nothing if there is nothing."""
+    """Describe how a trace differs from the Python code; empty if it does not."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
     wrong = [key for key, value in values.items() if differs(value, others.get(key))]
     # a variable that is made where it is used is another one whenever Python makes it
@@ -112,7 +112,7 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
 
 
 def differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
-    """Return whether two results are further apart than rounding of their dtype explains."""
+    """Return whether two results differ by more than the rounding of their dtype explains."""
     if other is None or value.shape != other.shape or value.dtype != other.dtype:
         return True
     if value.dtype.kind not in "fc" or np.array_equal(value, other):
@@ -124,7 +124,7 @@ def differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> 
 
 
 def _equal(values: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Return whether Python values are equal, as values in a file are: of one type, nan is nan."""
+    """Return whether Python values are equal as in a file: same type, and nan equals nan."""
     pairs = zip(values, others, strict=False)
     return len(values) == len(others) and all(
         a is b or (type(a) is type(b) and (repr(a) == repr(b) or np.array_equal(a, b)))
@@ -133,7 +133,7 @@ def _equal(values: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _results(name: str, values: Mapping[str, Any], others: Mapping[str, Any]) -> str:
-    """Return both results of one name, in short: where they are furthest apart."""
+    """Return both results of one name, abbreviated: where they differ most."""
     value, other = values.get(name), others.get(name)
     if value is None or other is None or value.shape != other.shape or value.dtype != other.dtype:
         shown = [
@@ -180,7 +180,7 @@ def _defined(function: Any) -> str:
 
 
 class _Steps(Recorder):
-    """Notes every op of a run with what it gave and the user's line."""
+    """Record every op of a run with its results and the user's line."""
 
     def __init__(self) -> None:
         self.records = Everything()
@@ -207,7 +207,7 @@ def _parting(
     variables: Sequence[Variable],
     names: dict[int, str],
 ) -> str:
-    """Say at which of its ops the Python code is first without its like in the trace."""
+    """Describe the first op of the Python code that has no counterpart in the trace."""
     runs = []
     for run in (python, concrete):
         steps = _Steps()

@@ -1,4 +1,4 @@
-"""Everything that goes into a file, made before the file is touched."""
+"""All contents of a file, created before the file is touched."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ __all__ = ["Everything", "plain_signature"]
 
 
 class Everything:
-    """Everything that goes into the file, made before the file is touched."""
+    """All contents of the file, created before the file is touched."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Everything:
         self._collect(signatures)
 
     def _collect(self, signatures: Mapping[str, Callable[..., Any]]) -> None:
-        """Trace functions, and make the manifest and all that it refers to."""
+        """Trace functions, and create the manifest and everything that it refers to."""
         records = [self._module(item) for item in self._modules]
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
@@ -168,7 +168,7 @@ class Everything:
         return requirements(self._graphs.ops.values(), known)
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
-        """Return whether code may run whose reads matter: that of classes that readers lack."""
+        """Return whether code may run whose reads matter: code of classes that readers lack."""
         unknown = [item for item in self._modules if type(item) not in self._known]
         return bool(given) or (
             self._with_functions and any(is_called(item) or item.functions() for item in unknown)
@@ -177,7 +177,7 @@ class Everything:
     # -- modules -------------------------------------------------------------------------------
 
     def _module(self, module: Module) -> dict[str, Any]:
-        """Return a module's record, its functions not yet in it."""
+        """Return a module's record, without its functions."""
         where = self._where(module)
         known = self._class_of(module, where)
         if not module.any_name and not IDENTIFIER.match(module.name):
@@ -214,7 +214,7 @@ class Everything:
         return record
 
     def _add_functions(self, index: int, module: Module, record: dict[str, Any]) -> None:
-        """Trace what a module can do, for its record."""
+        """Trace a module's functions for its record."""
         known, where, untraced = record["class"], self._where(module), record["untraced"]
         saved: list[SavedFunction] = []
         if known is not None:
@@ -256,7 +256,7 @@ class Everything:
     def _masks_of(
         self, module: Module, where: str, untraced: dict[str, str]
     ) -> list[SavedFunction]:
-        """Trace what a layer inside a model does to masks."""
+        """Trace how a layer inside a model changes masks."""
         try:
             met = self._met[id(module)]
             mask = trace_mask(module, met, f"{where}.compute_mask", self._sizes)
@@ -285,10 +285,10 @@ class Everything:
                 ]
 
     def _check_callable(self, module: Module, others: bool) -> None:
-        """Refuse a module that can be called here, but has no trace and could not when loaded.
+        """Refuse a module that can be called here, but could not be called when loaded.
 
-        A part that learns nothing, beside ``others`` that can be called, is kept for its state: a
-        metric, a loss, a schedule of the learning rate.
+        If ``others`` can be called, a part without weights to train is kept for its state: a
+        metric, a loss, a learning rate schedule.
         """
         if module is not self._modules[0] and others:
             unbuilt = any(getattr(x, "built", True) is False for x in (module, *module.submodules))
@@ -307,10 +307,10 @@ class Everything:
         return f"module {module.name!r} ({type(module).__name__})"
 
     def _class_of(self, module: Module, where: str) -> str | None:
-        """Return the name of a class that its plugin provides where the file is read; or None.
+        """Return the name of a class that its plugin provides to readers, or None.
 
-        A class runs its own code there, with the gradient rules of the reader. A module whose code
-        runs ops with other rules goes into the file as its traces.
+        A class runs its own code there, with the reader's gradient rules. A module whose code runs
+        ops with replaced rules is saved as its traces instead.
         """
         known = self._known.get(type(module))
         if known is None or not (self._graphs.rules.active and self._with_functions):
@@ -450,11 +450,11 @@ class Everything:
         seen: Sequence[Shapes],
         again: bool,
     ) -> None:
-        """Compare a trace with the Python code, and keep samples of what that gives.
+        """Compare a trace with the Python code, and keep samples of the results.
 
-        Gradients of gradients are taken once, those of large variables too, and neither
-        ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
-        One sample of small ones is run by the trace too, whatever steps it takes.
+        Second gradients are computed once, and so are those of large variables; neither is repeated
+        ``again`` for a trace of the same graph. Large variables are not run at a larger batch
+        alone. The trace itself runs one sample of small ones, whatever steps it takes.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch
@@ -497,14 +497,14 @@ class Everything:
 
 
 def _stream_record(variable: Variable) -> dict[str, Any]:
-    """Say what a stream of random numbers is: the one that all share, or by whom it was seeded."""
+    """Describe a stream of random numbers: the shared one, or who seeded it."""
     if not isinstance(variable, Stream):
         return {}
     return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
 
 
 def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
-    """Return parameters for a trace, by the names that are known of it."""
+    """Return parameters for a trace, with the names that it knows."""
     args, kwargs = concrete.arguments
     kinds = inspect.Parameter
     known = concrete.names if len(concrete.names) == len(args) else None

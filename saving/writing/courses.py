@@ -1,4 +1,4 @@
-"""The steps that a run takes, and those that a trace would take, which is known without a run."""
+"""The steps of a run, and those of a trace, which are known without running it."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class SameTrace(Exception):
 
 
 class Course(Recorder):
-    """Notes every op of a run: what it was given, by the step that made that, and its parameters.
+    """Record every op of a run: its inputs, by the step that made them, and its parameters.
 
-    Two runs of one course have the same results and gradients, since ops have the same kernels and
-    rules wherever they run.
+    Two runs with the same course have the same results and gradients, because ops have the same
+    kernels and rules everywhere.
 
     Attributes
     ----------
     is_plain
-        Whether nothing but ops ran: no custom gradient, which has rules of its own.
+        Whether only ops ran: no custom gradient, which has its own rules.
     steps
         The ops.
     returned
-        Which steps made what the run returned.
+        The steps that made the results of the run.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Course(Recorder):
         self._known: dict[int, Any] = {}
 
     def of(self, run: Any) -> Any:
-        """Return a function that runs another one and notes its course."""
+        """Return a function that runs another one and records its course."""
 
         def noted(*args: Any, **kwargs: Any) -> Any:
             tensors = [x for x in flatten((args, kwargs)) if isinstance(x, Tensor)]
@@ -107,19 +107,19 @@ class Course(Recorder):
 
 
 def _constant(array: Any) -> Any:
-    """Return what tells an array from others that Python code may have made."""
+    """Return a key that distinguishes an array from others that Python code may have made."""
     held = np.asarray(to_numpy(array))
     return ("constant", held.shape, held.dtype, hash(held.tobytes()))
 
 
 class _Shaped(NamedTuple):
-    """What stands for an array of which only the shape is known."""
+    """A placeholder for an array of which only the shape is known."""
 
     shape: tuple[int, ...]
 
 
 def takes(course: Course, concrete: ConcreteFunction, inputs: Sequence[Array]) -> bool:
-    """Return whether a trace would do at these inputs what a run has done."""
+    """Return whether a trace at these inputs would repeat what a run has done."""
     return course.is_plain and (course.steps, course.returned) == _course_of(concrete, inputs)
 
 
@@ -135,7 +135,7 @@ def _course_of(
 ) -> tuple[list[Any], list[Any]] | None:
     """Return the course of a trace at inputs, as :class:`Course` notes it, without running it.
 
-    It is None if there is more to it than ops and reads of variables, or if only a run can tell.
+    It is None if there is more than ops and reads of variables, or if only a run can tell.
     """
     graph = concrete.graph
     arrays = {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants}
@@ -161,7 +161,7 @@ def _course_of(
 
 
 def _settled(node: Node, arrays: Mapping[Symbol, Any]) -> tuple[int, dict[str, Any]] | None:
-    """Return how many inputs an op has, and its parameters, where shapes of inputs tell them."""
+    """Return the number of an op's inputs, and its parameters, if input shapes determine them."""
     if not node.witnesses:
         return len(node.inputs), node.params
     values: list[Any] = []

@@ -1,4 +1,4 @@
-"""The dtypes of arguments that a trace is right for: Python makes the same steps for them."""
+"""The dtypes of arguments for which a trace is correct: Python takes the same steps for them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _TRIED = ("float32", "float64", "int64", "int32", "uint8", "bool")
 
 
 def other_dtypes(function: SavedFunction, concrete: ConcreteFunction) -> list[list[str]]:
-    """Return the dtypes of the tensors among the arguments, for which the same graph is right.
+    """Return the dtypes of the tensor arguments for which the same graph is correct.
 
-    The Python code is traced for them, and the steps compared one by one; nothing is computed. A
-    function with an ``input_signature`` takes no others.
+    The Python code is traced for them, and the steps are compared one by one; nothing is computed.
+    A function with an ``input_signature`` takes no other dtypes.
 
     Parameters
     ----------

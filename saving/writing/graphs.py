@@ -41,7 +41,7 @@ class GraphWriter:
     variable_index
         Gives a variable its number in the file.
     add_constant
-        Stores an array and gives the path of its dataset.
+        Stores an array and returns the path of its dataset.
     custom_gradients
         Whether to write the backward graphs of custom gradients.
 
@@ -112,7 +112,7 @@ class GraphWriter:
     def graph(self, graph: Graph, specs: Sequence[TensorSpec] = ()) -> dict[str, Any]:
         """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes.
 
-        ``specs`` are those of a function's arguments, its inputs, of which sizes may have names.
+        ``specs`` are those of a function's arguments; their sizes may have names.
         """
         shapes = [x.dims for x in specs] or [x.shape for x in graph.inputs]
         inputs = zip(shapes, graph.inputs, strict=True)

@@ -1,4 +1,4 @@
-"""What Python code changes while it is traced and compared, put back afterwards."""
+"""Restore what Python code changes while it is traced and compared."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _CLOSED = (Variable, Tensor, Module, Function, RestoredFunction, *_CODE)
 
 @contextmanager
 def keeping_state(modules: Iterable[Module]) -> Iterator[None]:
-    """Put the Python state of modules back after a block: for whoever runs them on his own inputs.
+    """Restore the Python state of modules after a block that runs them on its own inputs.
 
-    That is their attributes, and what lists, dictionaries, sets, arrays, random generators and
-    plain objects in these hold. Variables are none of it.
+    The state is their attributes, and the contents of lists, dictionaries, sets, arrays, random
+    generators and plain objects in these. It does not include variables.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def keeping_state(modules: Iterable[Module]) -> Iterator[None]:
     Yields
     ------
     None
-        The state is that of before afterwards.
+        The state is restored afterwards.
     """
     restores = list(_restores(modules))
     try:
@@ -67,7 +67,7 @@ def _restores(modules: Iterable[Module]) -> Iterator[Callable[[], None]]:
 
 
 def _restore(item: Any) -> Callable[[], None] | None:
-    """Return what gives an object its content of now; None for what has none that may change."""
+    """Return a function that restores an object's content; None if it has none that may change."""
     if isinstance(item, (list, deque)):
         return partial(_refill, item, list(item), item.extend)
     if isinstance(item, set):

@@ -1,4 +1,4 @@
-"""The module tree as JSON: what modules track, and the Python state beside that."""
+"""The module tree as JSON: what modules track, and their Python state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETS: dict[type, str] = {set: "set", frozenset: "frozenset"}
 
 
 class StateWriter:
-    """Turn the attributes of modules into JSON, and keep account of what does not go into a file.
+    """Turn the attributes of modules into JSON, and record what does not go into a file.
 
     Parameters
     ----------
@@ -36,14 +36,15 @@ class StateWriter:
     add_array
         Stores an array and gives the path of its dataset.
     add_op
-        Notes an op that the file needs.
+        Records an op that the file needs.
 
     Attributes
     ----------
     left_out : list of str
         What the file does not hold, or holds as another type, each with its path.
     hidden : list
-        ``(path, object, variable or module)``: what modules do not find, since an object holds it.
+        ``(path, object, variable or module)``: what modules do not find, because an object holds
+        it.
     """
 
     def __init__(
@@ -98,14 +99,14 @@ class StateWriter:
         module
             The module.
         twin
-            Makes another one from the configuration, as a reader will.
+            Creates another one from the configuration, as a reader will.
 
         Returns
         -------
         attributes : dict
-            What is tracked.
+            The tracked attributes.
         extra : dict
-            What the constructor does not make, of other kinds.
+            Attributes of other kinds that the constructor does not create.
         """
         result: dict[str, Any] = {}
         others: dict[str, Any] = {}
@@ -153,7 +154,7 @@ class StateWriter:
     # -- values --------------------------------------------------------------------------------
 
     def _encode(self, value: Any, path: str) -> Any:
-        """Return a value as JSON; None, after a note of it, if a file does not hold such."""
+        """Return a value as JSON; if files cannot hold it, record that and return None."""
         if isinstance(value, Variable):
             return self._number_of(value)
         if isinstance(value, Module):
@@ -267,7 +268,7 @@ class StateWriter:
         return {_SETS[type(value)]: sorted(items, key=lambda item: dump(item, path))}
 
     def _leave_out(self, value: Any, path: str) -> None:
-        """Note what a file does not hold, and the variables that would be lost with it."""
+        """Record what a file does not hold, and the variables that would be lost with it."""
         for place, item in untracked(value):
             self.hidden.append((path + place, type(value).__name__, item))
         in_container = path[-1] in "]}"
@@ -299,7 +300,7 @@ def _is_key(key: Any) -> bool:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether files hold a value as such."""
+    """Return whether files hold a value directly."""
     kinds = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, Tensor)
     return isinstance(value, (*kinds, range, slice, bytes, np.generic, np.dtype))
 
@@ -337,7 +338,7 @@ def config_of(
     save_callable: Callable[[Any, Module, str], int],
     where: str,
 ) -> dict[str, Any]:
-    """Return a known class's configuration as JSON, callables as ops or traced functions."""
+    """Return a known class's configuration as JSON, with callables as ops or traced functions."""
     get_config = getattr(module, "get_config", None)
     config = {} if get_config is None else get_config()
     result: dict[str, Any] = {}
@@ -355,7 +356,7 @@ def config_of(
 
 
 def twin_of(module: Module, where: str) -> Module:
-    """Return a module of the same class and configuration, as a reader will make it."""
+    """Return a module of the same class and configuration, as a reader will create it."""
     cls: Any = type(module)
     get_config = getattr(module, "get_config", None)
     config = {} if get_config is None else dict(get_config())

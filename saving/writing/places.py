@@ -1,4 +1,4 @@
-"""Where variables are stored, and those that would be lost."""
+"""Paths of variables, and variables that would be lost."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["at_in", "check_hidden", "places_of"]
 def places_of(module: Module) -> dict[int, str]:
     """Return the path of each variable's dataset, by the variable's identity.
 
-    It names the attributes, positions and keys that lead to the variable. What cannot stand in a
-    path is replaced by ``_``, and what is taken already gets one more at its end.
+    It names the attributes, positions and keys that lead to the variable. Characters that a path
+    cannot hold are replaced by ``_``, and a path that is taken gets another ``_`` at its end.
     """
     places: dict[int, str] = {}
     datasets: set[str] = set()
@@ -49,7 +49,7 @@ def _segment(part: str) -> str:
 def check_hidden(
     hidden: Sequence[tuple[str, str, Variable | Module]], saved: Container[int]
 ) -> None:
-    """Refuse variables that an object holds where no module finds them, and no function reads.
+    """Refuse variables that an object holds where no module finds them and no function reads them.
 
     Parameters
     ----------
@@ -71,6 +71,6 @@ def check_hidden(
 
 
 def at_in(root: Module, module: Module) -> str:
-    """Return where a module is, for messages; nothing for the root."""
+    """Return the location of a module for messages; empty for the root."""
     found = (path for path, leaf in root.named_leaves() if leaf is module)
     return "".join(f" at {path.replace('/', '.')!r}" for path in found)

@@ -1,7 +1,7 @@
-"""What a file needs of its readers: plugins, and kernels that compute what the ops' own compute.
+"""What a file needs: plugins, and kernels with the same results as the ops' own.
 
-A file names ops, and a reader runs the kernels that it has. A plugin may bring quicker ones, which
-give the same; one that gives something else is what no file can say.
+A file names ops, and a reader runs its own kernels. A plugin may provide faster ones with the same
+results. A file cannot describe one with different results.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class KernelCheck:
                 self._foreign[name] = info
 
     def check(self, graph: Graph, where: str) -> None:
-        """Refuse a graph with an op that a plugin of this process computes otherwise.
+        """Refuse a graph with an op for which a plugin of this process has a different result.
 
         Raises
         ------
         SaveError
-            With the op's name, and who provides the kernel.
+            The message has the op's name and the provider of the kernel.
         """
         if not self._foreign:
             return
@@ -51,7 +51,7 @@ class KernelCheck:
             if node.op.name in self._foreign and self._differs(node):
                 raise SaveError(
                     f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
-                    "which gives other results than the op's own kernel, and readers of the file "
+                    "whose results differ from the op's own kernel, and readers of the file "
                     "may use that one; register it as an op with another name"
                 )
 

@@ -1,8 +1,8 @@
-"""Gradient rules that a reader would not have, as graphs beside the functions that use them.
+"""Gradient rules that a reader would not have, as graphs next to the functions that use them.
 
-A file's op has the gradient rule of the op's owner. Where another was registered in this process,
-that goes into the file; and so does every rule that uses such an op, since it counts from the
-second order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
+By default, an op in a file has the gradient rule of the op's owner. If this process registered
+another one, it goes into the file. Every rule that uses such an op does so too, because it matters
+from the second order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class KeptRules:
     Parameters
     ----------
     keep
-        Whether to store rules; without, functions have no gradients through such ops.
+        Whether to store rules; without them, functions have no gradients through such ops.
     """
 
     def __init__(self, keep: bool) -> None:
@@ -76,8 +76,8 @@ class KeptRules:
         Returns
         -------
         int or None
-            ``DEFAULT`` for a node with the rule that every reader has; None for one whose rule is
-            not kept.
+            ``DEFAULT`` for a node with the rule that every reader has; None if the rule is not
+            kept.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class KeptRules:
         return entry.number
 
     def kept(self) -> Iterator[tuple[StoredRule, str]]:
-        """Yield the rules by number, each with a name for messages; to write one may add more."""
+        """Yield the rules by number, each with a name for messages; writing one may add more."""
         done = 0
         while done < len(self._kept):
             self._order += 1
@@ -118,12 +118,12 @@ class KeptRules:
                 yield entry.stored, f"the gradient rule of op {entry.name!r}"
 
     def differs(self, node: Node, where: str) -> bool:
-        """Return whether a node's gradients, of any order, are not those that a reader would have.
+        """Return whether a node's gradients, of any order, differ from those of a reader.
 
         Raises
         ------
         SaveError
-            If that is so and the rule cannot be stored.
+            If they do and the rule cannot be stored.
         """
         op = node.op
         if not isinstance(op, Op) or not (self.active or op.stored is not None):
@@ -159,7 +159,7 @@ class KeptRules:
         return any(x.elsewhere or _but_for_numbers(x.key) not in alike for x in level)
 
     def _explored(self, node: Node, where: str) -> _Entry | None:
-        """Return what is known of a node's rule; None if no gradient passes the node."""
+        """Return what is known about a node's rule; None if no gradient passes the node."""
         op = node.op
         assert isinstance(op, Op)
         given = node.inputs[: len(node.inputs) - node.witnesses]
@@ -177,7 +177,7 @@ class KeptRules:
         return entry
 
     def _elsewhere(self, op: Op, runs_graphs: bool, where: str) -> str:
-        """Say who replaced a rule of an op; refuse what no file can hold of that."""
+        """Return who replaced a rule of an op; refuse replacements that no file can hold."""
         if op.stored is not None:
             return "the file that it comes from"
         elsewhere = registry().rules_from_elsewhere(op)

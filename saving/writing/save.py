@@ -36,63 +36,63 @@ def save(
 
     Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
     of a module that was called is traced for any batch size (with ``training`` on and off if it
-    takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
-    made it; and so are gradient rules of ops that were replaced in this process.
+    takes that). Custom gradients, and gradient rules of ops that were replaced in this process, are
+    saved as graphs. The file needs none of the code that made them.
 
-    Python state goes into the file too: plain values, arrays, tensors, ops, and lists, tuples, sets
-    and dictionaries of them. What else Python holds does not, and one warning names it all. A
-    loaded copy without the class holds those attributes read-only that the functions have read.
+    Python state is saved too: plain values, arrays, tensors, ops, and lists, tuples, sets and
+    dictionaries of them. One warning names everything that is not saved. In a copy loaded without
+    the class, attributes that the functions have read are read-only.
 
-    Before anything is written, every trace is compared with the Python code: outputs, gradients
-    and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
-    random numbers for inputs. A call that the Python code itself refuses is left out.
+    Before anything is written, every trace is compared with the Python code: outputs, gradients and
+    the new values of variables. The inputs are random numbers, at batches of 1, 2 and 3 and at the
+    size that was seen. A call that the Python code itself refuses is left out.
 
     Parameters
     ----------
     module
-        What to save.
+        The module to save.
     path
-        The file. It is replaced at once: there is the old file or the new one, never a part. A
-        link stays a link, and permissions stay; another name of the same file keeps the old one.
+        The file. It is replaced atomically: there is either the old file or the new one, never a
+        part. A link stays a link, and permissions are kept; another hard link to the old file keeps
+        the old contents.
     signatures
-        Further functions by name, decorated with :func:`gradtape.function`; they come back in the
+        Further functions by name, decorated with :func:`gradtape.function`; they are in the
         ``signatures`` of the loaded module.
     golden
         Compare the traces with the Python code (the default), and store sample inputs with their
-        outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
+        outputs and first and second gradients, for ``gradtape verify``. If false, do neither.
     custom_gradients
-        Store custom gradients, and rules that were replaced (the default). Without them a loaded
-        function still gives its results, but asking for a gradient through one of them raises
-        ``LookupError``, and there are no samples of it.
+        Store custom gradients and replaced rules (the default). Without them a loaded function
+        still gives its results, but a gradient through one of them raises ``LookupError``, and
+        there are no samples of it.
     sizes
         ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
-        ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
-        them. What is loaded then refuses every other size.
+        ``"seen"`` traces them only for the sizes of past calls, for Python code that must know
+        them. The loaded module then refuses every other size.
     functions
-        Trace and store what modules can do (the default). Without, the file has the tree, its
-        variables and its state alone, of modules that were never called too.
+        Trace and store the module's functions (the default). If false, the file has only the tree,
+        its variables and its state, even for modules that were never called.
     compression
-        ``"gzip"`` compresses arrays that get smaller by it, which takes longer to save and to load.
+        ``"gzip"`` compresses arrays that become smaller, which makes saving and loading slower.
 
     Raises
     ------
     UntraceableGradient
-        If a custom gradient, or a rule that was replaced, cannot be traced; the message names the
-        function (the op) and its line.
+        If a custom gradient or a replaced rule cannot be traced; the message names the function
+        (the op) and its line.
     SaveError
-        If something else cannot be saved: among it, a module that was never called, what cannot be
-        traced for open sizes, a trace that differs from the Python code (with the line and both
-        results), and an object that holds variables where no module finds them. The file at
-        ``path`` is then as it was.
+        If something else cannot be saved. Examples are a module that was never called, code that
+        cannot be traced for unknown sizes, a trace that differs from the Python code, and an object
+        that holds variables where no module finds them. The message has the line, and the file at
+        ``path`` is unchanged.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 
     Warns
     -----
     UserWarning
-        Once for what Python holds and the file does not, by path (``model.blocks[3].cache``). Once
-        for variables or calls that are ``float64``, as NumPy's numbers are, while the default dtype
-        is not.
+        Once for Python state that the file does not hold, by path (``model.blocks[3].cache``). Once
+        for variables or calls in ``float64``, NumPy's default, if the default dtype differs.
 
     Examples
     --------
@@ -112,10 +112,10 @@ def save(
             "assign what you want to save to an attribute of a Module"
         )
     if sizes not in ("open", "seen"):
-        raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+        raise ValueError(f'save: sizes must be "open" or "seen", got {sizes!r}')
     if compression is not None and compression not in COMPRESSIONS:
         known = ", ".join(map(repr, COMPRESSIONS))
-        raise ValueError(f"save: compression is None or {known}, got {compression!r}")
+        raise ValueError(f"save: compression must be None or {known}, got {compression!r}")
     target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone

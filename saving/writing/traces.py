@@ -1,4 +1,4 @@
-"""Which functions of a module are saved, and tracing those that were never decorated."""
+"""Find the functions of a module to save, and trace those that are not decorated."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ __all__ = [
 
 
 class NeedsSizes(SaveError):
-    """A function can be traced for the sizes that it was called with, and not for open ones."""
+    """A function can be traced for the sizes that it was called with, but not for unknown ones."""
 
 
 class Met(NamedTuple):
-    """What a module has met before it is saved: its past calls, and the shape of its last result.
+    """A module's history before it is saved: its past calls, and the shape of its last result.
 
-    Whoever traces or runs a module calls those inside it, which then remember that.
+    Tracing or running a module calls the modules inside it, which then remember that.
     """
 
     calls: list[Any]
@@ -57,26 +57,26 @@ class Met(NamedTuple):
 
     @classmethod
     def by(cls, module: Module) -> Met:
-        """Return what a module has met up to now."""
+        """Return a module's history so far."""
         return cls(module.call_signatures(), vars(module).get("_gradtape_output"))
 
 
 class SavedFunction(NamedTuple):
-    """A function as it goes into a file.
+    """A function to be saved.
 
     Attributes
     ----------
     where
-        What it is called in messages.
+        Its name in messages.
     original
-        What to compare the traces with: the Python code where there is any.
+        What to compare the traces with: the Python code, if there is any.
     sizes
-        For which sizes saving has traced it, ``"open"`` or ``"seen"``; empty if its signature or
-        its calls say so.
+        The sizes for which saving has traced it, ``"open"`` or ``"seen"``; empty if its signature
+        or its calls determine them.
     seen
         Per trace, the shapes of the tensors of past calls, the smallest first.
     converts
-        Whether numbers and lists given first become tensors before anything else, as in layers.
+        Whether numbers and lists passed first become tensors before anything else, as in layers.
     """
 
     name: str
@@ -94,7 +94,7 @@ class SavedFunction(NamedTuple):
 
     @property
     def python(self) -> Any:
-        """The Python code itself, which makes no traces; None if it is gone."""
+        """The Python code itself, which makes no traces; None if it no longer exists."""
         if isinstance(self.original, RestoredFunction):
             return None
         if isinstance(self.original, Function):
@@ -103,9 +103,9 @@ class SavedFunction(NamedTuple):
 
 
 def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[str]]:
-    """Return the decorated functions of a module with all their traces, and the names of the rest.
+    """Return a module's decorated functions with all their traces, and the names of the others.
 
-    The rest has no trace: it has no ``input_signature`` and was never called.
+    The others have no trace: no ``input_signature``, and never called.
     """
     functions = module.functions()
     saved = {name: with_traces(name, f"{where}.{name}", f) for name, f in functions.items()}
@@ -131,7 +131,7 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
 
 
 def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
-    """Return, for each trace of a function, shapes of calls: its first, and those with traces."""
+    """Return the shapes of each trace's first call and of calls with traces."""
     found = []
     for general in concrete:
         first: list[Any] = [] if general.met is None else [general.met]
@@ -145,7 +145,7 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
 
 
 def _admits(general: ConcreteFunction, exact: ConcreteFunction) -> bool:
-    """Return whether a trace is for the calls of another one too."""
+    """Return whether a trace also fits the calls of another one."""
     return _places(exact) == _places(general) and all(
         a.dtype == b.dtype and a.admits(b.shape)
         for a, b in zip(general.specs, exact.specs, strict=True)
@@ -153,13 +153,13 @@ def _admits(general: ConcreteFunction, exact: ConcreteFunction) -> bool:
 
 
 def _places(concrete: ConcreteFunction) -> Any:
-    """Return where among its arguments a trace has tensors, not Python values."""
+    """Return which arguments of a trace are tensors, not Python values."""
     tensors = [isinstance(leaf, TensorSpec) for leaf in flatten(concrete.arguments)]
     return structure(concrete.arguments), tensors
 
 
 def lost_defaults(function: SavedFunction, written: Sequence[Any]) -> Iterator[str]:
-    """Yield which defaults of parameters a file does not hold, that has them as ``written``."""
+    """Yield which defaults of parameters are lost in a file that stores them as ``written``."""
     for parameter, record in zip(function.signature.parameters.values(), written, strict=True):
         known = parameter.default is parameter.empty or parameter.default is None
         if not known and record.get("default") is None:
@@ -172,16 +172,16 @@ def is_called(module: Module) -> bool:
 
 
 def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
-    """Trace ``__call__`` for the calls that the module has met.
+    """Trace ``__call__`` for the past calls of the module.
 
-    The size of the batch is open, and so is every other size in which they differ; with ``sizes``
+    The batch size is unknown, and so is every other size in which the calls differ; with ``sizes``
     ``"seen"`` there is a trace for each of the sizes. If it takes ``training``, it is traced with
     ``training=True`` and ``False``.
 
     Raises
     ------
     NeedsSizes
-        If it can be traced for the sizes seen, and not for open ones.
+        If it can be traced for the sizes seen, but not for unknown ones.
     SaveError
         If it cannot be traced at all.
     """
@@ -197,7 +197,7 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
 
 
 def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
-    """Trace ``compute_mask`` of a layer of one's own for its calls, if masks go on from there."""
+    """Trace ``compute_mask`` of a custom layer for its calls, if it passes masks on."""
     restored = vars(module).get("compute_mask")
     if isinstance(restored, RestoredFunction) or not isinstance(module, Layer):
         return None  # among module.functions(), or there is none
@@ -281,7 +281,7 @@ def _variants(
 
 
 def _telling(seen: list[Shapes]) -> list[Shapes]:
-    """Return the smallest call, and the smallest whose sizes beside the batch are others."""
+    """Return the smallest call, and the smallest with other sizes outside the batch."""
     ordered = sorted(seen, key=lambda shapes: sum(map(prod, shapes)))
     inner = [[shape[1:] for shape in shapes] for shapes in ordered]
     others = [x for x, rest in zip(ordered, inner, strict=True) if rest != inner[0]]
@@ -291,11 +291,11 @@ def _telling(seen: list[Shapes]) -> list[Shapes]:
 def trace_callable(
     function: Any, module: Module, met: Met, where: str, sizes: str
 ) -> SavedFunction:
-    """Trace a callable of a layer's configuration, for any shape if it can be.
+    """Trace a callable of a layer's configuration, for any shape if possible.
 
-    What it is given depends on the layer's variables and on its input: it is traced for the common
-    floating dtypes, and for those that the layer has or has met; for integers (the number of a
-    step, say) only if it takes nothing else.
+    Its arguments depend on the layer's variables and input. It is traced for the common floating
+    dtypes, and for those of the layer and its inputs. It is traced for integers (such as a step
+    number) only if it takes nothing else.
     """
     if isinstance(function, RestoredFunction):
         sizes = function.sizes
@@ -352,7 +352,7 @@ def _needs_sizes(
     call: Any,
     seen: Sequence[Sequence[Shape]],
 ) -> None:
-    """Raise ``NeedsSizes`` if a function has no trace for open sizes, and one for those seen."""
+    """Raise ``NeedsSizes`` if a function has a trace for the sizes seen but none for others."""
     if not seen:
         return
     shapes = iter(seen[0])
@@ -366,14 +366,14 @@ def _needs_sizes(
         return
     shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
     raise NeedsSizes(
-        f"{where} cannot be traced for open sizes: {_told(reason)}. Write it with sizes: "
-        "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "
-        f'alone ({shown}): gradtape.save(..., sizes="seen")'
+        f"{where} cannot be traced for unknown sizes: {_told(reason)}. Write it with sizes: "
+        "x.shape[0] computes with numbers and tensors in a trace; or save it only for the sizes "
+        f'seen ({shown}): gradtape.save(..., sizes="seen")'
     ) from reason
 
 
 def _told(error: BaseException | None) -> str:
-    """Return what an error says, and the user's line that raised it."""
+    """Return an error's text, and the user's line that raised it."""
     place = "" if error is None or isinstance(error, TraceError) else line_of(error)
     return str(error).rstrip(".") + (f" ({place})" if place else "")
 
@@ -389,7 +389,7 @@ def _kind(leaf: Any, sizes: str) -> Any:
 
 
 def _merged(known: Any, tree: Any) -> Any:
-    """Return the specs that admit both calls: sizes that differ become unknown."""
+    """Return the specs that fit both calls: sizes that differ become unknown."""
     leaves = []
     for a, b in zip(flatten(known), flatten(tree), strict=True):
         if isinstance(a, TensorSpec) and a.shape is not None and b.shape is not None:
@@ -407,7 +407,7 @@ def _traced(function: Function[..., Any], args: Any, kwargs: Any) -> ConcreteFun
 
 
 def _of_one_batch(call: Any, seen: Sequence[Shapes]) -> Any:
-    """Return a call whose tensors have one size of a batch, if they had in each call; or None."""
+    """Return a call whose tensors share one batch size, if they did in each call, or None."""
     firsts = [{shape[0] for shape in shapes if shape} for shapes in seen]
     several = sum(isinstance(leaf, TensorSpec) and bool(leaf.shape) for leaf in flatten(call)) > 1
     if not several or any(len(sizes) != 1 for sizes in firsts):

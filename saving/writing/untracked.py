@@ -1,4 +1,4 @@
-"""Variables and modules in objects that modules do not look into."""
+"""Variables and modules in objects that modules do not search."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CLOSED = (str, bytes, int, float, complex, np.ndarray, np.generic, Tensor, *_CL
 
 
 def is_code(value: Any) -> bool:
-    """Return whether a value is a function, a class or a module of Python's: never in a file."""
+    """Return whether a value is a function, a class or a Python module, which are never saved."""
     return isinstance(value, _CODE)
 
 
 def untracked(value: Any) -> Iterator[tuple[str, Variable | Module]]:
-    """Yield ``(path, variable or module)`` of all that an object holds, functions' closures aside.
+    """Yield ``(path, variable or module)`` of all that an object holds, except in closures.
 
     Parameters
     ----------

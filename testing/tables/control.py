@@ -37,24 +37,24 @@ STEPS = {
     "carried": 1,
     "scanned": 1,
 }
-STRAIGHT = "its gradient is the variable's, as of any assignment: see tests/adversary"
-DTYPE = "its graphs are of one dtype"
+STRAIGHT = "the gradient is that of the variable, as for any assignment: see tests/adversary"
+DTYPE = "its graphs have a fixed dtype"
 
 
 def one_dtype(*inputs: Any, **params: Any) -> Sample:
     """Return a sample for double precision alone, whose graphs know no sizes."""
     sample = Sample(*inputs, **params).without("float32", "float16", reason=DTYPE)
-    return sample.without("known sizes", reason="its graphs do not know them")
+    return sample.without("known sizes", reason="its graphs do not know the sizes")
 
 
-EFFECT = "it acts, and gives no value that depends on its inputs"
+EFFECT = "it has an effect, and no value that depends on its inputs"
 TEXT = {"pieces": ("", "\n"), "formats": ("",)}
 
 
 def acting(*inputs: Any) -> Sample:
     """Return a sample of an op that acts beside giving a result."""
     sample = Sample(*inputs, **TEXT).without("gradients", "second order", reason=EFFECT)
-    return sample.without("batched", reason="it acts once for all examples")
+    return sample.without("batched", reason="its effect happens once for all examples")
 
 
 SAMPLES = {
@@ -71,10 +71,10 @@ SAMPLES = {
     ],
     "host_call": [
         Sample(np.array(0), x, call=PythonCall(lambda x: [gt.sin(x) * x], [DOUBLE]))
-        .without("batched", reason="a Python function takes one example")
+        .without("batched", reason="the Python function takes one example")
         .without("saved", reason="files hold no Python code")
-        .without("float32", "float16", reason="it says its dtype")
-        .without("known sizes", reason="it says that no size is known")
+        .without("float32", "float16", reason="its dtype is an argument")
+        .without("known sizes", reason="its argument says that no size is known")
         for x in (X, X[:2])
     ],
     "scan": [

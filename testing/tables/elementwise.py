@@ -30,7 +30,9 @@ SAMPLES = {
     **each("floor ceil trunc", (X,), (X[0, 0],)),
     "round": [Sample(X), Sample(X, decimals=1)],
     "round_to_bfloat16": [
-        Sample(X).without("gradients", "second order", "forward", reason="gradients pass the steps")
+        Sample(X).without(
+            "gradients", "second order", "forward", reason="the gradient is straight-through"
+        )
     ],
     **each("zeros_like ones_like numbered_like", (X,), (Z,), (N,)),
     # two inputs, which broadcast
@@ -48,7 +50,7 @@ SAMPLES = {
     **each("copysign", (X, -X[::-1]), (X, -1.0)),
     **each("heaviside", (X, P)),
     "ldexp": [Sample(X, N)],
-    "nextafter": [Sample(X, P).without("float32", reason="the step is that of the dtype")],
+    "nextafter": [Sample(X, P).without("float32", reason="the step depends on the dtype")],
     **each("equal not_equal less less_equal greater greater_equal", (X, P), (X, 0.5), (N, N[0])),
     **each("logical_and logical_or logical_xor", (TRUTH, ~TRUTH[0]), (X, N)),
     **each("logical_not", (TRUTH,), (X,)),
@@ -65,8 +67,8 @@ SAMPLES = {
         Sample(X, dtype="float32").without(
             "gradients", "second order", "float32", reason="differences need double precision"
         ),
-        Sample(X, dtype="complex128").without("float32", reason="the dtype is asked for"),
-        Sample(Z, dtype="float64").without("float32", reason="the dtype is asked for"),
+        Sample(X, dtype="complex128").without("float32", reason="the dtype is an argument"),
+        Sample(Z, dtype="float64").without("float32", reason="the dtype is an argument"),
         Sample(X, dtype="int64"),
     ],
     "cast_like": [Sample(X, Z), Sample(X, P[0])],

@@ -36,7 +36,9 @@ SAMPLES = {
     **one("searchsorted", NONE, np.array([0.5])),
     **{
         name: [
-            Sample(NONE).without("known sizes", reason="how many there are depends on the values")
+            Sample(NONE).without(
+                "known sizes", reason="the size of the result depends on the values"
+            )
         ]
         for name in ("nonzero", "unique")
     },

@@ -28,12 +28,12 @@ LABELS = np.array([1, 0, 3])
 ROOTED = np.array([1.3, -2.0, 0.7, 1.1])
 UNEVEN = np.array([0.0, 0.4, 1.1, 1.5])
 
-SIZES = "its results' sizes decide what it does"
-COUNTED = "how many there are depends on the values"
-KNOWN = "it needs known sizes, and says so"
-VALUES = "it needs known values, and says so"
+SIZES = "what it does depends on the sizes"
+COUNTED = "the size of the result depends on the values"
+KNOWN = "it needs known sizes; the error says so"
+VALUES = "it needs known values; the error says so"
 JUMPS = "its results jump, and have no gradient"
-IN_DTYPE = "the dtype is asked for"
+IN_DTYPE = "the dtype is an argument"
 GRADIENTS = ("gradients", "second order")
 SHAPELESS = ("unknown sizes", "unknown rank")
 TRACES = ("traced", "known sizes", *SHAPELESS, "saved")

@@ -7,8 +7,8 @@ import numpy as np
 from ..samples import Sample
 from .drawing import complexes, positive, real
 
-COUNTED = "how many there are depends on the values"
-STEP = "the step is that of the dtype"
+COUNTED = "the size of the result depends on the values"
+STEP = "the step depends on the dtype"
 LONG, SHORT, Z = real(5), real(3), complexes(4)
 NUMBERS = np.array([3, 0, 3, 1])
 
@@ -28,7 +28,7 @@ SAMPLES = {
     ],
     "frexp_exponent": [
         Sample(np.array([0.0, 0.3, -5.0, 4.0, np.inf])),
-        Sample(np.array([3e-310])).without("float32", reason="single precision ends before that"),
+        Sample(np.array([3e-310])).without("float32", reason="out of range in single precision"),
     ],
     "spacing": [Sample(real(2, 3)).without("float32", reason=STEP)],
     "bessel_i": [

@@ -16,8 +16,8 @@ TRUTH = np.array([[True, False, True], [True, True, True]])
 OVER: tuple[Params, ...] = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)})
 ONE: tuple[Params, ...] = ({}, {"axis": 0}, {"axis": -1, "keepdims": True})
 HOLED = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, np.nan]])
-FOUND = "how many there are depends on the values"
-SINGLE = "the nearest numbers of single precision may be in another order"
+FOUND = "the size of the result depends on the values"
+SINGLE = "numbers rounded to single precision may be in another order"
 
 
 def over(names: str, *arrays: object, params: tuple[Params, ...] = OVER) -> dict[str, list[Sample]]:

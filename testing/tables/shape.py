@@ -13,8 +13,8 @@ I = np.array([0, 2, 2])  # noqa: E741 - indices
 ROWS = {"index": (("slice", 1, None, None),)}
 PICKS = {"index": (("array", 0), ("array", 1))}
 MASK = {"index": (("array", 0),)}
-FOUND = "how many there are depends on the values"
-COUNTED = "its results' sizes decide what it does"
+FOUND = "the size of the result depends on the values"
+COUNTED = "what it does depends on the sizes"
 MODES = ("edge", "reflect", "symmetric", "wrap")
 JOIN = {"axes": ((1,), (1,))}
 

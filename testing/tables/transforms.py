@@ -67,13 +67,17 @@ SAMPLES = {
     "random_gamma": [
         Sample(KEY, positive(3))
         .without(
-            "gradients", "second order", reason="implicit: the draw itself jumps, its law does not"
+            "gradients",
+            "second order",
+            reason="implicit: the draw jumps, its distribution does not",
         )
         .without("float32", reason=PRECISION),
     ],
     "random_gamma_slope": [
         Sample(positive(3), positive(3))
         .fed_through(lambda a, z: (gt.stop_gradient(a), gt.stop_gradient(z)))
-        .without("gradients", "second order", reason="its derivative is not known, and it says so"),
+        .without(
+            "gradients", "second order", reason="its derivative is unknown; the error says so"
+        ),
     ],
 }

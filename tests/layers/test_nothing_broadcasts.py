@@ -30,7 +30,7 @@ def of(*shape: int) -> Any:
         (L.GroupNormalization(2), (2, 4), (2, 1), "of size 4 on axis -1"),
         (adapted(), (2, 4), (2, 1), "of size 4 on axis -1"),
         (L.PReLU(), (2, 4), (2, 1), "of size 4 on axis 1"),
-        (L.PReLU(), (2, 4), (2, 3, 4), "1 axes beside the batch"),
+        (L.PReLU(), (2, 4), (2, 3, 4), "1 axes besides the batch"),
         (L.EinsumDense("ab,bc->ac", 3), (2, 4), (2, 1), "of size 4 on axis -1"),
         (L.EinsumDense("ab,bc->ac", 3), (2, 4), (2, 3, 4), "2 axes for 'ab,bc->ac'"),
         (L.Rescaling([1.0, 2.0, 3.0, 4.0]), (2, 4), (2, 1), "of size 4 on axis -1"),

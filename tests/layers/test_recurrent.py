@@ -103,5 +103,5 @@ def test_stacked_cells_take_integers_at_first() -> None:
 
 
 def test_what_is_no_cell_is_refused() -> None:
-    with pytest.raises(TypeError, match="StackedRNNCells: a cell is a layer with"):
+    with pytest.raises(TypeError, match="StackedRNNCells: a cell must be a layer with"):
         L.RNN([L.GRUCell(3), L.Dense(2)])

@@ -30,9 +30,11 @@ NOT_SAMPLED = {
     },
     "map": "it takes a function: tests/core/test_control.py",
     "broadcast_shapes": "it takes shapes: tests/core/test_standard.py",
-    **dict.fromkeys(("ndim", "shape", "size"), "it tells numbers: tests/core/test_numpy_names.py"),
+    **dict.fromkeys(
+        ("ndim", "shape", "size"), "it returns Python numbers: tests/core/test_numpy_names.py"
+    ),
     "random.Generator": "a class: tests/plugins/test_random.py",
-    "random.set_seed": "it makes nothing: tests/plugins/test_random.py",
+    "random.set_seed": "it returns nothing: tests/plugins/test_random.py",
 }
 
 

@@ -80,7 +80,7 @@ def test_a_picture_is_written_by_the_end_of_its_name(tmp_path: Path) -> None:
     assert (tmp_path / "m.svg").read_text(encoding="utf-8") == picture.svg == picture._repr_svg_()
     picture.save(tmp_path / "m.png")
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"is \.svg, \.png or \.pdf"):
+    with pytest.raises(ValueError, match=r"must be \.svg, \.png or \.pdf"):
         picture.save(tmp_path / "m.gif")
     with pytest.raises(TypeError, match="expected a model"):
         gt.plot.model("model")

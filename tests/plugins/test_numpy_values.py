@@ -365,7 +365,7 @@ def test_histograms_refuse_what_has_no_bins(f: Call) -> None:
     same(lambda x: f(x, 50), array([1.0, np.nextafter(1.0, 2.0)]))
     with pytest.raises(TypeError, match="no order"):
         f(gt.constant([1j, 2.0]))
-    with pytest.raises(TypeError, match="chooses no bins"):
+    with pytest.raises(TypeError, match="cannot choose bins"):
         gt.histogram([1.0, 2.0], "auto", weights=[1.0, 2.0])
 
 
@@ -570,7 +570,7 @@ def test_an_unknown_size_may_be_the_one_that_is_needed(call: Call) -> None:
     ("call", "message"),
     [
         (lambda: gt.digitize([1.0], [1j, 2.0]), "digitize: complex numbers have no order"),
-        (lambda: gt.lexsort(3.0), "lexsort: keys are a sequence"),
+        (lambda: gt.lexsort(3.0), "lexsort: keys must be a sequence"),
     ],
 )
 def test_sorting_refuses_what_has_no_order_and_what_is_no_key(call: Call, message: str) -> None:

@@ -115,7 +115,7 @@ def test_a_picture_of_one_of_several_traces_needs_its_number(tmp_path: Path) -> 
         model(np.ones(2, "float32"), training=training)
     gt.save(model, tmp_path / "a.h5")
     found = gt.saving.inspect(tmp_path / "a.h5")
-    with pytest.raises(LookupError, match=r"has 2 traces; draw one of two\.__call__#1, two"):
+    with pytest.raises(LookupError, match=r"has 2 traces; choose one of two\.__call__#1, two"):
         found.graph_svg("two.__call__")
     assert "<svg" in found.graph_svg("two.__call__#2")
 

@@ -109,7 +109,7 @@ def test_what_a_file_brings_back_computes_the_same(
 
 @pytest.mark.parametrize("make", [L.RNN, lambda cell: L.RNN([cell, L.GRUCell(2)])])
 def test_a_cell_that_would_hide_its_variables_is_refused(make: Any) -> None:
-    with pytest.raises(TypeError, match=r"a cell is a layer with state_size, got .*Plain"):
+    with pytest.raises(TypeError, match=r"a cell must be a layer with state_size, got .*Plain"):
         make(Plain())
 
 

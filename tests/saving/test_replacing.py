@@ -179,20 +179,20 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
         "to_zero": "it is a device",
         "/dev/null": "it is a device",
         "loop": "cannot be written",
-        "folder/": "it names no file",
-        "folder/..": "it names no file",
+        "folder/": "it does not name a file",
+        "folder/..": "it does not name a file",
         "a\0b": "contains a NUL",
         "n" * 300: "cannot be written",
-        "\ud800": "cannot be written|no folder",
-        "nowhere/a.h5": "there is no folder .*nowhere",
-        "fifo/a.h5": "there is no folder .*fifo",
+        "\ud800": "cannot be written|does not exist",
+        "nowhere/a.h5": "the folder .*nowhere does not exist",
+        "fifo/a.h5": "the folder .*fifo does not exist",
     }.items():
         path = os.path.join(tmp_path, name)
         for check in (resolved, put):
             with pytest.raises(SaveError, match=reason):
                 check(path)
     server.close()
-    with pytest.raises(SaveError, match="it names no file"):
+    with pytest.raises(SaveError, match="it does not name a file"):
         put("")
     assert sorted(os.listdir(tmp_path)) == before
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
@@ -209,7 +209,7 @@ def test_a_link_stays_a_link_also_to_a_file_that_is_not_there_yet(tmp_path: Path
         assert link.is_symlink()
         assert (tmp_path / "real" / "model.h5").read_bytes() == data
     (tmp_path / "astray").symlink_to("nowhere/model.h5")
-    with pytest.raises(SaveError, match=r"no folder .*nowhere"):
+    with pytest.raises(SaveError, match=r"the folder .*nowhere does not exist"):
         put(tmp_path / "astray")
 
 

@@ -147,7 +147,7 @@ def test_a_trace_that_differs_may_be_saved_on_request(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SaveError, match=r"there is no folder .*nowhere"):
+    with pytest.raises(SaveError, match=r"the folder .*nowhere does not exist"):
         gt.save(simple(), tmp_path / "nowhere" / "a.h5")
     assert not list(tmp_path.iterdir())
 

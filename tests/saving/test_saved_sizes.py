@@ -138,7 +138,7 @@ def test_a_program_of_sizes_is_right_after_loading_at_every_batch(
 @pytest.mark.parametrize("seen", [1, 4])
 def test_a_branch_on_the_batch_is_refused_with_its_line(seen: int, tmp_path: Path) -> None:
     module = called(Branches(), (seen, 3), (5, 3))
-    with pytest.raises(SaveError, match="cannot be traced for open sizes") as caught:
+    with pytest.raises(SaveError, match="cannot be traced for unknown sizes") as caught:
         gt.save(module, tmp_path / "a.h5")
     assert line_of("# the branch") in str(caught.value)
     assert f'(float32[{seen}, 3]): gradtape.save(..., sizes="seen")' in str(caught.value)
@@ -469,7 +469,7 @@ def test_a_layers_function_that_needs_its_sizes_is_refused_or_saved_for_those_se
         return x / float(x.shape[0])  # the scale
 
     layer = called(gt.layers.Dense(2, activation=scaled), (4, 3))
-    with pytest.raises(SaveError, match="activation cannot be traced for open sizes") as caught:
+    with pytest.raises(SaveError, match="activation cannot be traced for unknown sizes") as caught:
         gt.save(layer, tmp_path / "a.h5")
     assert line_of("# the scale") in str(caught.value)
     loaded = reloaded(layer, tmp_path, sizes="seen")
@@ -481,7 +481,7 @@ def test_a_layers_function_that_needs_its_sizes_is_refused_or_saved_for_those_se
 def test_a_part_that_is_called_by_itself_is_refused_as_a_whole_module_is(tmp_path: Path) -> None:
     holder = gt.Module("holder")
     holder.part = called(Branches(), (4, 3))
-    with pytest.raises(SaveError, match=r"'branches'.* cannot be traced for open sizes"):
+    with pytest.raises(SaveError, match=r"'branches'.* cannot be traced for unknown sizes"):
         gt.save(holder, tmp_path / "a.h5")
     loaded = reloaded(holder, tmp_path, sizes="seen")
     assert_alike(loaded.part, holder.part, 4)
@@ -505,7 +505,7 @@ def test_inputs_of_one_batch_may_rely_on_it(tmp_path: Path) -> None:
 
 
 def test_sizes_is_open_or_seen(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='sizes is "open" or "seen", got \'any\''):
+    with pytest.raises(ValueError, match='sizes must be "open" or "seen", got \'any\''):
         gt.save(gt.Module(), tmp_path / "a.h5", sizes="any")
 
 

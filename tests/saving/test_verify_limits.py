@@ -145,7 +145,7 @@ def test_the_command_line_has_the_limits(
 @pytest.mark.parametrize("name", ["max_memory", "max_seconds"])
 @pytest.mark.parametrize("limit", [0, -1.0, math.nan])
 def test_limits_are_above_0(name: str, limit: float, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"verify: {name} is above 0"):
+    with pytest.raises(ValueError, match=f"verify: {name} must be above 0"):
         gt.saving.verify(tmp_path / "a.h5", **{name: limit})
 
 

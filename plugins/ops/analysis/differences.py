@@ -1,4 +1,4 @@
-"""Differences between neighbours, slopes on a grid, and angles without jumps."""
+"""Differences between adjacent elements, slopes on a grid, and angles without jumps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _difference = op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
-    doc="Return the differences between neighbours along an axis.",
+    doc="Return the differences between adjacent elements along an axis.",
 )
 op(
     "difference_adjoint",
@@ -68,7 +68,7 @@ op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
-    doc="Add ``g`` to the later, and take it from the earlier, of two neighbours in ``like``.",
+    doc="Add ``g`` to the later of two adjacent elements, and subtract it from the earlier.",
 )
 
 
@@ -80,7 +80,7 @@ def steps_between(x: Any, axis: int) -> Any:
 
 @named
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the differences between neighbours along an axis.
+    """Return the differences between adjacent elements along an axis.
 
     Parameters
     ----------
@@ -89,20 +89,20 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     n
         How often to take differences, once by default.
     axis
-        The axis along which elements are neighbours; the last by default.
+        The axis of the differences; the last by default.
     prepend, append
-        Values to put before and after ``x`` first: numbers, or tensors that fit but for the size
-        of ``axis``.
+        Values to add before and after ``x`` first: numbers, or tensors that match except for the
+        size of ``axis``.
 
     Returns
     -------
     A tensor of the dtype of ``x``, promoted with those of ``prepend`` and ``append``, with ``axis``
-    shorter by ``n``. Booleans give whether neighbours differ.
+    shorter by ``n``. For booleans, whether adjacent elements differ.
 
     Raises
     ------
     ValueError
-        If ``n`` is negative, ``x`` has no axes, or ``prepend`` or ``append`` does not fit.
+        If ``n`` is negative, ``x`` has no axes, or ``prepend`` or ``append`` does not match.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -131,27 +131,27 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @named
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """Return the differences between neighbours in the flattened ``x``, with more at the ends.
+    """Return the differences between adjacent elements of the flattened ``x``, with added ends.
 
     Parameters
     ----------
     x
         A tensor of numbers, of any shape.
     to_end, to_begin
-        What to put after and before the differences: numbers or tensors, which are flattened.
+        Values to add after and before the differences: numbers or tensors, which are flattened.
         Gradients reach them.
 
     Returns
     -------
-    A vector of the differences, one less than there are elements, and what was put at the ends, of
-    the dtype of ``x``.
+    A vector of the differences, one less than there are elements, and the added values, of the
+    dtype of ``x``.
 
     Raises
     ------
     TypeError
-        If ``x`` is boolean, or what is put at the ends is of a higher kind.
+        If ``x`` is boolean, or the added values are of a higher kind.
     OverflowError
-        If that is a Python integer that the dtype does not hold.
+        If an added value is a Python integer that the dtype cannot hold.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
 
 def _end_values(values: Any, like: Any, name: str) -> Any:
-    """Return what is put at an end as a vector, in the dtype of ``like``."""
+    """Return the values added at an end as a vector, in the dtype of ``like``."""
     if values is None:
         return None
     if type(values) is int and like.dtype.kind in "iu":
@@ -187,8 +187,8 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     x
         The samples, a tensor of at least one axis.
     varargs
-        Their spacing: nothing for 1, one number for all axes, or for each axis a number or a
-        vector of coordinates. Gradients reach them.
+        Their spacing: omitted for 1, one number for all axes, or for each axis a number or a vector
+        of coordinates. Gradients reach them.
     axis
         The axis or axes to differentiate along; all by default.
     edge_order
@@ -202,17 +202,17 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     Raises
     ------
     ValueError
-        If an axis has too few samples, coordinates do not fit, or ``edge_order`` is another.
+        If an axis has too few samples, coordinates do not match, or ``edge_order`` is another.
     TypeError
-        If the number of spacings is not 1 or that of the axes, or ``x`` is boolean.
+        If the number of spacings is neither 1 nor that of the axes, or ``x`` is boolean.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
     Notes
     -----
-    Second-order accurate for uneven coordinates too, as in NumPy: at a distance of h from the
-    sample before and k from the one after, each side's slope weighs as the width of the other,
-    ``(k * (x[i] - x[i - 1]) / h + h * (x[i + 1] - x[i]) / k) / (h + k)``.
+    The result is second-order accurate for uneven coordinates too, as in NumPy. At a distance of h
+    from the sample before and k from the one after, the slope of each side is weighted by the width
+    of the other: ``(k * (x[i] - x[i - 1]) / h + h * (x[i + 1] - x[i]) / k) / (h + k)``.
 
     References
     ----------
@@ -247,7 +247,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     ]
     if len(spacings) == 1:
         if getattr(spacings[0], "ndim", 0) and len(axes) > 1:
-            raise TypeError("gradient: coordinates for one axis do not serve several; give each")
+            raise TypeError(
+                "gradient: coordinates of one axis cannot serve several axes; "
+                "pass one vector for each"
+            )
         spacings = spacings * len(axes)
     slopes = [_slope(x, along, h, edge_order) for along, h in zip(axes, spacings, strict=True)]
     return slopes[0] if isinstance(given, int) or len(slopes) == 1 else tuple(slopes)
@@ -317,19 +320,19 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
 ) -> Tensor:
-    """Return angles without jumps: neighbours differ by at most half a period.
+    """Return angles without jumps: adjacent ones differ by at most half a period.
 
     Parameters
     ----------
     p
-        A real tensor of at least one axis, in radians by default. Integers stay such, of the same
-        dtype, with an integer period.
+        A real tensor of at least one axis, in radians by default. Integers keep their dtype, if the
+        period is an integer.
     discont
-        Only jumps larger than this are taken out; half the period if that is more, or none given.
+        Only jumps larger than this are removed; half the period by default, and at least.
     axis
-        The axis along which angles follow each other; the last by default.
+        The axis along which to remove jumps; the last by default.
     period
-        What is added or subtracted, any number of times; ``2 * pi`` by default.
+        The number that is added or subtracted, any number of times; ``2 * pi`` by default.
 
     Returns
     -------
@@ -341,13 +344,13 @@ def unwrap(
     TypeError
         If ``p`` is complex.
     OverflowError
-        If its integers do not hold the period, or are unsigned and do not hold half of it negative.
+        If its integers cannot hold the period, or are unsigned and cannot hold minus half of it.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
     Notes
     -----
-    The gradient is that of ``p``: whole periods do not change with it.
+    The gradient is that of ``p``: the added periods are constant.
 
     Examples
     --------
@@ -365,9 +368,7 @@ def unwrap(
     half = period // 2 if whole else period / 2
     jump = period / 2 if discont is None else discont
     if whole and not np.iinfo(dtype).min <= -half <= period <= np.iinfo(dtype).max:
-        raise OverflowError(
-            f"unwrap: half the period {period} before 0 is out of bounds for {dtype}"
-        )
+        raise OverflowError(f"unwrap: minus half the period {period} is out of bounds for {dtype}")
     turned = ops["remainder"](step + half, period) - half
     if not (whole and period % 2):  # half a period either way: keep the sign of the step
         turned = ops["where"]((turned == -half) & (step > 0), half, turned)

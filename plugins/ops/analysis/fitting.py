@@ -1,4 +1,4 @@
-"""Polynomials from points and from roots, and their roots."""
+"""Polynomials from points and from roots, and the roots of polynomials."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def _vector(x: Any, name: str) -> Any:
 
 @named
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
-    """Return the polynomial that is nearest to points, by least squares.
+    """Return the least-squares polynomial through points.
 
     Parameters
     ----------
     x
-        Where the points are: a vector of shape ``(n,)``, ``n`` known.
+        The points: a vector of shape ``(n,)``, ``n`` known.
     y
         Their values ``(n,)``, or those of several fits ``(n, k)``. Gradients reach ``x``, ``y`` and
         ``w``.
     deg
         The polynomial's degree.
     rcond
-        Singular values below this share of the largest count as 0; ``n`` times the precision of
-        ``x`` if not given.
+        Singular values below this fraction of the largest count as 0; by default ``n`` times the
+        precision of ``x``.
     w
-        A vector of weights ``(n,)``, by which the distances are multiplied.
+        A vector of weights ``(n,)``, which multiply the residuals.
 
     Returns
     -------
@@ -63,11 +63,11 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     ValueError
         If the degree is negative.
     TypeError
-        If ``x`` is no vector with elements, or shapes do not fit.
+        If ``x`` is not a vector with elements, or shapes do not match.
 
     Notes
     -----
-    The coefficients make ``sum((w * (y - polyval(p, x))) ** 2)`` least: see
+    The coefficients minimise ``sum((w * (y - polyval(p, x))) ** 2)``: see
     :func:`gradtape.linalg.lstsq`, here applied to :func:`vander` with columns scaled to length 1.
 
     References
@@ -109,26 +109,26 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
 
 @named
 def poly(seq_of_zeros: Any) -> Tensor:
-    """Return the coefficients of the polynomial with some roots, highest power first.
+    """Return the coefficients of the polynomial with given roots, highest power first.
 
     Parameters
     ----------
     seq_of_zeros
-        The roots, a vector; or a square matrix, whose characteristic polynomial this
-        is. What comes of complex roots stays complex, in conjugate pairs too.
+        The roots, a vector; or a square matrix, whose characteristic polynomial is returned. The
+        result for complex roots is complex, even for conjugate pairs.
 
     Returns
     -------
-    A vector of one element more; integers give ``float64``.
+    A vector with one more element; integers give ``float64``.
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If it is neither a vector nor a square matrix.
 
     Notes
     -----
-    The factors ``(x - root)`` are multiplied one after the other. The first coefficient is 1.
+    The factors ``(x - root)`` are multiplied one after another. The first coefficient is 1.
 
     Examples
     --------
@@ -157,18 +157,18 @@ def roots(p: Any) -> Tensor:
     Parameters
     ----------
     p
-        The coefficients, highest power first: a vector. In a trace, where values are
-        not known, the first must not be 0.
+        The coefficients, highest power first: a vector. In a trace, where values are unknown, the
+        first must not be 0.
 
     Returns
     -------
-    A complex vector of as many roots as the degree, in no order that is sure. Gradients are those
-    of simple roots.
+    A complex vector with as many roots as the degree, in no particular order. Gradients assume
+    simple roots.
 
     Raises
     ------
     ValueError
-        If ``p`` is no vector.
+        If ``p`` is not a vector.
     TraceError
         If a trace does not know its size.
 

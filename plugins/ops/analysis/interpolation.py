@@ -1,4 +1,4 @@
-"""The line through points: its values between them, and its integral."""
+"""Piecewise linear functions through points: their values, and their integral."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def interp(
     Parameters
     ----------
     x
-        Where to interpolate, of any shape.
+        The points to interpolate at, of any shape.
     xp
         The coordinates of the samples, a vector in ascending order (in any order with ``period``).
     fp
@@ -40,19 +40,19 @@ def interp(
 
     Returns
     -------
-    A tensor of the shape of ``x``, of the dtypes' promotion; ``float64`` for integers.
+    A tensor of the shape of ``x``, of the promoted dtype; ``float64`` for integers.
 
     Raises
     ------
     ValueError
-        If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
+        If ``xp`` and ``fp`` are not vectors of the same size, have no elements, or the period is 0.
     TypeError
         If ``x`` or ``xp`` is complex.
 
     Notes
     -----
-    Gradients reach ``x``, ``xp`` and ``fp``; on a coordinate the slope of ``x`` is that of the
-    piece after it. That ``xp`` ascends is not checked.
+    Gradients reach ``x``, ``xp`` and ``fp``. At a coordinate, the slope of ``x`` is that of the
+    next piece. It is not checked that ``xp`` ascends.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def interp(
 
 
 def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """Return coordinates within a period, and samples in order with one more at each end."""
+    """Return coordinates within a period, and samples in order with another one at each end."""
     x, xp = ops["remainder"](x, period), ops["remainder"](xp, period)
     order = ops["argsort"](xp, axis=-1)
     xp, fp = (ops["take"](v, order, axis=0) for v in (xp, fp))
@@ -126,7 +126,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     y
         The samples, a tensor of at least one axis.
     x
-        Where they are: a vector, or a tensor that broadcasts with ``y``; gradients reach it.
+        The points: a vector, or a tensor that broadcasts with ``y``; gradients reach it.
     dx
         Their distance, if ``x`` is not given; 1 by default.
     axis
@@ -139,13 +139,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     Raises
     ------
     ValueError
-        If ``y`` has no axes, or ``x`` does not fit it.
+        If ``y`` has no axes, or ``x`` does not match it.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
     Notes
     -----
-    It is the sum of ``(x[i + 1] - x[i]) * (y[i + 1] + y[i]) / 2``.
+    The result is the sum of ``(x[i + 1] - x[i]) * (y[i + 1] + y[i]) / 2``.
 
     Examples
     --------

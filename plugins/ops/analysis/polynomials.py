@@ -40,18 +40,18 @@ def polyval(p: Any, x: Any) -> Tensor:
     p
         The coefficients, highest power first: a vector, or a list of tensors.
     x
-        Where: a tensor of any shape.
+        The points: a tensor of any shape.
 
     Returns
     -------
-    A tensor of the shape of ``x``, of the dtypes' promotion. Gradients reach both.
+    A tensor of the shape of ``x``, of the promoted dtype. Gradients reach both.
 
     Raises
     ------
     ValueError
-        If ``p`` is no vector, or has no elements.
+        If ``p`` is not a vector, or has no elements.
     TraceError
-        If a trace does not know how many coefficients there are.
+        If a trace does not know the number of coefficients.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
 
 
 def _longer(p: Any, missing: Any) -> Any:
-    """Return a polynomial with so many zeros before its coefficients."""
+    """Return a polynomial with some zeros before its coefficients."""
     return p if same_size(missing, 0) else pad(p, (missing, 0))
 
 
@@ -90,12 +90,12 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
 
     Returns
     -------
-    A vector of the size of the longer one, of the dtypes' promotion; leading zeros are left in.
+    A vector of the size of the longer one, of the promoted dtype; leading zeros are kept.
 
     Raises
     ------
     ValueError
-        If they are no vectors, or have no elements.
+        If they are not vectors, or have no elements.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def polysub(a1: Any, a2: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If they are no vectors, or have no elements.
+        If they are not vectors, or have no elements.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def polysub(a1: Any, a2: Any) -> Tensor:
 
 @named
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of a product of polynomials, leading zeros included.
+    """Return the coefficients of a product of polynomials, including leading zeros.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
     Returns
     -------
-    A vector of ``n + k - 1`` elements, of the dtypes' promotion.
+    A vector of ``n + k - 1`` elements, of the promoted dtype.
 
     Raises
     ------
     ValueError
-        If they are no vectors, or have no elements.
+        If they are not vectors, or have no elements.
 
     Examples
     --------
@@ -165,8 +165,8 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     ----------
     u, v
         The coefficients of dividend and divisor, highest power first, of known values: leading
-        zeros of the remainder are left out. Gradients reach both. The first coefficient of ``v`` is
-        not 0.
+        zeros of the remainder are removed. Gradients reach both. The first coefficient of ``v``
+        must not be 0.
 
     Returns
     -------
@@ -175,8 +175,8 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     Raises
     ------
     ValueError
-        If they are no vectors, have no elements; or in a trace, where the remainder's size would
-        depend on values that are not known.
+        If they are not vectors, or have no elements. Also in a trace, where the remainder's size
+        would depend on unknown values.
 
     References
     ----------
@@ -228,12 +228,12 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
     Returns
     -------
-    A vector with ``m`` elements less, 0 at the least, of the dtype of ``p``.
+    A vector with ``m`` elements less, at least 0, of the dtype of ``p``.
 
     Raises
     ------
     ValueError
-        If ``m`` is negative, or ``p`` no vector.
+        If ``m`` is negative, or ``p`` is not a vector.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
 
 def _factors(first: Any, count: Any, times: int, like: Any) -> Any:
-    """Return whole numbers beside ``like``, in its dtype if that is inexact."""
+    """Return integers on the device of ``like``, in its dtype if that is inexact."""
     whole = like.dtype.kind not in "fc"
     kind = np.dtype(np.int64) if whole else np.empty(0, like.dtype).real.dtype
     return table("falling", first, count, times, whole, dtype=kind, like=like)
@@ -266,8 +266,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     m
         How often to integrate, once by default.
     k
-        The constants of integration, ``m`` of them, that of the first integral first; one number
-        serves all, 0 if not given. Gradients reach them.
+        The ``m`` constants of integration, that of the first integral first; one number is used for
+        all, 0 by default. Gradients reach them.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     Raises
     ------
     ValueError
-        If ``m`` is negative, there are not ``m`` constants, or ``p`` is no vector.
+        If ``m`` is negative, there are not ``m`` constants, or ``p`` is not a vector.
 
     Examples
     --------
@@ -309,18 +309,18 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     x
         A vector of shape ``(n,)``.
     N
-        How many powers, from 0; as many as there are elements if not given.
+        The number of powers, from 0; by default the number of elements.
     increasing
-        Whether the power 0 is the first column, not the last.
+        Whether the power 0 is the first column; otherwise it is the last.
 
     Returns
     -------
-    A tensor of shape ``(n, N)``; as NumPy's, of double precision where ``x`` is of single.
+    A tensor of shape ``(n, N)``; in double precision, as in NumPy, even if ``x`` is in single.
 
     Raises
     ------
     ValueError
-        If ``x`` is no vector, or ``N`` is negative.
+        If ``x`` is not a vector, or ``N`` is negative.
 
     Examples
     --------

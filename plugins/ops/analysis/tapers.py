@@ -1,4 +1,4 @@
-"""Windows: weights that taper off towards both ends, for filters and spectra."""
+"""Window functions, which taper off towards both ends, for filters and spectra."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     Parameters
     ----------
     M
-        The number of points; there are none below 1.
+        The number of points; below 1 there are none.
     dtype
         The result's dtype; the default dtype if not given.
 
@@ -35,7 +35,7 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``M`` is no integer, or ``dtype`` is no dtype.
+        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def blackman(M: int, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``M`` is no integer, or ``dtype`` is no dtype.
+        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def hamming(M: int, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``M`` is no integer, or ``dtype`` is no dtype.
+        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def hanning(M: int, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``M`` is no integer, or ``dtype`` is no dtype.
+        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -138,10 +138,10 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
     M
         The number of points; there are none below 1.
     beta
-        Its shape, one number: 0 makes a rectangle, 5 is like :func:`hamming`, 8.6 like
+        The shape parameter, one number: 0 gives a rectangle, 5 is like :func:`hamming`, 8.6 like
         :func:`blackman`. Gradients reach a tensor.
     dtype
-        The result's dtype; the default dtype if not given, for a floating tensor ``beta`` its own.
+        The result's dtype; by default the default dtype, or that of a floating tensor ``beta``.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``M`` is no integer, or ``dtype`` is no dtype.
+        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------

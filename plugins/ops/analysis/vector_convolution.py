@@ -29,7 +29,7 @@ MODES = ("full", "same", "valid")
 
 
 def _length(x: Any, v: Any, whole: bool) -> Any:
-    """Return the length of a convolution, ``whole`` or where ``v`` lies within ``x``."""
+    """Return the length of a convolution: the whole, or the part where ``v`` lies within ``x``."""
     for shape in (x, v):
         if shape is not None and len(shape) != 1:
             raise ValueError(f"convolve: vectors are needed, got shapes {x} and {v}")
@@ -81,7 +81,7 @@ def _v_rule(g: Any, x: Any, v_like: Any, whole: bool) -> Any:
 
 @with_examples
 def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``convolve``: a convolution of images of one line."""
+    """Batching rule of ``convolve``: a convolution of one-row images."""
     (x, v), (bx, bv) = xs, batched
     rank_of(x, op)
     rank_of(v, op)
@@ -114,7 +114,7 @@ _convolve = op(
     holomorphic=True,
     batch=convolve_rule,
     jvp="multilinear",
-    doc="Convolve two vectors: wholly, or only where ``v`` lies within ``x``, the longer one.",
+    doc="Convolve two vectors: fully, or only where ``v`` lies within ``x``, the longer one.",
 )
 
 
@@ -169,20 +169,21 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
     mode
         ``"full"``: every element, ``n + k - 1`` of them. ``"same"``: the middle ones, as many as
-        the longer vector has. ``"valid"``: those where the vectors overlap wholly.
+        the longer vector has. ``"valid"``: those where the vectors overlap completely.
 
     Returns
     -------
-    A vector of the dtypes' promotion.
+    A vector of the promoted dtype.
 
     Raises
     ------
     ValueError
-        If they are no vectors, have no elements, or the mode is another word.
+        If they are not vectors, have no elements, or the mode is another word.
 
     Notes
     -----
-    The sum is direct, ``n * k`` products; for long vectors multiply :func:`gradtape.fft.rfft`.
+    The sum is direct, with ``n * k`` products. For long vectors, multiply the results of
+    :func:`gradtape.fft.rfft`.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     Raises
     ------
     ValueError
-        If they are no vectors, have no elements, or the mode is another word.
+        If they are not vectors, have no elements, or the mode is another word.
 
     Examples
     --------

@@ -101,7 +101,7 @@ OPS.append(_cond)
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
-    """Return ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
+    """Return ``true_fn(*operands)`` if ``pred`` holds, otherwise ``false_fn(*operands)``.
 
     Only the function that is chosen runs; gradients of every order go through it. Inside ``vmap``,
     where ``pred`` may differ from example to example, both run and each example takes its own (with

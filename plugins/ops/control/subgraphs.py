@@ -85,7 +85,7 @@ def carried_specs(graph: Graph, given: Sequence[Any], carried: int) -> list[Tens
 
 
 def check_graph(name: str, graph: Any, specs: Sequence[Any]) -> None:
-    """Raise if a parameter is no graph of such inputs; a file may say anything."""
+    """Raise if a parameter is not a graph of such inputs; a file may say anything."""
     if not isinstance(graph, Graph) or len(graph.inputs) != len(specs):
         raise ValueError(f"{name}: {len(specs)} inputs do not fit its graphs")
     for symbol, spec in zip(graph.inputs, specs, strict=True):

@@ -151,9 +151,10 @@ def while_loop(
     Parameters
     ----------
     cond, body
-        Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, else of it.
-        ``cond`` returns one boolean, ``body`` new loop variables of the same structure and dtypes
-        (a Python number to start from takes the dtype that it becomes), and may assign variables.
+        Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, otherwise of
+        it. ``cond`` returns one boolean, ``body`` new loop variables of the same structure and
+        dtypes (a Python number to start from takes the dtype that it becomes), and may assign
+        variables.
     loop_vars
         Tensors in any nested containers.
     maximum_iterations

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def nonzero_divisor(x: Any) -> Any:
-    """Return ``x`` with ones for its zeros: a divisor that gives the subgradient 0 there."""
+    """Return ``x`` with ones for zeros: a divisor that gives the subgradient 0 there."""
     return F.where(x == 0, 1.0, x)
 
 
@@ -113,7 +113,7 @@ remainder = mod = elementwise(
 
     Notes
     -----
-    The gradient of ``x`` is 1 and that of ``y`` is ``-floor(x / y)``, at the jumps too.
+    The gradient of ``x`` is 1 and that of ``y`` is ``-floor(x / y)``, also at the jumps.
 
     Examples
     --------
@@ -133,7 +133,7 @@ fmod = elementwise(
 
     Notes
     -----
-    The gradient of ``x`` is 1 and that of ``y`` is ``-trunc(x / y)``, at the jumps too.
+    The gradient of ``x`` is 1 and that of ``y`` is ``-trunc(x / y)``, also at the jumps.
 
     Examples
     --------
@@ -188,7 +188,7 @@ negative = elementwise(
 positive = elementwise(
     "positive",
     x=lambda g: g,
-    doc="""Return ``+x``, elementwise: ``x`` as a tensor of its own.
+    doc="""Return ``+x``, elementwise: ``x`` as a new tensor.
 
     Examples
     --------
@@ -260,12 +260,12 @@ sign = elementwise(
     "sign",
     x=_sign_slope,
     holomorphic=False,
-    doc="""Return -1, 0 or 1 by the sign of ``x``, elementwise; ``x / |x|`` if it is complex.
+    doc="""Return the sign of ``x``, -1, 0 or 1, elementwise; ``x / |x|`` if it is complex.
 
     Notes
     -----
-    The gradient of a real ``x`` is 0. A complex ``x / |x|`` moves only across the radius, and its
-    gradient lies there too.
+    The gradient of a real ``x`` is 0. A complex ``x / |x|`` changes only perpendicular to the
+    radius, and so does its gradient.
 
     Examples
     --------

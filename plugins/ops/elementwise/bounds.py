@@ -1,4 +1,4 @@
-"""The greater and the smaller of two values, and values kept within bounds."""
+"""The larger and the smaller of two values, and values limited to an interval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ maximum = elementwise(
 
     Notes
     -----
-    At a tie the gradient goes to ``x``; where there is nan, to what is nan.
+    At a tie the gradient goes to ``x``, and at a nan to the argument that is nan.
 
     Examples
     --------
@@ -46,7 +46,7 @@ minimum = elementwise(
 
     Notes
     -----
-    At a tie the gradient goes to ``x``; where there is nan, to what is nan.
+    At a tie the gradient goes to ``x``, and at a nan to the argument that is nan.
 
     Examples
     --------
@@ -113,7 +113,7 @@ fmin = elementwise(
 
 
 def _took_lower(x: Any, lower: Any, upper: Any) -> Any:
-    """Return where ``clip`` gives the lower bound; of several nans it gives the first."""
+    """Return where ``clip`` gives the lower bound; among several nans it gives the first."""
     return (x < lower) & (lower <= upper) | _is_nan(lower) & (x == x)
 
 
@@ -147,7 +147,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     x
         A real tensor.
     min, max
-        The bounds: numbers or tensors that broadcast with ``x``; no bound if None, the default.
+        The bounds: numbers or tensors that broadcast with ``x``. None, the default, means no bound.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
 
 
 def _attainable(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Return bounds, None for an integer beyond all that the dtype of ``x`` holds, as NumPy."""
+    """Return bounds, None for an integer outside the range of the dtype of ``x``, as NumPy does."""
     if type(low) is int or type(high) is int:
         dtype = getattr(x, "dtype", None)
         if dtype is not None and dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""Ops that keep the values: one that passes them on, a stop for gradients, and casts."""
+"""Ops that keep the values: identity, stopped gradients, and casts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from ..common.op_builders import elementwise, named, op
 __all__ = ["cast", "copy", "stop_gradient"]
 
 # public as gradtape.copy, since NumPy's identity is a matrix; files know it by this name
-_copy = elementwise(
-    "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
-)
+_copy = elementwise("identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a new tensor.")
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,
     x=NONDIFF,
-    doc="""Return ``x`` as a constant: no gradient passes through.
+    doc="""Return ``x`` as a constant: no gradient flows through it.
 
     Examples
     --------
@@ -83,12 +81,12 @@ def cast(x: Any, dtype: Any) -> Tensor:
     Raises
     ------
     TypeError
-        If ``dtype`` is not one of numbers or booleans.
+        If ``dtype`` is neither numeric nor boolean.
 
     Notes
     -----
-    Between floating and complex dtypes gradients pass, cast back to the dtype of ``x``; to and from
-    integers there are none.
+    Between floating and complex dtypes, gradients are cast back to the dtype of ``x``. Casts to and
+    from integers have no gradient.
 
     Examples
     --------
@@ -110,7 +108,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
 @named
 def copy(x: Any) -> Tensor:
-    """Return the same values as a tensor of its own; gradients reach ``x``.
+    """Return the same values as a new tensor; gradients reach ``x``.
 
     Parameters
     ----------

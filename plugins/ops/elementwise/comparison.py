@@ -134,7 +134,7 @@ def isclose(
     Parameters
     ----------
     a, b
-        Numbers or tensors; their shapes broadcast. Infinities are close to themselves only.
+        Numbers or tensors; their shapes broadcast. Infinities are close only to themselves.
     rtol, atol
         The relative and the absolute tolerance, 1e-5 and 1e-8 by default.
     equal_nan
@@ -182,7 +182,7 @@ def allclose(
     Parameters
     ----------
     a, b
-        Numbers or tensors; their shapes broadcast. Infinities are close to themselves only.
+        Numbers or tensors; their shapes broadcast. Infinities are close only to themselves.
     rtol, atol
         The relative and the absolute tolerance, 1e-5 and 1e-8 by default.
     equal_nan
@@ -190,7 +190,7 @@ def allclose(
 
     Returns
     -------
-    One boolean, a tensor without axes: also for a trace, which knows no values.
+    One boolean, a tensor without axes. This works in a trace too, where values are unknown.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
 
     Returns
     -------
-    One boolean, a tensor without axes: also for a trace, which knows no values.
+    One boolean, a tensor without axes. This works in a trace too, where values are unknown.
 
     Raises
     ------
@@ -238,8 +238,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     y = beside(a2, x, weak=False)
     if x.shape is None or y.shape is None:
         raise ValueError(
-            f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
-            "trace; give the TensorSpec a rank"
+            "array_equal: it is unknown in this trace whether shapes "
+            f"{x.shape} and {y.shape} are equal; give the TensorSpec a rank"
         )
     if shapes_differ(x.shape, y.shape):
         return beside(np.asarray(False), x)
@@ -397,9 +397,9 @@ _NOTHING = object()  # an argument that was not given
 
 
 class Where(Op):
-    """``where(condition, x, y)``, which gives Python numbers the default dtype if both are.
+    """``where(condition, x, y)``; two Python numbers get the default dtype.
 
-    Of a condition alone it is :func:`gradtape.nonzero`.
+    With only a condition it is :func:`gradtape.nonzero`.
     """
 
     __slots__ = ()
@@ -430,19 +430,20 @@ where = elementwise(
     holomorphic=False,
     doc="""Return ``x`` where ``condition`` is true and ``y`` elsewhere; the three broadcast.
 
-    Of a condition alone, return the indices of what is true, as :func:`gradtape.nonzero` does.
+    With only a condition, return the indices of its true elements, as :func:`gradtape.nonzero`
+    does.
 
     Parameters
     ----------
     condition
-        A tensor, an array or a number; what is not 0 is true.
+        A tensor, an array or a number; nonzero elements are true.
     x, y
         Tensors, arrays or numbers; give both or neither.
 
     Returns
     -------
-    A tensor of the broadcast shape and the dtype to which ``x`` and ``y`` promote; of a condition
-    alone, a tuple of integer tensors, one per axis.
+    A tensor of the broadcast shape and the promoted dtype of ``x`` and ``y``. With only a
+    condition, a tuple of integer tensors, one per axis.
 
     Raises
     ------
@@ -453,8 +454,8 @@ where = elementwise(
 
     Notes
     -----
-    The gradient of an element goes to where it came from; the other has 0 there. The condition has
-    no gradient.
+    The gradient of an element goes to the tensor that it came from; the other has 0 there. The
+    condition has no gradient.
 
     Examples
     --------

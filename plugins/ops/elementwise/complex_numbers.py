@@ -129,15 +129,15 @@ def angle(z: Any, deg: bool = False) -> Tensor:
 
 @named
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
-    """Return the real parts if all imaginary parts are near 0, else ``a`` as it is.
+    """Return the real parts if all imaginary parts are near 0, otherwise ``a``.
 
     Parameters
     ----------
     a
-        A tensor of any shape and dtype; its values must be known, which in a trace they are not.
+        A tensor of any shape and dtype. Its values must be known, so it does not work in a trace.
     tol
-        How near: a multiple of the dtype's precision if above 1, else an absolute bound. 100 by
-        default.
+        How near: a multiple of the dtype's precision if above 1, otherwise an absolute bound. 100
+        by default.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Floating-point numbers by their sign, fraction, exponent and neighbours."""
+"""Floating-point numbers: sign, fraction, exponent and adjacent numbers."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     x
-        A real tensor of any shape; integers become floats, of the width that NumPy gives them.
+        A real tensor of any shape; integers become floats of the same width as in NumPy.
 
     Returns
     -------
     m
-        A tensor of the shape and dtype of ``x``, 0 at 0, and infinite or nan where ``x`` is.
+        A tensor of the shape and dtype of ``x``. It is 0 at 0, and infinite or nan where ``x`` is.
     e
         Integers (``int32``) of that shape, which have no gradient.
 
@@ -124,7 +124,7 @@ def modf(x: Any) -> tuple[Tensor, Tensor]:
     Returns
     -------
     Two tensors of the shape and dtype of ``x``; integers give floats. Both have the sign of ``x``.
-    The fraction of an infinite value is 0, of that value's sign.
+    The fraction of an infinite value is 0 with the sign of that value.
 
     Raises
     ------
@@ -154,8 +154,8 @@ copysign = elementwise(
 
     Notes
     -----
-    The gradient of ``x`` is 1 where its sign stays, -1 where it changes, and 0 at 0. That of ``y``
-    is 0.
+    The gradient of ``x`` is 1 where its sign stays the same, -1 where it changes, and 0 at 0. That
+    of ``y`` is 0.
 
     Examples
     --------
@@ -167,7 +167,7 @@ copysign = elementwise(
 signbit = elementwise(
     "signbit",
     x=NONDIFF,
-    doc="""Return whether the sign of ``x`` is negative, elementwise; -0.0 is.
+    doc="""Return whether the sign of ``x`` is negative, elementwise; that of -0.0 is.
 
     Examples
     --------
@@ -209,7 +209,7 @@ spacing = elementwise(
     "spacing",
     _spacing_kernel,
     x=NONDIFF,
-    doc="""Return the distance from ``x`` to the next larger number in size, with the sign of ``x``.
+    doc="""Return the distance from ``x`` to the next float away from 0, with the sign of ``x``.
 
     It has no gradient.
 
@@ -273,17 +273,17 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """Return ``x`` with numbers for nan and infinities.
+    """Return ``x`` with nan and infinities replaced by numbers.
 
     Parameters
     ----------
     x
-        A tensor of any shape and dtype; of a complex one both parts are treated.
+        A tensor of any shape and dtype. In a complex tensor, both parts are replaced.
     copy
         Only for NumPy's signature: tensors never change, so the result is always new.
     nan, posinf, neginf
-        What replaces nan, positive and negative infinity; by default 0, the largest and the lowest
-        number of the dtype.
+        The replacements for nan, positive and negative infinity. The defaults are 0, the largest
+        and the lowest number of the dtype.
 
     Returns
     -------
@@ -298,7 +298,7 @@ def nan_to_num(
 
     Notes
     -----
-    What was replaced has the gradient 0.
+    Replaced elements have the gradient 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Integers: their bits, divisors and multiples. None of these has a gradient."""
+"""Integers: their bits, divisors and multiples. These ops have no gradients."""
 
 from __future__ import annotations
 

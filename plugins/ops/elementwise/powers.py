@@ -36,7 +36,7 @@ LN10 = math.log(10.0)
 
 
 class Power(Op):
-    """``x ** y``, which leaves Python exponents as they are, so that common ones are quick."""
+    """``x ** y``, which keeps Python exponents as numbers, so that common ones are fast."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ power = pow = elementwise(
 
 @named
 def float_power(x: Any, y: Any) -> Tensor:
-    """Return ``x ** y`` in double precision at least.
+    """Return ``x ** y`` in at least double precision.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Elementwise rounding, which has no gradient."""
+"""Elementwise rounding. These ops have no gradients."""
 
 from __future__ import annotations
 
@@ -150,8 +150,7 @@ def rint(x: Any) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``. Integers become floats, of the width that NumPy gives
-    them.
+    A tensor of the shape and dtype of ``x``. Integers become floats of the same width as in NumPy.
 
     Raises
     ------

@@ -18,7 +18,7 @@ __all__ = ["digamma", "erf", "erfc", "i0", "lgamma", "polygamma", "sinc"]
 
 
 def _special(xp: Any, name: str, x: Any, *first: Any) -> Any:
-    """Apply one of the special functions that the backend has; keep float dtypes."""
+    """Apply one of the backend's special functions; keep float dtypes."""
     owner = backend_of(x)
     try:
         function = getattr(owner.special, name, None)
@@ -210,10 +210,10 @@ def polygamma(n: int, x: Any) -> Tensor:
 
 
 def _sinc_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
-    """Return the derivative of some order of ``sin(pi x) / (pi x)``.
+    """Return a derivative of ``sin(pi x) / (pi x)``, of the given order.
 
     With ``f = sin(pi x) / (pi x)``, the n-th derivative of ``x f`` gives
-    ``x f_n + n f_(n-1) = pi**(n-1) sin(pi x + n pi/2)``. Near 0 that cancels, and the power series
+    ``x f_n + n f_(n-1) = pi**(n-1) sin(pi x + n pi/2)``. Near 0 this cancels, so the power series
     is summed instead.
     """
     own = getattr(xp, "sinc", None)
@@ -275,7 +275,7 @@ def sinc(x: Any) -> Tensor:
 
     Notes
     -----
-    Gradients are exact near 0 at every order: they are no quotients there, but power series.
+    Gradients are exact near 0 at every order: there they are power series, not quotients.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def i0(x: Any) -> Tensor:
 
     Notes
     -----
-    The gradient is the function of order 1, and so on at every order.
+    The gradient is the function of order 1, which has gradients of every order.
 
     References
     ----------

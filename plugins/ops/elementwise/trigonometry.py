@@ -158,8 +158,8 @@ arctan2 = atan2 = elementwise(
 
     Notes
     -----
-    The gradients are ``y / (x**2 + y**2)`` and ``-x / (x**2 + y**2)``; at the origin, where there
-    is none, they are 0.
+    The gradients are ``y / (x**2 + y**2)`` and ``-x / (x**2 + y**2)``. At the origin, where there
+    are none, they are 0.
 
     Examples
     --------
@@ -279,7 +279,7 @@ arctanh = atanh = elementwise(
     x=lambda g, x: g / ((1.0 - x) * (1.0 + x)),  # exact near the ends
     doc="""Return the inverse hyperbolic tangent of ``x``, elementwise, for ``-1 < x < 1``.
 
-    Real numbers beyond give nan, and the bounds infinities.
+    Real numbers outside give nan, and the bounds give infinities.
 
     Examples
     --------

@@ -1,4 +1,5 @@
 """Discrete Fourier transforms: ``gradtape.fft``.
 
-``primitives`` holds the linear ops; the public functions are made of them, by numbers of axes.
+``primitives`` holds the linear ops. The public functions are made of them, and grouped by their
+numbers of axes.
 """

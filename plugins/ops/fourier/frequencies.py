@@ -30,7 +30,7 @@ _shift = op(
     holomorphic=True,
     batch=along("axes"),
     jvp="linear",
-    doc="Exchange the halves of axes; ``inverse`` undoes it where a size is odd.",
+    doc="Exchange the halves of axes; ``inverse`` undoes it for odd sizes.",
 )
 
 
@@ -41,7 +41,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any shape and dtype, as a transform gives it.
+        A tensor of any shape and dtype, such as the result of a transform.
     axes
         The axis or axes whose halves are exchanged.
 
@@ -67,7 +67,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
 
 @named
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: they differ where a size is odd.
+    """Return the inverse of :func:`fftshift`; they differ for odd sizes.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ __all__ = ["fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn
 
 
 def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], dict[int, int]]:
-    """Return a tensor, the axes to transform, and the sizes that some of them are to have."""
+    """Return a tensor, the axes to transform, and the requested sizes of some of them."""
     x = as_tensor(x)
     if axes is None:
         axes = range(-(known_rank(x, name) if s is None else len(s)), 0)
@@ -33,12 +33,12 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
 
 
 def _kept(n: Any) -> bool:
-    """Return whether a size that was asked for stands for that of the array."""
+    """Return whether a requested size is the size of the array."""
     return same_size(n, -1)
 
 
 def _repeats(x: Any, axes: Any) -> bool:
-    """Return whether an axis is named twice, to be transformed twice."""
+    """Return whether an axis is repeated, to be transformed twice."""
     if axes is None:
         return False
     rank = None if x.shape is None else len(x.shape)
@@ -74,7 +74,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Te
     s
         The number of points along each axis, -1 for its own size.
     axes
-        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+        The axes; all by default, or the last ``len(s)``. A repeated axis is transformed twice.
     norm
         As for :func:`fft`.
 
@@ -86,7 +86,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Te
     Raises
     ------
     ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
+        If the numbers of sizes and axes differ, there are no points, or there is no such norm.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -205,7 +205,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 @named
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """Return the spectrum of real numbers over several axes, half of it along the last of them.
+    """Return the spectrum of real numbers over several axes, one half of it along the last axis.
 
     Parameters
     ----------
@@ -221,15 +221,15 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     Returns
     -------
     Tensor
-        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, where n are its points.
+        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, which has n points.
 
     Raises
     ------
     TypeError
         If ``a`` is complex.
     ValueError
-        If there is no axis to transform, sizes and axes are not as many, there are no points, or
-        there is no such norm.
+        If there is no axis to transform, the numbers of sizes and axes differ, there are no points,
+        or there is no such norm.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -259,8 +259,9 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     a
         A tensor of any dtype, half a spectrum along the last of the axes.
     s
-        The number of points of the result along each axis; by default ``2 * (m - 1)`` along the
-        last of them, for m numbers: give it where that is odd. -1 stands for the default.
+        The number of points of the result along each axis. The default along the last axis is
+        ``2 * (m - 1)`` for m numbers; give it for an odd number of points. -1 stands for the
+        default.
     axes
         The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
     norm

@@ -27,11 +27,12 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     a
         A tensor of any dtype, with at least one axis.
     n
-        The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
+        The number of points: ``a`` is cut or padded with zeros to it. The size of the axis by
+        default.
     axis
         The axis to transform; the last by default.
     norm
-        ``"backward"`` (the default): ``ifft`` divides by n. ``"forward"``: ``fft`` does.
+        ``"backward"`` (the default): ``ifft`` divides by n. ``"forward"``: ``fft`` divides by n.
         ``"ortho"``: both divide by the root of n.
 
     Returns
@@ -50,7 +51,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     Notes
     -----
     The gradient is the conjugate transform of the upstream gradient, with the norm of the other
-    direction; the real part of it for a real input.
+    direction. For a real input it is the real part.
 
     References
     ----------
@@ -104,9 +105,9 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 @named
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex ones.
+    """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex numbers.
 
-    The rest are their conjugates.
+    The others are their conjugates.
 
     Parameters
     ----------
@@ -144,16 +145,16 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 @named
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """Return the ``n`` real numbers of which ``a`` is the half spectrum, as :func:`rfft` gives it.
+    """Return the ``n`` real numbers with the half spectrum ``a``: the inverse of :func:`rfft`.
 
     Parameters
     ----------
     a
         A tensor of any dtype, with at least one axis. The imaginary part of the first number, and
-        of the last if ``n`` is even, does not count.
+        of the last if ``n`` is even, is ignored.
     n
-        The number of points of the result; ``2 * (m - 1)`` by default, for m numbers: give it where
-        it is odd.
+        The number of points of the result; ``2 * (m - 1)`` by default, for m numbers. Give it if it
+        is odd.
     axis
         The axis to transform; the last by default.
     norm
@@ -185,7 +186,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 @named
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """Return the real spectrum of a signal that is Hermitian: ``a`` is one half of it.
+    """Return the real spectrum of a Hermitian signal, of which ``a`` is one half.
 
     Parameters
     ----------

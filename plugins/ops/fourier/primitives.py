@@ -1,4 +1,4 @@
-"""The six linear ops that carry all discrete Fourier transforms, and checks of arguments.
+"""The six linear ops of all discrete Fourier transforms, and checks of arguments.
 
 They are transforms of complex numbers over any axes, transforms of real numbers over one, and the
 adjoints of these. A transform's gradient is the conjugate transform with the norm of the other
@@ -101,7 +101,7 @@ def _check_points(shape: Any, axes: Sequence[int], name: str) -> None:
 
 
 def _over_axes(name: str, other: str) -> None:
-    """Make the transform of complex numbers over axes, one way."""
+    """Compute the transform of complex numbers over axes, in one direction."""
 
     def kernel(xp: Any, x: Any, *, axes: tuple[int, ...], norm: str) -> Any:
         _check_points(x.shape, axes, name)
@@ -134,7 +134,7 @@ _over_axes("ifftn", "fftn")
 
 
 def _weights(xp: Any, count: int, points: int, inner: float, like: Any, axis: int) -> Any:
-    """Return the weights of a half spectrum: ``inner`` for numbers that stand for a pair."""
+    """Return the weights of a half spectrum: ``inner`` for numbers that represent a pair."""
     weights = np.full(count, inner)
     weights[0] = 1.0
     if points % 2 == 0:
@@ -206,7 +206,7 @@ op(
     infer=_halved_spec("rfft", need_real=True),
     batch=along("axis"),
     jvp="linear",
-    doc="Transform real numbers along an axis to the half of the spectrum that matters.",
+    doc="Transform real numbers along an axis to half a spectrum; the rest follows from it.",
 )
 op(
     "rfft_adjoint",
@@ -264,7 +264,7 @@ def checked_points(n: Any, name: str) -> Any:
 
 
 def resized(x: Any, sizes: dict[int, Any]) -> Any:
-    """Return ``x`` with axes cut or padded to sizes, if they are to change at all."""
+    """Return ``x`` with axes cut or padded to sizes, if any of them changes."""
     x = as_tensor(x)
     if x.shape is not None:
         reduced_axes(tuple(sizes), len(x.shape), "fft")

@@ -1,5 +1,5 @@
-"""Ops that pick, find, order and replace elements.
+"""Ops that select, find, order and replace elements.
 
-``getitem`` and ``take`` pick by position, ``selection`` by a condition; ``sorting`` and ``sets``
-order and compare values. ``batched_index`` is what their batching rules share.
+``getitem`` and ``take`` select by position, ``selection`` by a condition; ``sorting`` and ``sets``
+order and compare values. Their batching rules share ``batched_index``.
 """

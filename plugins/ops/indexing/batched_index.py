@@ -1,7 +1,7 @@
 """How an index of one example is applied to a batch.
 
-An index of one example becomes an index of the batch: a slice in front, or, where index arrays
-differ from example to example, one more index array that counts the examples.
+An index of one example becomes an index of the batch, with a slice in front. If index arrays differ
+between examples, one more index array counts the examples.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class BatchedIndex:
         return F.moveaxis(result, source=self.source, destination=self.destination)
 
     def back(self, g: Any) -> Any:
-        """Put ordered axes where the index of the batch has them."""
+        """Move ordered axes to their positions in the index of the batch."""
         if not self.source:
             return g
         return F.moveaxis(g, source=self.destination, destination=self.source)
 
 
 def example_numbers(x: Any) -> Any:
-    """Return the numbers of the examples, from 0, where ``x`` is."""
+    """Return the numbers of the examples, from 0, on the device of ``x``."""
     inside = x
     while type(inside) is Batched:
         inside = inside.array
@@ -112,7 +112,7 @@ def _layout(index: tuple[Any, ...]) -> tuple[bool, int]:
 
 
 def _spelt(index: tuple[Any, ...], rank: int, arrays: list[Any], batched: list[bool]) -> Any:
-    """Return an index in which slices stand for ``...``, so that axes can be counted."""
+    """Return an index with slices instead of ``...``, so that axes can be counted."""
     used = 0
     for p in index:
         if isinstance(p, (int, Size)) or (isinstance(p, tuple) and p[0] == "slice"):
@@ -129,7 +129,7 @@ def _spelt(index: tuple[Any, ...], rank: int, arrays: list[Any], batched: list[b
 def _without_masks(
     index: tuple[Any, ...], arrays: list[Any], batched: list[bool]
 ) -> tuple[tuple[Any, ...], list[Any], list[bool]]:
-    """Return an index with positions in place of masks whose values are known."""
+    """Return an index with positions instead of masks of known values."""
     parts: list[Any] = []
     found: list[Any] = []
     flags: list[bool] = []

@@ -1,4 +1,4 @@
-"""Ops for indices that come several times: what ``x.at[index].multiply`` is made of."""
+"""Helpers for repeated indices in ``x.at[index].multiply``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ op(
     gradients={"places": NONDIFF},
     infer=lambda places: (places.shape, np.dtype(np.int64)),
     batch=_occurrences_rule,
-    doc="Count, for each of a vector's elements, the equal ones before it.",
+    doc="Count, for each element of a vector, the equal ones before it.",
 )
 op(
     "one_per_occurrence",
@@ -55,5 +55,5 @@ op(
     gradients={"x": NONDIFF, "occurrences": NONDIFF},
     infer=lambda x, occurrences: ((None, elements(x.shape)), x.dtype),
     batch=_ones_rule,
-    doc="Return ones of the dtype of ``x``, a row per occurrence and a column per element.",
+    doc="Return ones of the dtype of ``x``, one row per occurrence and one column per element.",
 )

@@ -1,6 +1,6 @@
-"""The ops of ``x[index]`` and of ``x.at[index].set(values)``, and the adjoint of picking.
+"""The ops of ``x[index]`` and of ``x.at[index].set(values)``, and the adjoint of indexing.
 
-The adjoint writes into zeros of the original's shape; where an element was picked twice, it adds.
+The adjoint writes into zeros of the original's shape, and adds where an element was selected twice.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
-    """Return the shape that an integer, index array or mask gives; take its axes off ``sizes``."""
+    """Return the shape of an integer, index array or mask; remove its axes from ``sizes``."""
     if isinstance(part, (int, Size)):
         size = sizes.pop(0)
         if size is not None and ((part < -size) is True or (part >= size) is True):
@@ -103,7 +103,7 @@ def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
 
 
 def _sliced(size: Any, part: slice) -> Any:
-    """Return the size of a slice of an axis; None if it is unknown, or signs are."""
+    """Return the size of a slice of an axis; None if it or a sign is unknown."""
     if not any(is_open(n) for n in (size, part.start, part.stop, part.step)):
         return None if size is None else len(range(*part.indices(size)))
     step = 1 if part.step is None else part.step
@@ -149,7 +149,7 @@ op(
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     batch=getitem_rule,
     jvp="linear",
-    doc="Pick elements by integers, slices and index arrays.",
+    doc="Select elements by integers, slices and index arrays.",
 )
 
 

@@ -1,4 +1,4 @@
-"""The adjoint of many picks from one tensor: their gradients in one array, in linear time."""
+"""The adjoint of many reads of one tensor: their gradients in one array, in linear time."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Index = tuple[Any, ...]
 def gradients_together(
     gs: Sequence[Any], like: Any, indices: Sequence[Index], arrays: Sequence[Sequence[Any]]
 ) -> Any:
-    """Return the gradient of a tensor, from those of its elements at each index.
+    """Return the gradient of a tensor, from the gradients of its elements at each index.
 
     Parameters
     ----------
     gs
-        The gradients of what was picked.
+        The gradients of the elements that were read.
     like
-        The tensor, or its shape's witness.
+        The tensor, or a witness of its shape.
     indices, arrays
-        For each of them the index, as a parameter of ops, and the arrays in it.
+        For each of them, the index as a parameter of ops, and the arrays in it.
 
     Returns
     -------
     array
-        Their sum, each at its place in zeros of the shape of ``like``.
+        Their sum, each at its position in zeros of the shape of ``like``.
     """
     values = [x for g, inside in zip(gs, arrays, strict=True) for x in (g, *inside)]
     return F.index_add_all_like(like, *values, indices=tuple(indices))
@@ -61,7 +61,7 @@ def take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> An
 
 
 def _picker(xp: Any, where: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Return how libraries pick that do not index by an array among slices; None where they do."""
+    """Return how to index in libraries that cannot mix an array and slices, otherwise None."""
     others = [part for part in where if not any(part is array for array in arrays)]
     if len(arrays) != 1 or any(part not in (..., slice(None)) for part in others):
         return None
@@ -129,5 +129,5 @@ op(
     infer=_spec,
     batch=index_add_all_rule,
     jvp="linear",
-    doc="Add arrays to zeros of the shape of ``like``, each at its index: the adjoint of picks.",
+    doc="Add arrays to zeros of the shape of ``like``, each at its index: the adjoint of reads.",
 )

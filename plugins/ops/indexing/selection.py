@@ -1,4 +1,4 @@
-"""Choosing among elements and arrays by a condition, and the places where one holds."""
+"""Choose elements and arrays by a condition, and find where one holds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     Parameters
     ----------
     condition
-        A vector of truth values; where it is shorter than the axis, the rest is false.
+        A vector of booleans; if it is shorter than the axis, the rest is false.
     x
         A tensor of any shape and dtype.
     axis
@@ -43,15 +43,15 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
 
     Returns
     -------
-    A tensor of the dtype of ``x``, with as many entries along the axis as conditions hold; a vector
-    without one. Gradients go back to where the entries were.
+    A tensor of the dtype of ``x``, with as many entries along the axis as conditions hold, or a
+    vector without an axis. Gradients go back to the selected entries.
 
     Raises
     ------
     ValueError
-        If the condition is no vector.
+        If the condition is not a vector.
     IndexError
-        If it holds beyond the end of the axis.
+        If it holds past the end of the axis.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -81,18 +81,18 @@ def extract(condition: Any, x: Any) -> Tensor:
     Parameters
     ----------
     condition
-        Truth values, of any shape; where there are fewer than elements, the rest is false.
+        Booleans of any shape; if there are fewer than elements, the rest is false.
     x
         A tensor of any shape and dtype.
 
     Returns
     -------
-    A vector of the dtype of ``x``. Gradients go back to where the elements were.
+    A vector of the dtype of ``x``. Gradients go back to the selected elements.
 
     Raises
     ------
     IndexError
-        If the condition holds beyond the end of ``x``.
+        If the condition holds past the end of ``x``.
 
     Examples
     --------
@@ -118,14 +118,14 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     condlist
         Boolean tensors.
     choicelist
-        As many tensors or numbers; all shapes broadcast.
+        As many tensors or numbers as conditions; all shapes broadcast.
     default
-        What is taken where no condition holds, 0 if not given.
+        The result where no condition holds, 0 by default.
 
     Returns
     -------
-    A tensor of the shapes broadcast together, of the promotion of the choices' dtypes. Gradients
-    reach the choices and the default, each where it was taken.
+    A tensor of the broadcast shape and the promoted dtype of the choices. Gradients reach the
+    choices and the default, each where it was selected.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @named
 def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
-    """Return, for each element, that of the choice whose number ``a`` gives.
+    """Return, for each element, the choice with the number in ``a``.
 
     Parameters
     ----------
@@ -168,12 +168,11 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     choices
         Tensors or numbers; their dtypes promote.
     mode
-        What happens to numbers without a choice: ``"raise"`` (the default), ``"wrap"`` or
-        ``"clip"``.
+        How to treat numbers without a choice: ``"raise"`` (the default), ``"wrap"`` or ``"clip"``.
 
     Returns
     -------
-    A tensor of the shapes broadcast together. Gradients reach the choices, each where it was taken.
+    A tensor of the broadcast shape. Gradients reach the choices, each where it was selected.
 
     Raises
     ------
@@ -181,7 +180,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
         If a number has no choice and the mode is ``"raise"``, there are no choices, shapes do not
         broadcast, or the mode is another.
     TypeError
-        If ``a`` holds no integers, or such of ``uint64``.
+        If ``a`` does not hold integers, or holds ``uint64``.
 
     Examples
     --------
@@ -213,7 +212,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
 
 
 def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
-    """Return choices as tensors; Python's numbers take the dtype of those beside them."""
+    """Return choices as tensors; Python numbers take the dtype of the other choices."""
     options = among(choices)
     if not options or all(type(choice) in SCALARS for choice in choices):
         return options
@@ -232,7 +231,7 @@ def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
 
 def _check_kernel(xp: Any, x: Any, *, count: int) -> Any:
     if truth(xp.any((x < 0) | (x >= count)), unknown=False):
-        raise ValueError(f"a number is not that of one of the {count} choices, from 0")
+        raise ValueError(f"a number is not from 0 to {count - 1}, the number of a choice")
     return x
 
 
@@ -242,7 +241,7 @@ _checked_choice = op(
     gradients={"x": NONDIFF},
     infer=lambda x, count: (x.shape, x.dtype),
     batch=leading,
-    doc="Return integers, all of which must be below ``count`` and not negative.",
+    doc="Return integers, which must all be below ``count`` and not negative.",
 )
 
 INDEX = np.dtype(np.int64)
@@ -267,13 +266,13 @@ _nonzero = op(
     gradients={"x": NONDIFF},
     infer=_nonzero_spec,
     batch=refused(SIZES_DIFFER),
-    doc="Return the indices of the elements that are not 0: an array per axis.",
+    doc="Return the indices of the nonzero elements, one array per axis.",
 )
 
 
 @named
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """Return the indices of the elements that are not 0, in C order; they have no gradient.
+    """Return the indices of the nonzero elements, in C order; they have no gradient.
 
     Parameters
     ----------
@@ -282,8 +281,8 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 
     Returns
     -------
-    A tuple of integer vectors, one per axis: ``x[nonzero(x)]`` are the elements. Their size depends
-    on the values: a trace does not know it.
+    A tuple of integer vectors, one per axis: ``x[nonzero(x)]`` are the nonzero elements. Their size
+    depends on the values, so a trace does not know it.
 
     Raises
     ------
@@ -301,7 +300,7 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 
 @named
 def flatnonzero(x: Any) -> Tensor:
-    """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient.
+    """Return the indices of the nonzero elements of the flattened ``x``; they have no gradient.
 
     Parameters
     ----------
@@ -310,12 +309,12 @@ def flatnonzero(x: Any) -> Tensor:
 
     Returns
     -------
-    An integer vector. Its size depends on the values: a trace does not know it.
+    An integer vector. Its size depends on the values, so a trace does not know it.
 
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -327,7 +326,7 @@ def flatnonzero(x: Any) -> Tensor:
 
 @named
 def argwhere(x: Any) -> Tensor:
-    """Return the indices of the elements that are not 0, one per row; they have no gradient.
+    """Return the indices of the nonzero elements, one per row; they have no gradient.
 
     Parameters
     ----------
@@ -336,13 +335,13 @@ def argwhere(x: Any) -> Tensor:
 
     Returns
     -------
-    An integer matrix of shape ``(count, x.ndim)``, in C order. Its size depends on the values: a
+    An integer matrix of shape ``(count, x.ndim)``, in C order. Its size depends on the values, so a
     trace does not know it.
 
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------

@@ -73,7 +73,7 @@ _unique = op(
     jvp=_unique_jvp,
     infer=_unique_spec,
     batch=refused(SIZES_DIFFER),
-    doc="Return the values that occur, where first, which each element is, and how often.",
+    doc="Return the distinct values, their first indices, the inverse indices and counts.",
 )
 
 
@@ -87,28 +87,28 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """Return the values that occur in a tensor, in ascending order.
+    """Return the distinct values of a tensor, in ascending order.
 
     Parameters
     ----------
     x
         A tensor of any shape.
     return_index
-        Return the indices of their first occurrences in the flattened ``x``, too.
+        Also return the indices of their first occurrences in the flattened ``x``.
     return_inverse
-        Return, for each element, the index of its value, too: a tensor of the shape of ``x``.
+        Also return, for each element, the index of its value: a tensor of the shape of ``x``.
     return_counts
-        Return how often each occurs, too.
+        Also return how often each value occurs.
     axis
-        Take whole slices along an axis as values, in the order of their elements; indices are then
+        Treat whole slices along an axis as values, in the order of their elements; indices are then
         vectors.
     equal_nan
-        Whether nan are one value, as here and in NumPy, or each its own.
+        Whether all nan are one value, as in NumPy, or each is a separate value.
 
     Returns
     -------
-    A vector (slices along ``axis``); or a tuple of it and what was asked for, in this order. Its
-    size depends on the values: a trace does not know it.
+    A vector (slices along ``axis``), or a tuple of it and the other requested results, in this
+    order. Its size depends on the values, so a trace does not know it.
 
     Raises
     ------
@@ -119,8 +119,8 @@ def unique(
 
     Notes
     -----
-    The gradient of a value goes to the element where it occurs first; that of other functions of
-    sets too.
+    The gradient of a value goes to its first occurrence. The same holds for the other set
+    functions.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def unique(
 
 
 class UniqueAllResult(NamedTuple):
-    """What :func:`unique_all` returns."""
+    """The result of :func:`unique_all`."""
 
     values: Any
     indices: Any
@@ -149,14 +149,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What :func:`unique_counts` returns."""
+    """The result of :func:`unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """What :func:`unique_inverse` returns."""
+    """The result of :func:`unique_inverse`."""
 
     values: Any
     inverse_indices: Any
@@ -164,9 +164,9 @@ class UniqueInverseResult(NamedTuple):
 
 @named
 def unique_all(x: Any) -> UniqueAllResult:
-    """Return the values that occur, their first indices, the inverse indices and the counts.
+    """Return the distinct values, their first indices, the inverse indices and the counts.
 
-    As the array API standard has it, and unlike :func:`unique`, every nan is a value of its own.
+    As in the array API standard, and unlike :func:`unique`, every nan is a separate value.
 
     Parameters
     ----------
@@ -178,16 +178,16 @@ def unique_all(x: Any) -> UniqueAllResult:
     values
         A vector in ascending order, of the dtype of ``x``.
     indices
-        For each value the index of its first occurrence in the flattened ``x``.
+        For each value, the index of its first occurrence in the flattened ``x``.
     inverse_indices
-        For each element of ``x`` the index of its value, in the shape of ``x``.
+        For each element of ``x``, the index of its value, in the shape of ``x``.
     counts
         How often each value occurs.
 
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def unique_all(x: Any) -> UniqueAllResult:
 
 @named
 def unique_counts(x: Any) -> UniqueCountsResult:
-    """Return the values that occur, and how often each does; every nan is one of its own.
+    """Return the distinct values, and how often each occurs; every nan is a separate value.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def unique_counts(x: Any) -> UniqueCountsResult:
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -232,9 +232,9 @@ def unique_counts(x: Any) -> UniqueCountsResult:
 
 @named
 def unique_inverse(x: Any) -> UniqueInverseResult:
-    """Return the values that occur, and for each element of ``x`` the index of its value.
+    """Return the distinct values, and for each element of ``x`` the index of its value.
 
-    Every nan is a value of its own.
+    Every nan is a separate value.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
 @named
 def unique_values(x: Any) -> Tensor:
-    """Return the values that occur, in ascending order; every nan is one of its own.
+    """Return the distinct values, in ascending order; every nan is a separate value.
 
     Parameters
     ----------
@@ -273,12 +273,12 @@ def unique_values(x: Any) -> Tensor:
 
     Returns
     -------
-    A vector of the dtype of ``x``. Its size depends on the values: a trace does not know it.
+    A vector of the dtype of ``x``. Its size depends on the values, so a trace does not know it.
 
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers.
+        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     values
         The values to look for, of any shape.
     invert
-        Return whether it is not among them instead.
+        Return instead whether it is not among them.
 
     Returns
     -------
@@ -341,11 +341,11 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` or ``values`` holds no numbers.
+        If ``x`` or ``values`` does not hold numbers.
 
     Notes
     -----
-    nan is among no values.
+    nan equals no value.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return two tensors as vectors of the dtype to which theirs promote."""
+    """Return two tensors as vectors of their promoted dtype."""
     x, y = _pair(x, y)
     both = np.result_type(x.dtype, y.dtype).name
     return ops["cast"](x, dtype=both), ops["cast"](y, dtype=both)
@@ -380,12 +380,12 @@ def union1d(x: Any, y: Any) -> Tensor:
 
     Returns
     -------
-    A vector. Its size depends on the values: a trace does not know it.
+    A vector. Its size depends on the values, so a trace does not know it.
 
     Raises
     ------
     TypeError
-        If ``x`` or ``y`` holds no numbers.
+        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------
@@ -404,19 +404,19 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     x, y
         Tensors of any shapes, which are flattened; their dtypes promote.
     assume_unique
-        Only for NumPy's signature: the result is the same for values that are unique.
+        Only for NumPy's signature: the result does not depend on it.
     return_indices
-        Return the indices of their first occurrences in ``x`` and in ``y`` too.
+        Also return the indices of their first occurrences in ``x`` and in ``y``.
 
     Returns
     -------
     A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
-    the values: a trace does not know it.
+    the values, so a trace does not know it.
 
     Raises
     ------
     TypeError
-        If ``x`` or ``y`` holds no numbers.
+        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------
@@ -441,7 +441,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     x, y
         Tensors of any shapes, which are flattened; their dtypes promote.
     assume_unique
-        Keep every such element, in the order of ``x``.
+        Keep every such element, repeated ones too, in the order of ``x``.
 
     Returns
     -------
@@ -450,7 +450,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` or ``y`` holds no numbers.
+        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------
@@ -466,7 +466,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
 
 @named
 def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values that occur in one of two tensors only, in ascending order.
+    """Return the values that occur in exactly one of two tensors, in ascending order.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` or ``y`` holds no numbers.
+        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------

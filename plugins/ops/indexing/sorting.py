@@ -1,4 +1,4 @@
-"""Sorting, partitioning, and searching in what is sorted."""
+"""Sorting, partitioning, and searching in sorted vectors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 def _check_kind(name: str, kind: str | None, stable: bool | None) -> None:
     if kind is not None and stable is not None:
-        raise ValueError(f"{name}: kind and stable are two words for one thing; give one of them")
+        raise ValueError(f"{name}: kind and stable mean the same; pass one of them")
     if kind is not None and not isinstance(kind, str):
         raise TypeError(f"{name}: kind must be text, got {kind!r}")
     if kind is not None and kind not in _KINDS:
@@ -92,7 +92,7 @@ op(
     gradients={"x": NONDIFF},
     infer=same_shape("sort_order", lambda dtype: INDEX),
     batch=along("axis"),
-    doc="Return indices that sort along an axis, those of equal elements in any order.",
+    doc="Return indices that sort along an axis, with equal elements in any order.",
 )
 op(
     "unsort",
@@ -105,7 +105,7 @@ op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
-    doc="Put elements along an axis back where an order of all of them took them from.",
+    doc="Put elements along an axis back to the positions from which an order took them.",
 )
 
 
@@ -118,15 +118,15 @@ def argsort(
     Parameters
     ----------
     x
-        A tensor of any dtype; complex numbers are in the order of their real parts, then imaginary
-        parts, and nan comes last.
+        A tensor of any dtype; complex numbers are ordered by their real parts, then by their
+        imaginary parts, and nan comes last.
     axis
         The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
     kind
-        NumPy's word for an algorithm, ``"quicksort"``, ``"mergesort"``, ``"heapsort"`` or
-        ``"stable"``. It changes nothing: equal elements always keep their order.
+        NumPy's name for an algorithm, ``"quicksort"``, ``"mergesort"``, ``"heapsort"`` or
+        ``"stable"``. It is ignored: equal elements always keep their order.
     stable
-        Whether they must; it changes nothing either.
+        Ignored too: equal elements always keep their order.
 
     Returns
     -------
@@ -166,11 +166,11 @@ def sort(
     axis
         The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
     kind, stable
-        As for :func:`argsort`; values in order are the same for each.
+        As for :func:`argsort`; the sorted values are the same for each.
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``. Gradients go back to where elements were.
+    A tensor of the shape and dtype of ``x``. Gradients go back to the elements' original positions.
 
     Raises
     ------
@@ -217,7 +217,7 @@ _argpartition = op(
     gradients={"x": NONDIFF},
     infer=_argpartition_spec,
     batch=along("axis"),
-    doc="Return the indices that put the elements of some ranks where sorting would.",
+    doc="Return the indices that move the elements of some ranks to their sorted positions.",
 )
 
 
@@ -234,21 +234,21 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
     x
         A tensor of any dtype.
     kth
-        The rank from 0, or several; a negative one counts from the end.
+        The rank from 0, or several ranks; negative ones count from the end.
     axis
         The axis to partition along, the last by default; ``None`` flattens first.
 
     Returns
     -------
-    An integer tensor of the shape of ``x``: which of the elements come before, and after, is known,
-    but not in which order.
+    An integer tensor of the shape of ``x``. It says which elements come before and after, but in no
+    particular order.
 
     Raises
     ------
     ValueError
         If ``kth`` is out of bounds.
     TypeError
-        If ``kth`` holds no integers.
+        If ``kth`` does not hold integers.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -263,13 +263,13 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
         several = np.ndim(kth)
         ranks = tuple(map(_rank, kth)) if several else _rank(kth)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
+        raise TypeError(f"argpartition: kth must hold integers, got {kth!r}") from None
     return _argpartition(x, kth=ranks, axis=one_axis(axis, "argpartition"))
 
 
 @named
 def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
-    """Return ``x`` with the ``kth`` smallest element in its place along an axis.
+    """Return ``x`` with the ``kth`` smallest element at its sorted position along an axis.
 
     Parameters
     ----------
@@ -283,14 +283,14 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor
     Returns
     -------
     A tensor of the shape and dtype of ``x``, with no larger element before the ``kth``, and no
-    smaller one after it. Gradients go back to where the elements were.
+    smaller one after it. Gradients go back to the elements' original positions.
 
     Raises
     ------
     ValueError
         If ``kth`` is out of bounds.
     TypeError
-        If ``kth`` holds no integers.
+        If ``kth`` does not hold integers.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -317,7 +317,7 @@ def _searchsorted_spec(x: Any, values: Any, *, side: str) -> tuple[Any, Any]:
 
 
 def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``searchsorted``: sorted vectors that differ are compared element by one."""
+    """Batching rule of ``searchsorted``; different vectors are compared element by element."""
     (x, values), (bx, _) = xs, batched
     if not bx:
         return op.raw(x, values, **params)
@@ -334,13 +334,13 @@ _searchsorted = op(
     gradients={"x": NONDIFF, "values": NONDIFF},
     infer=_searchsorted_spec,
     batch=searchsorted_rule,
-    doc="Return where values would go into a sorted vector.",
+    doc="Return the positions at which values would be inserted into a sorted vector.",
 )
 
 
 @named
 def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return where values would go into a sorted vector; the indices have no gradient.
+    """Return the insertion positions of values in a sorted vector; they have no gradient.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     values
         Numbers or a tensor of any shape.
     side
-        ``"left"`` (the default): before elements that are equal; ``"right"``: after them.
+        ``"left"`` (the default): before equal elements; ``"right"``: after them.
     sorter
         Indices that sort ``x``, if it is not sorted.
 
@@ -360,9 +360,9 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     Raises
     ------
     ValueError
-        If ``x`` is no vector, or ``side`` is another word.
+        If ``x`` is not a vector, or ``side`` is another word.
     TypeError
-        If ``side`` is no string.
+        If ``side`` is not a string.
 
     Examples
     --------
@@ -384,7 +384,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
 
 @named
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """Return the number of the bin of each element; the numbers have no gradient.
+    """Return the bin number of each element; the numbers have no gradient.
 
     Parameters
     ----------
@@ -393,16 +393,16 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     bins
         The edges between the bins: a vector in ascending or in descending order.
     right
-        Whether an edge belongs to the bin below it; by default to the one above it.
+        Whether an edge belongs to the bin below it; by default it belongs to the one above.
 
     Returns
     -------
-    An integer tensor of the shape of ``x``: 0 before the first edge, ``len(bins)`` behind the last.
+    An integer tensor of the shape of ``x``: 0 before the first edge, ``len(bins)`` after the last.
 
     Raises
     ------
     ValueError
-        If ``bins`` is no vector, or known (not in a trace) and in no order.
+        If ``bins`` is not a vector, or neither ascends nor descends (not checked in a trace).
     TypeError
         If ``x`` or ``bins`` is complex.
 
@@ -416,7 +416,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
     bins = beside(bins, x)
     if "c" in (x.dtype.kind, bins.dtype.kind):
-        raise TypeError("digitize: complex numbers have no order, so that they have no bins")
+        raise TypeError("digitize: complex numbers have no order, so they cannot be binned")
     if bins.shape is not None and len(bins.shape) != 1:
         raise ValueError(f"digitize: the bins must be a vector, got shape {bins.shape}")
     if bins.shape is None:
@@ -431,7 +431,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
         steps = np.diff(to_numpy(bins.array))
         falling = bool((steps < 0).any())
         if falling and (steps > 0).any():
-            raise ValueError("digitize: the bins must ascend, or descend, from one to the next")
+            raise ValueError("digitize: the bins must ascend or descend")
         if not falling:
             return upwards
     downwards = size - _searchsorted(ops["flip"](bins, axis=0), x, side=side)
@@ -445,24 +445,24 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     Parameters
     ----------
     keys
-        Tensors of one shape, or a tensor whose first axis they are in. The last key decides; where
-        it is equal the one before, and so on.
+        Tensors of the same shape, or a tensor with the keys along its first axis. The last key
+        decides; ties are broken by the key before it, and so on.
     axis
         The axis to sort along, the last by default.
 
     Returns
     -------
-    An integer tensor of the shape of a key; it has no gradient. What is equal in all keys keeps its
-    order.
+    An integer tensor of the shape of a key; it has no gradient. Elements that are equal in all keys
+    keep their order.
 
     Raises
     ------
     TypeError
-        If there are no keys, or a number stands in their place.
+        If there are no keys, or a number is given instead.
     ValueError
         If their shapes differ.
     TraceError
-        If a trace does not know how many there are.
+        If a trace does not know the number of keys.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -477,7 +477,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
         raise TypeError("lexsort: at least one key is needed")
     shapes = [x.shape for x in columns]
     if any(shapes_differ(shape, shapes[0]) for shape in shapes):
-        raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
+        raise ValueError(f"lexsort: keys must have the same shape, got {shapes}")
     if shapes[0] == () and axis in (-1, 0):  # each key is one number, as for NumPy
         return beside(np.int64(0), columns[0])
     axis = one_axis(axis, "lexsort")
@@ -490,6 +490,6 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 
 def _rows_of(keys: Tensor) -> list[Tensor]:
     if keys.shape == ():
-        raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
+        raise TypeError("lexsort: keys must be a sequence, or a tensor of at least one axis")
     known_rank(keys, "lexsort")
     return [keys[i] for i in range(fixed(keys.shape[0], "lexsort", "the number of keys"))]

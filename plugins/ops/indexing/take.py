@@ -1,4 +1,4 @@
-"""Elements and rows by their numbers, along an axis or for each position of the other axes."""
+"""Elements and rows by index, along an axis or for each position of the other axes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ _take = op(
     holomorphic=True,
     batch=take_rule,
     jvp="linear",
-    doc="Pick entries along an axis by index.",
+    doc="Select entries along an axis by index.",
 )
 op(
     "take_adjoint",
@@ -145,7 +145,7 @@ op(
     holomorphic=True,
     batch=take_adjoint_rule,
     jvp="linear",
-    doc="Add ``g`` to zeros of the shape of ``like``, where ``take`` picked from.",
+    doc="Add ``g`` to zeros of the shape of ``like``, at the positions that ``take`` selected.",
 )
 
 
@@ -159,7 +159,7 @@ def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> 
 
 
 def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
-    """Return indices that are in bounds, by the mode of :func:`take`."""
+    """Return indices mapped into bounds, by the mode of :func:`take`."""
     if shape is not None:
         sizes = shape if axis is None else (shape[reduced_axes(axis, len(shape), "take")[0]],)
     if shape is None:
@@ -168,27 +168,27 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
     if same_size(size, 0):
         if empty(indices.shape):
             return indices
-        raise IndexError(f"take: there is nothing to take from, got shape {shape}")
+        raise IndexError(f"take: cannot take from an empty axis, got shape {shape}")
     indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
     return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)
 
 
 @named
 def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
-    """Return entries of ``x`` picked by index.
+    """Return entries of ``x`` selected by index.
 
     Parameters
     ----------
     x
         A tensor of any dtype.
     indices
-        Integers of any shape; negative ones count from the end. Repeated ones are fine: their
-        gradients add up.
+        Integers of any shape; negative ones count from the end. The gradients of repeated indices
+        add up.
     axis
-        The axis to pick along; ``None`` picks from the flattened ``x``.
+        The axis to select along; ``None`` selects from the flattened ``x``.
     mode
-        What an index out of bounds does: ``"raise"``; ``"wrap"``, counted around the end; or
-        ``"clip"``, the first or the last element (negative indices are the first one then).
+        How to treat an index out of bounds: ``"raise"``; ``"wrap"``, counted around the end; or
+        ``"clip"``, the first or the last element (negative indices then mean the first one).
 
     Returns
     -------
@@ -200,7 +200,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     IndexError
         If an index is out of bounds.
     TypeError
-        If an index is no integer.
+        If an index is not an integer.
     ValueError
         If the mode is unknown, or needs a rank that a trace does not know.
     numpy.exceptions.AxisError
@@ -231,9 +231,10 @@ def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
     params
         A tensor of any dtype.
     indices
-        Integers of any shape; negative ones count from the end. Gradients of repeated ones add up.
+        Integers of any shape; negative ones count from the end. The gradients of repeated indices
+        add up.
     axis
-        The axis to pick along; the first by default.
+        The axis to select along; the first by default.
 
     Returns
     -------
@@ -245,7 +246,7 @@ def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
     IndexError
         If an index is out of bounds.
     TypeError
-        If an index is no integer.
+        If an index is not an integer.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -259,7 +260,7 @@ def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
 
 
 def index_along_axis(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
-    """Return the index arrays with which ``x[...]`` picks what take_along_axis does."""
+    """Return the index arrays for ``x[...]`` that correspond to take_along_axis."""
     along, rank = axis % len(shape), len(shape)
     grid = [xp.reshape(xp.arange(n), (-1, *(1,) * (rank - i - 1))) for i, n in enumerate(shape)]
     grid[along] = indices
@@ -297,7 +298,7 @@ _take_along_axis = op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
-    doc="Pick entries along an axis, by an index for each position of the other axes.",
+    doc="Select entries along an axis, by an index for each position of the other axes.",
 )
 op(
     "take_along_axis_adjoint",
@@ -311,7 +312,7 @@ op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
-    doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` picked from.",
+    doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` read.",
 )
 
 
@@ -326,19 +327,19 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
     indices
         Integers with as many axes as ``x``; the other axes broadcast.
     axis
-        The axis to pick along, the last by default; ``None`` picks from the flattened ``x``.
+        The axis to select along, the last by default; ``None`` selects from the flattened ``x``.
 
     Returns
     -------
-    A tensor of the dtype of ``x``, of the shape of ``indices`` where its other axes have the sizes
-    of ``x``. Gradients go back to where the entries were; those of repeated ones add up.
+    A tensor of the dtype of ``x`` and the shape of ``indices``, with the other axes broadcast.
+    Gradients go back to the selected entries; those of repeated ones add up.
 
     Raises
     ------
     ValueError
-        If ``indices`` has another number of axes.
+        If ``indices`` has a different number of axes.
     IndexError
-        If an index is out of bounds or no integer, or another axis does not broadcast.
+        If an index is out of bounds or not an integer, or another axis does not broadcast.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -365,24 +366,24 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tenso
     indices
         Integers with as many axes as ``x``; the other axes broadcast.
     values
-        What replaces them: numbers or a tensor that broadcasts to the places. Where an index is
-        repeated, the last value stays.
+        The replacements: numbers or a tensor that broadcasts to the positions. If an index is
+        repeated, the last value is kept.
     axis
-        The axis along which the indices count; ``None`` counts in the flattened ``x``.
+        The axis of the indices; ``None`` means the flattened ``x``.
 
     Returns
     -------
-    A new tensor of the shape and dtype of ``x``: unlike NumPy's function, this changes nothing in
-    place. Gradients reach ``values``, and the entries that stay.
+    A new tensor of the shape and dtype of ``x``; unlike NumPy's function, this changes nothing in
+    place. Gradients reach ``values`` and the entries that are kept.
 
     Raises
     ------
     IndexError
-        If an index is out of bounds, or no integer.
+        If an index is out of bounds, or not an integer.
     ValueError
-        If ``indices`` has another number of axes, or ``values`` does not broadcast.
+        If ``indices`` has a different number of axes, or ``values`` does not broadcast.
     TypeError
-        If ``values`` is of a higher kind than ``x``: floats for integers, say.
+        If ``values`` is of a higher kind than ``x``, such as floats for integers.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 

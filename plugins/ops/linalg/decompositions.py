@@ -1,9 +1,10 @@
 """The Cholesky, QR and singular value decompositions; matrices are in the last two axes.
 
-The rules are for complex matrices in TensorFlow's convention, and so for real ones. Where a factor
-is not a differentiable function of the matrix (vectors that belong to equal singular values may be
-any basis) the terms that would be infinite count as 0: right for functions that do not depend on
-the choice of basis. The same holds for the sign or phase of a vector, which LAPACK chooses.
+The rules are for complex matrices in TensorFlow's convention, which includes real ones. A factor
+may not be a differentiable function of the matrix: the vectors of equal singular values may be any
+basis. The terms that would be infinite then count as 0, which is correct for functions that do not
+depend on the choice of basis. The same holds for the sign or phase of a vector, which LAPACK
+chooses.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
         Symmetric positive definite matrices, ``(..., n, n)``; only their lower triangle is read.
         Integers become ``float64``.
     upper
-        Read their upper triangle, and return upper triangular ``U`` with ``U.T @ U == x``.
+        Read the upper triangle, and return upper triangular ``U`` with ``U.T @ U == x``.
 
     Returns
     -------
@@ -84,7 +85,8 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
 
     Notes
     -----
-    The gradient is symmetric: it is that of the symmetric matrix, shared between both triangles.
+    The gradient is symmetric: it is the gradient of a symmetric matrix, shared between both
+    triangles.
 
     References
     ----------
@@ -105,7 +107,7 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
 
 
 class QRResult(NamedTuple):
-    """What :func:`qr` returns."""
+    """The result of :func:`qr`."""
 
     Q: Any
     R: Any
@@ -149,7 +151,7 @@ _qr = op(
     vjp=_qr_vjp,
     infer=_qr_spec,
     batch=leading,
-    doc="Factor matrices into orthonormal columns and a triangle.",
+    doc="Factor matrices into orthonormal columns and a triangular matrix.",
 )
 
 
@@ -162,24 +164,23 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     a
         Matrices, of shape ``(..., m, n)``; integers become ``float64``.
     mode
-        ``"reduced"`` (the default): q has ``min(m, n)`` columns. ``"complete"``: it has m.
-        ``"r"``: r alone.
+        ``"reduced"`` (the default): q has ``min(m, n)`` columns. ``"complete"``: it has m. ``"r"``:
+        only r.
 
     Returns
     -------
     Q : Tensor
-        Columns of length 1 at right angles, ``(..., m, k)``; left out with ``mode="r"``.
+        Orthonormal columns, ``(..., m, k)``; left out with ``mode="r"``.
     R : Tensor
         Upper triangular matrices, ``(..., k, n)``.
 
     Raises
     ------
     ValueError
-        If the mode is another; while differentiating, if a "complete" factor has more columns than
-        ``a``, since these are any basis of what is left.
+        If the mode is another. When differentiating, if a "complete" factor has more columns than
+        ``a``, because these are any basis of the rest of the space.
     numpy.linalg.LinAlgError
-        If there are no two axes; while differentiating, if the first columns of ``a`` are
-        dependent.
+        If there are no two axes. When differentiating, if the first columns of ``a`` are dependent.
 
     Notes
     -----
@@ -213,7 +214,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 class SVDResult(NamedTuple):
-    """What :func:`svd` returns."""
+    """The result of :func:`svd`."""
 
     U: Any
     S: Any
@@ -299,7 +300,7 @@ _svd = op(
 
 
 def svdvals_kernel(xp: Any, x: Any) -> Any:
-    """Return singular values, of any array library that has ``svd``."""
+    """Return singular values, for any array library that has ``svd``."""
     if hasattr(xp.linalg, "svdvals"):
         return xp.linalg.svdvals(x)
     return xp.linalg.svd(x, compute_uv=False)
@@ -331,12 +332,12 @@ def svd(
     a
         Matrices of shape ``(..., m, n)``; integers become ``float64``.
     full_matrices
-        Whether u and vh are square, ``(..., m, m)`` and ``(..., n, n)``, or have the first
-        ``min(m, n)`` vectors only. True by default.
+        Whether u and vh are square, ``(..., m, m)`` and ``(..., n, n)``, or have only the first
+        ``min(m, n)`` vectors. True by default.
     compute_uv
-        Whether to return the vectors too, or ``s`` alone.
+        Whether to return the vectors too, or only ``s``.
     hermitian
-        Whether the matrices are symmetric or Hermitian: one triangle of them is read.
+        Whether the matrices are symmetric or Hermitian; only one triangle is then read.
 
     Returns
     -------
@@ -354,9 +355,9 @@ def svd(
 
     Notes
     -----
-    Gradients are right for functions that do not depend on what is arbitrary: the common phase of
-    a pair of vectors, the choice of vectors for equal singular values, and the basis that vectors
-    beyond the first ``min(m, n)`` are of their space: its projector has a gradient.
+    Gradients are correct for functions that do not depend on arbitrary choices: the common phase of
+    a pair of vectors, the vectors of equal singular values, and the basis of the vectors beyond the
+    first ``min(m, n)``. The projector onto the space of those vectors has a gradient.
 
     References
     ----------
@@ -379,7 +380,7 @@ def svd(
 
 
 def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
-    """Return singular values, with vectors if wanted: those of eigenvalues, but for signs."""
+    """Return singular values, with vectors on request: those of eigenvalues, except for signs."""
     if not compute_uv:
         return ops["flip"](ops["sort"](ops["abs"](eigvalsh(a)), axis=-1), axis=-1)
     w, v = eigh(a)

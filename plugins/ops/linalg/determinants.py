@@ -1,4 +1,4 @@
-"""Traces and determinants; but for ``trace``, matrices are in the last two axes."""
+"""Traces and determinants. Except for ``trace``, matrices are in the last two axes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _factors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def cofactor_kernel(xp: Any, x: Any) -> Any:
-    """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
+    """Return ``det(x) * inv(x).T`` from the singular values, which works for singular ``x`` too."""
     if x.shape[-1] == 0:
         return x
     sign, u, _, v, others = _factors(xp, x)
@@ -90,8 +90,8 @@ def cofactor_kernel(xp: Any, x: Any) -> Any:
 def _but_two(xp: Any, s: Any, others: Any) -> Any:
     """Return, for each pair, the product of all but these two of descending ``s``; 0 for no pair.
 
-    Those but one are divided by the larger of the two. If it is 0, so is the product, but perhaps
-    for the last two.
+    The products of all but one are divided by the larger of the two. If it is 0, so is the product,
+    except perhaps for the last two.
     """
     size = s.shape[-1]
     places = xp.arange(size)
@@ -108,9 +108,9 @@ def _but_two(xp: Any, s: Any, others: Any) -> Any:
 def _cofactor_adjoint_kernel(xp: Any, g: Any, x: Any) -> Any:
     """Send ``g`` through the derivative of the cofactors, for singular matrices too.
 
-    Cofactors of a product are products of cofactors, so that it is enough to know the derivative at
-    a diagonal matrix: that of element ``i, i`` is the sum over ``j`` of the products of all but
-    two times element ``j, j``; that of ``i, j`` is minus such a product times element ``j, i``.
+    Cofactors of a product are products of cofactors, so the derivative at a diagonal matrix
+    suffices. That of element ``i, i`` is the sum over ``j`` of the products of all but two times
+    element ``j, j``. That of ``i, j`` is minus such a product times element ``j, i``.
     """
     if x.shape[-1] == 0:
         return x
@@ -171,7 +171,7 @@ op(
     infer=lambda g, x: (square_shape(x, "cofactor_adjoint"), x.dtype),
     holomorphic=True,
     batch=leading,
-    doc="Send a gradient of ``cofactor`` back to its matrices; its own adjoint for each ``x``.",
+    doc="Send a gradient of ``cofactor`` back to its matrices; for each ``x`` it is self-adjoint.",
 )
 
 
@@ -195,8 +195,8 @@ def det(x: Any) -> Tensor:
 
     Notes
     -----
-    The gradient, the matrix of cofactors, is right for singular matrices too, and so is the second
-    derivative. The third divides by the determinant, and is nan or infinite there.
+    The gradient, the matrix of cofactors, is correct for singular matrices too, and so is the
+    second derivative. The third divides by the determinant, and is nan or infinite there.
 
     References
     ----------
@@ -241,7 +241,7 @@ _slogdet = op(
 
 
 class SlogdetResult(NamedTuple):
-    """What :func:`slogdet` returns."""
+    """The result of :func:`slogdet`."""
 
     sign: Any
     logabsdet: Any
@@ -265,12 +265,12 @@ def slogdet(x: Any) -> SlogdetResult:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the matrices are not square; while differentiating, if one is singular.
+        If the matrices are not square. When differentiating, if one is singular.
 
     Notes
     -----
-    For real matrices the sign is constant, and has the gradient 0. For complex ones it is a number
-    of absolute value 1, through which gradients pass as well. Singular matrices have none.
+    For real matrices the sign is constant and has the gradient 0. For complex ones it is a number
+    of absolute value 1, and gradients flow through it. Singular matrices have no gradient.
 
     References
     ----------

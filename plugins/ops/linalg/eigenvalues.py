@@ -1,9 +1,9 @@
 """Eigenvalues and eigenvectors; matrices are in the last two axes.
 
-The rules are for complex matrices in TensorFlow's convention, and so for real ones. Vectors that
-belong to equal eigenvalues may be any basis: the terms that would be infinite count as 0, which is
-right for functions that do not depend on the choice of basis. The same holds for the sign or phase
-of a vector, which LAPACK chooses.
+The rules are for complex matrices in TensorFlow's convention, which includes real ones. The vectors
+of equal eigenvalues may be any basis. The terms that would be infinite count as 0, which is correct
+for functions that do not depend on the choice of basis. The same holds for the sign or phase of a
+vector, which LAPACK chooses.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
 
 class EigResult(NamedTuple):
-    """What :func:`eig` and :func:`eigh` return."""
+    """The result of :func:`eig` and :func:`eigh`."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -82,7 +82,7 @@ _eigvalsh = op(
 
 
 def _triangle(a: Any, uplo: str, name: str) -> Any:
-    """Return matrices whose lower triangle is the one to read."""
+    """Return matrices whose lower triangle holds the one to read."""
     if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
     a = as_inexact(a)
@@ -97,10 +97,10 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
     Parameters
     ----------
     a
-        Square matrices, of shape ``(..., n, n)``; one triangle of them is read. Integers become
+        Square matrices, of shape ``(..., n, n)``; only one triangle is read. Integers become
         ``float64``.
     UPLO
-        Which one: ``"L"`` (the default) or ``"U"``.
+        Which triangle: ``"L"`` (the default) or ``"U"``.
 
     Returns
     -------
@@ -118,8 +118,8 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
     Notes
     -----
-    The gradient is Hermitian, shared between both triangles. That of vectors of equal eigenvalues
-    is right only for functions that do not depend on the choice of these vectors.
+    The gradient is Hermitian, shared between both triangles. The gradient of the vectors of equal
+    eigenvalues is correct only for functions that do not depend on the choice of these vectors.
 
     References
     ----------
@@ -242,8 +242,8 @@ def eig(a: Any) -> EigResult:
     eigenvalues : Tensor
         Complex numbers in no particular order, ``(..., n)``.
     eigenvectors : Tensor
-        Complex vectors of length 1 in columns, ``(..., n, n)``. Both are complex, also where NumPy
-        would give real ones because no value happens to be complex.
+        Complex vectors of length 1 in columns, ``(..., n, n)``. Both are complex, even where NumPy
+        would give real ones because all values happen to be real.
 
     Raises
     ------
@@ -252,8 +252,8 @@ def eig(a: Any) -> EigResult:
 
     Notes
     -----
-    Gradients need a full set of eigenvectors. That of the vectors is right only for functions that
-    do not depend on their phase.
+    Gradients need a full set of eigenvectors. The gradient of the vectors is correct only for
+    functions that do not depend on their phase.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """``einsum``: sums of products, written with labels.
 
-The result is linear in each operand. One more op, ``einsum_adjoint``, sends the result's gradient
-back to an operand; it is a sum of products as well, so the two differentiate each other.
+The result is linear in each operand. A second op, ``einsum_adjoint``, sends the result's gradient
+back to an operand. It is a sum of products too, so the two differentiate each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["einsum"]
 
 @lru_cache(maxsize=1024)
 def explicit(subscripts: str, count: int) -> str:
-    """Return subscripts without blanks and with an output; check them for ``count`` operands."""
+    """Return subscripts without spaces and with an output; check them for ``count`` operands."""
     text = subscripts.replace(" ", "")
     left, arrow, output = text.partition("->")
     terms = left.split(",")
@@ -61,7 +61,7 @@ def explicit(subscripts: str, count: int) -> str:
 
 @lru_cache(maxsize=1024)
 def labelled(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
-    """Return a label for each axis of each operand, and of the output: ``...`` is spelt out."""
+    """Return a label for each axis of each operand and of the output: ``...`` is expanded."""
     left, output = subscripts.split("->")
     terms = left.split(",")
     free = [letter for letter in ascii_letters if letter not in left]
@@ -139,7 +139,7 @@ def _adjoint(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) ->
 
 
 def _on_diagonal(xp: Any, x: Any, unique: str, term: str, shape: tuple[int, ...]) -> Any:
-    """Put ``x`` where axes of one label have one index, in zeros."""
+    """Put ``x`` where axes of the same label have the same index, in zeros."""
     first = [term.index(label) for label in unique]
     x = xp.permute_dims(x, tuple(sorted(range(len(unique)), key=lambda i: first[i])))
     x = xp.reshape(x, tuple(n if i in first else 1 for i, n in enumerate(shape)))
@@ -222,7 +222,7 @@ def _einsum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, A
 
 
 def unused_label(used: str) -> str:
-    """Return a letter that is no label yet."""
+    """Return a letter that is not yet a label."""
     return next(letter for letter in ascii_letters if letter not in used)
 
 
@@ -279,19 +279,19 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
         ``"ij,jk->ik"``. ``...`` stands for axes that broadcast. A label twice in one operand takes
         the diagonal. Without ``->``, the result has the labels that occur once, sorted.
     operands
-        The tensors. As in NumPy, ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` says the same in numbers.
+        The tensors. As in NumPy, ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` is the same with numbers.
     optimize
-        Taken for NumPy's sake: the order of the products is always chosen here.
+        Ignored, for NumPy's signature: the order of the products is always chosen here.
 
     Returns
     -------
     Tensor
-        A tensor with an axis per label of the result, of the dtype to which the operands promote.
+        A tensor with an axis per label of the result, of the operands' promoted dtype.
 
     Raises
     ------
     ValueError
-        If the subscripts do not fit the operands, or sizes of one label differ.
+        If the subscripts do not fit the operands, or sizes of the same label differ.
     TypeError
         If the subscripts are neither a string nor lists of integers.
 

@@ -1,4 +1,4 @@
-"""What singular values tell: pseudo-inverses, least squares, ranks, batched."""
+"""Functions of singular values: pseudo-inverses, least squares, ranks, batched."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _pinv_rule(g: Any, x: Any, out: Any) -> Any:
 
 
 def as_real(n: Any) -> Any:
-    """Return a bound as a Python float; in a trace it may be made of sizes."""
+    """Return a bound as a Python float; in a trace it may be an expression of sizes."""
     return n if n is None or is_open(n) else float(n)
 
 
@@ -97,10 +97,10 @@ def pinv(
     a
         Matrices of shape ``(..., m, n)``; integers become ``float64``.
     rcond, rtol
-        Two names for one number: singular values up to that share of the largest count as 0.
+        Two names for one number: singular values up to this fraction of the largest count as 0.
         ``1e-15`` by default, as in NumPy.
     hermitian
-        Whether the matrices are symmetric or Hermitian: their lower triangle is read.
+        Whether the matrices are symmetric or Hermitian; only their lower triangle is then read.
 
     Returns
     -------
@@ -116,9 +116,9 @@ def pinv(
 
     Notes
     -----
-    The gradient is that at constant rank: a pseudo-inverse jumps where the rank changes. Singular
-    values that ``rcond`` cuts off count as 0 in it as well, so it is exact only if they are 0 but
-    for rounding. Where a larger ``rcond`` regularises, differentiate :func:`gradtape.linalg.svd`.
+    The gradient assumes constant rank: a pseudo-inverse jumps where the rank changes. Singular
+    values below ``rcond`` count as 0 in the gradient too, so it is exact only if they are 0 up to
+    rounding. If a larger ``rcond`` regularises, differentiate :func:`gradtape.linalg.svd` instead.
 
     References
     ----------
@@ -131,7 +131,7 @@ def pinv(
     [[0.5, 0.0], [0.0, 0.0]]
     """
     if rcond is not None and rtol is not None:
-        raise ValueError("pinv: rcond and rtol are two names for one number; give one")
+        raise ValueError("pinv: rcond and rtol mean the same; pass one of them")
     share = rtol if rcond is None else rcond
     a = hermitian_part(a, "pinv") if hermitian else as_inexact(a)
     sizes_of_matrices(a, "pinv")
@@ -173,7 +173,7 @@ def matrix_rank(
     hermitian
         Whether the matrices are symmetric or Hermitian: their lower triangle is read.
     rtol
-        The limit as a share of the largest singular value; by default ``max(m, n)`` times the
+        The limit as a fraction of the largest singular value; by default ``max(m, n)`` times the
         dtype's epsilon.
 
     Returns
@@ -214,7 +214,7 @@ def matrix_rank(
 
 @named
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the least-squares solution of ``a @ x = b``, of least norm if there are several.
+    """Return the least-squares solution of ``a @ x = b``, the one of smallest norm if several.
 
     Parameters
     ----------
@@ -223,29 +223,29 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     b
         A vector ``(m,)``, or matrices ``(..., m, k)``.
     rcond
-        Singular values up to that share of the largest count as 0; by default ``max(m, n)`` times
-        the dtype's epsilon.
+        Singular values up to this fraction of the largest count as 0; by default ``max(m, n)``
+        times the dtype's epsilon.
 
     Returns
     -------
     x : Tensor
         The solution, of shape ``(n,)`` or ``(..., n, k)``.
     residuals : Tensor
-        The sum of squared residuals per column, empty if ``m <= n``. They are given for a deficient
-        rank too, where NumPy leaves them out.
+        The sum of squared residuals per column, empty if ``m <= n``. It is returned for a deficient
+        rank too, where NumPy leaves it out.
     rank : Tensor
-        The rank of ``a``, as ``int32``; gradients pass through all results but this.
+        The rank of ``a``, as ``int32``; gradients flow through all results except this one.
     singular_values : Tensor
-        Those of ``a``, in descending order.
+        The singular values of ``a``, in descending order.
 
     Raises
     ------
     ValueError
-        If sizes do not fit.
+        If sizes do not match.
 
     Notes
     -----
-    The solution is ``pinv(a) @ b``, and has the gradient of that at constant rank.
+    The solution is ``pinv(a) @ b``, with the gradient of that product at constant rank.
 
     References
     ----------

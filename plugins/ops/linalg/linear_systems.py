@@ -1,7 +1,7 @@
 """Linear systems and inverses, of matrices in the last two axes and of tensors.
 
 The gradient rules are those of Giles, "An extended collection of matrix derivative results for
-forward and reverse mode algorithmic differentiation" (2008), with ``solve`` in place of inverses.
+forward and reverse mode algorithmic differentiation" (2008), with ``solve`` instead of inverses.
 """
 
 from __future__ import annotations
@@ -91,14 +91,15 @@ def solve(a: Any, b: Any) -> Tensor:
     Returns
     -------
     Tensor
-        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
+        The solution: vectors ``(n,)``, one per matrix, if ``b`` is a vector, otherwise matrices
+        ``(..., n, k)``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         If a matrix is singular.
     ValueError
-        If ``a`` is not square, or sizes do not fit.
+        If ``a`` is not square, or sizes do not match.
 
     Notes
     -----
@@ -211,7 +212,7 @@ _solve_triangular = op(
     vjp=_solve_triangular_vjp,
     infer=_solve_triangular_spec,
     batch=_solve_rule,
-    doc="Solve ``a @ x = b``, reading one triangle of ``a`` only.",
+    doc="Solve ``a @ x = b``, reading only one triangle of ``a``.",
 )
 
 
@@ -222,18 +223,19 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
     Parameters
     ----------
     a
-        Square matrices ``(..., n, n)``, of which one triangle is read; integers become ``float64``.
+        Square matrices ``(..., n, n)``, of which only one triangle is read; integers become
+        ``float64``.
     b
         A vector ``(n,)``, or matrices ``(..., n, k)``; batches broadcast.
     lower
         Which triangle: the lower or the upper one (the default).
     unit_diagonal
-        Take the diagonal for ones, without reading it.
+        Treat the diagonal as ones, without reading it.
 
     Returns
     -------
     Tensor
-        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
+        The solution: a vector ``(n,)`` per matrix for a vector, otherwise matrices ``(..., n, k)``.
 
     Raises
     ------
@@ -291,7 +293,7 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     ValueError
         If ``ind`` is below 1.
     numpy.linalg.LinAlgError
-        If the tensor is no square map, or singular.
+        If the tensor is not a square map, or singular.
 
     Examples
     --------
@@ -334,7 +336,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the equations are not as many as the unknowns, or singular.
+        If there are not as many equations as unknowns, or they are singular.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """The matrix product and its adjoints.
 
-The product is linear in each operand, so its gradient rules are products again:
+The product is linear in each operand, so its gradient rules are products again.
 ``matmul_adjoint_x`` sends the result's gradient back to the first operand, ``matmul_adjoint_y`` to
-the second, and each of the three is differentiated by the other two. That holds at any rank, known
-in a trace or not.
+the second. Each of the three is differentiated by the other two. This works at any rank, known in a
+trace or not.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _matmul_shape(x: Any, y: Any) -> Any:
 
 
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
-    """Return the matrix product; say what does not fit."""
+    """Return the matrix product; raise an error that names sizes that do not match."""
     try:
         return xp.matmul(x, y)
     except (ValueError, TypeError):
@@ -92,7 +92,7 @@ def adjoint_y_kernel(xp: Any, g: Any, x: Any, like: Any) -> Any:
 
 
 def adjoint_spec(g: Any, other: Any, like: Any, **params: Any) -> tuple[Any, Any]:
-    """Return shape and dtype of what a product's adjoint sends back to the operand ``like``."""
+    """Return shape and dtype of the gradient that a product's adjoint sends back to ``like``."""
     return like.shape, common_dtype((g, other))
 
 
@@ -144,14 +144,14 @@ def _adjoint_y_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
 
 
 def _known_ranks(xs: list[Any], op: Op) -> list[Any]:
-    """Return arrays whose ranks are known; raise if one's is not."""
+    """Return arrays whose ranks are known; raise if a rank is not."""
     for x in xs:
         rank_of(x, op)
     return xs
 
 
 def _adjoint_x_in_ops(g: Any, y: Any, like: Any) -> Any:
-    """Send a gradient of ``matmul`` back to its first operand: the op in terms of others."""
+    """Send a gradient of ``matmul`` back to its first operand, in terms of other ops."""
     if len(y.shape) == 1:
         return _summed(F.expand_dims(g, axis=-1) * y, like)
     if len(like.shape) == 1:
@@ -163,7 +163,7 @@ def _adjoint_x_in_ops(g: Any, y: Any, like: Any) -> Any:
 
 
 def _adjoint_y_in_ops(g: Any, x: Any, like: Any) -> Any:
-    """Send a gradient of ``matmul`` back to its second operand: the op in terms of others."""
+    """Send a gradient of ``matmul`` back to its second operand, in terms of other ops."""
     rank_x, rank = len(x.shape), len(like.shape)
     if rank_x == 1:
         if rank == 1:
@@ -177,7 +177,7 @@ def _adjoint_y_in_ops(g: Any, x: Any, like: Any) -> Any:
 
 
 def _summed(g: Any, like: Any) -> Any:
-    """Sum to the shape of ``like``; the dtype stays, complex beside a real operand as in the op."""
+    """Sum to the shape of ``like``; keep the dtype, which may be complex for a real operand."""
     return F.unbroadcast_like(g, as_like(like, g))
 
 
@@ -210,14 +210,14 @@ matmul = op(
     Parameters
     ----------
     x, y
-        Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with
-        a single axis is a row on the left and a column on the right; the result lacks that axis.
+        Tensors of at least one axis. Matrices are in the last two; the axes before them broadcast.
+        A vector is a row on the left and a column on the right; the result lacks that axis.
 
     Returns
     -------
     Tensor
         Products of shape ``(..., m, n)``, for operands ``(..., m, k)`` and ``(..., k, n)``, of the
-        dtype to which theirs promote.
+        promoted dtype.
 
     Raises
     ------

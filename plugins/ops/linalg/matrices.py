@@ -1,4 +1,4 @@
-"""What rules about matrices share; matrices are in the last two axes."""
+"""Helpers for rules about matrices, which are in the last two axes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def adjoint(x: Any) -> Any:
 
 
 def over_matrix(g: Any) -> Any:
-    """Return numbers, one per matrix, so that they broadcast with the matrices."""
+    """Return numbers, one per matrix, shaped to broadcast with the matrices."""
     return F.expand_dims(g, axis=(-2, -1))
 
 
 def over_columns(s: Any) -> Any:
-    """Return vectors so that each of their elements scales a column."""
+    """Return vectors shaped so that each element scales a column."""
     return F.expand_dims(s, axis=-2)
 
 
 def over_rows(s: Any) -> Any:
-    """Return vectors so that each of their elements scales a row."""
+    """Return vectors shaped so that each element scales a row."""
     return F.expand_dims(s, axis=-1)
 
 
@@ -80,12 +80,12 @@ def hermitian_from_lower(x: Any) -> Any:
 
 
 def inexact(dtype: Any) -> Any:
-    """Return the floating or complex dtype in which numbers of ``dtype`` are factored."""
+    """Return the floating or complex dtype in which matrices of ``dtype`` are factored."""
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def real_of(dtype: Any) -> Any:
-    """Return the real dtype of that precision."""
+    """Return the real dtype of the same precision."""
     return np.empty(0, inexact(dtype)).real.dtype
 
 
@@ -135,7 +135,7 @@ def conjugate_transpose(x: Any) -> Any:
 
 
 def hermitian_part(a: Any, name: str) -> Any:
-    """Return the Hermitian matrices of which ``a`` has the lower triangle."""
+    """Return the Hermitian matrices whose lower triangle is that of ``a``."""
     a = as_inexact(a)
     square_shape(a, name)
     lower = ops["tril"](a, k=-1)

@@ -19,7 +19,7 @@ __all__ = ["diagonal", "trace"]
 def diagonal(x: Any, offset: int = 0) -> Tensor:
     """Return the diagonals of the matrices in the last two axes, as the last axis.
 
-    :func:`gradtape.diagonal` takes the first two axes if not told otherwise, as in NumPy.
+    :func:`gradtape.diagonal` takes the first two axes by default, as in NumPy.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     Returns
     -------
     Tensor
-        Vectors of shape ``(..., k)`` and the dtype of ``x``; k is ``min(m, n)`` for the main one.
+        Vectors of shape ``(..., k)`` and the dtype of ``x``; k is ``min(m, n)`` for the main
+        diagonal.
 
     Raises
     ------

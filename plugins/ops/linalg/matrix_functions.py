@@ -144,7 +144,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
     Raises
     ------
     TypeError
-        If the power is no integer.
+        If the power is not an integer.
     ValueError
         If the matrices are not square.
     numpy.linalg.LinAlgError

@@ -21,7 +21,7 @@ __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 @in_float32
 def norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return Euclidean norms, of scaled elements where squares over- or underflow."""
+    """Return Euclidean norms, from scaled elements if squares over- or underflow."""
     with np.errstate(over="ignore", under="ignore"):
         total = _square_sum(xp, x, axis, keepdims)
     smallest = xp.finfo(total.dtype).smallest_normal
@@ -37,7 +37,7 @@ def _square_sum(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _scaled_norm(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """Return norms by elements of size 1 at most, whose squares do not overflow, nor all vanish."""
+    """Return norms of elements scaled to at most 1; squares neither overflow nor all vanish."""
     sizes = xp.abs(x)
     if 0 in x.shape:
         return xp.sqrt(_square_sum(xp, sizes, axis, keepdims))
@@ -87,7 +87,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     try:
         order = float(ord)
     except (TypeError, ValueError):
-        raise ValueError(f"norm: ord={ord!r} is no norm of vectors, of shape {x.shape}") from None
+        raise ValueError(f"norm: ord={ord!r} is not a vector norm, for shape {x.shape}") from None
     # powers of elements of about size 1 do not overflow; the unit is a constant, whatever it is
     unit = _largest(ops["stop_gradient"](sizes), axis, True, "max" if order > 0 else "min")
     usable = ops["logical_and"](unit > 0, ops["isfinite"](unit))
@@ -103,7 +103,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _largest(sizes: Any, axis: Any, keepdims: Any, extreme: str = "max") -> Any:
-    """Return the largest (or smallest) of numbers that are not negative, 0 of none."""
+    """Return the largest (or smallest) of nonnegative numbers, 0 if there are none."""
     if sizes.shape is not None:
         axes = reduced_axes(axis, len(sizes.shape), "norm")
         if empty([sizes.shape[i] for i in axes]):
@@ -113,10 +113,10 @@ def _largest(sizes: Any, axis: Any, keepdims: Any, extreme: str = "max") -> Any:
 
 
 def _without_noise(values: Any, x: Any) -> Any:
-    """Return singular values, as constants where they are 0 up to rounding.
+    """Return singular values, with those that are 0 up to rounding as constants.
 
-    There the sum of them has a kink, and its gradient is the least of all subgradients. Rounded
-    values would give any other, and second derivatives of the size of their reciprocals.
+    Their sum has a kink there, and its gradient is the smallest of all subgradients. Rounded values
+    would give some other subgradient, and second derivatives of the size of their reciprocals.
     """
     if empty(values.shape):
         return values
@@ -139,7 +139,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
         return result if keepdims else ops["squeeze"](result, axis=axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(
-            f"norm: ord={ord!r} is no norm of matrices, of shape {x.shape}; "
+            f"norm: ord={ord!r} is not a norm of matrices, of shape {x.shape}; "
             "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     moved = ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1))
@@ -162,12 +162,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     ord
         ``None`` or ``"euclidean"``: the root of the sum of squares.
 
-        Of vectors: a number p, ``sum(abs(x)**p) ** (1/p)``; ``inf`` and ``-inf``, the largest and
-        smallest absolute value; 0, the count of what is not 0.
+        For vectors: a number p, ``sum(abs(x)**p) ** (1/p)``; ``inf`` and ``-inf``, the largest and
+        smallest absolute value; 0, the number of nonzero elements.
 
-        Of matrices (two axes, or a matrix without ``axis``): ``"fro"``, the root of the sum of
-        squares; ``"nuc"``, the sum of the singular values; 2 and -2, the largest and smallest of
-        them; 1 and -1, the largest and smallest sum of a column; ``inf`` and ``-inf``, of a row.
+        For matrices (two axes, or a matrix without ``axis``): ``"fro"``, the root of the sum of
+        squares; ``"nuc"``, the sum of the singular values; 2 and -2, the largest and smallest
+        singular value; 1 and -1, the largest and smallest column sum; ``inf`` and ``-inf``, the
+        largest and smallest row sum.
     axis
         An axis, or a pair of axes for matrices; all by default.
     keepdims
@@ -181,14 +182,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     Raises
     ------
     ValueError
-        If there is no such norm of the axes given.
+        If there is no such norm for these axes.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
     Notes
     -----
-    The gradient at 0 is 0, a subgradient, for the Euclidean and all other p-norms. Singular values
-    that are equal share the gradient of the largest or smallest.
+    The gradient at 0 is 0, a subgradient, for the Euclidean and all other p-norms. Equal singular
+    values share the gradient of the largest or smallest.
 
     Examples
     --------
@@ -211,7 +212,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
         return _vector(x, ord, axes[0], keepdims)
     if len(axes) == 2:
         return _matrix(x, ord, axes, keepdims)
-    raise ValueError(f"norm: ord={ord!r} over axes {axis} of shape {x.shape} is no norm")
+    raise ValueError(f"norm: ord={ord!r} is not a norm over axes {axis} of shape {x.shape}")
 
 
 @named
@@ -286,13 +287,13 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Tensor:
 
 @named
 def cond(x: Any, p: Any = None) -> Tensor:
-    """Return the condition number of matrices: how much a system magnifies relative errors.
+    """Return the condition number of matrices: how much a linear system magnifies relative errors.
 
     Parameters
     ----------
     x
-        Matrices, ``(..., m, n)``; square ones for any ``p`` but ``None``, 2 and -2. Integers become
-        ``float64``.
+        Matrices, ``(..., m, n)``; they must be square unless ``p`` is ``None``, 2 or -2. Integers
+        become ``float64``.
     p
         The norm, as ``ord`` for :func:`norm`; ``None`` is 2. The largest singular value is divided
         by the smallest, or a matrix's norm is multiplied by its inverse's.
@@ -305,7 +306,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If there are no two axes, or no elements; for other norms, if a matrix is not square.
+        If there are no two axes, or no elements. For other norms, if a matrix is not square.
     ValueError
         If there is no such norm of matrices.
 
@@ -344,14 +345,14 @@ def cond(x: Any, p: Any = None) -> Tensor:
 
 @named
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
-    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
+    """Return ``t`` scaled down, if needed, to a Euclidean norm of at most ``clip_norm``.
 
     Parameters
     ----------
     t
         A floating tensor of any shape.
     clip_norm
-        The largest norm, above 0: a number or a tensor that broadcasts.
+        The maximum norm, above 0: a number or a tensor that broadcasts.
     axes
         The axes over which a norm is taken; all by default.
 
@@ -366,7 +367,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     TypeError
         If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
     ValueError
-        If the shapes do not broadcast, or an axis comes twice.
+        If the shapes do not broadcast, or an axis is repeated.
 
     Notes
     -----

@@ -41,10 +41,10 @@ __all__ = [
 
 @named
 def dot(x: Any, y: Any) -> Tensor:
-    """Return NumPy's ``dot``: a product of numbers, ``x @ y`` up to matrices, else a tensordot.
+    """Return NumPy's ``dot``: a product of numbers, ``x @ y`` up to matrices, or a tensordot.
 
-    Beyond matrices it joins the last axis of ``x`` with the last but one of ``y``; prefer
-    :func:`matmul` or :func:`tensordot`, which say what they do.
+    Beyond matrices it sums over the last axis of ``x`` and the second-to-last of ``y``; prefer
+    :func:`matmul` or :func:`tensordot`, which are explicit.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def dot(x: Any, y: Any) -> Tensor:
     Returns
     -------
     Tensor
-        A number for two vectors, a matrix for two matrices; beyond, a tensor of the other axes of
-        ``x``, then those of ``y``.
+        A number for two vectors, a matrix for two matrices. For more axes, a tensor of the other
+        axes of ``x``, followed by those of ``y``.
 
     Raises
     ------
     ValueError
-        If the joined axes differ in size.
+        If the summed axes differ in size.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If they do not have as many elements.
+        If they have different numbers of elements.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def inner(a: Any, b: Any) -> Tensor:
     Parameters
     ----------
     a, b
-        Tensors whose last axes have the same size; a number multiplies. Dtypes promote.
+        Tensors whose last axes have the same size; a number is multiplied. Dtypes promote.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def kron(a: Any, b: Any) -> Tensor:
     Returns
     -------
     Tensor
-        A tensor whose sizes are the products of theirs, of the dtype to which theirs promote.
+        A tensor whose sizes are the products of the operands' sizes, of the promoted dtype.
 
     Raises
     ------
@@ -273,7 +273,7 @@ op(
     holomorphic=True,
     batch=_merge_pairs_rule,
     jvp="linear",
-    doc="Join each pair of neighbouring axes to one.",
+    doc="Merge each pair of adjacent axes into one.",
 )
 
 
@@ -281,7 +281,7 @@ op(
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
-    """Return the cross product of vectors of three elements, or of two in a plane.
+    """Return the cross product of vectors of three elements, or of two elements in a plane.
 
     Parameters
     ----------
@@ -290,14 +290,14 @@ def cross(
     axisa, axisb, axisc
         The axis of the vectors in ``a``, in ``b``, and in the result; the last by default.
     axis
-        If given, it stands for all three.
+        If given, it replaces all three.
 
     Returns
     -------
     Tensor
-        A tensor of vectors; if all have two elements, of numbers: the third of each product. Where
-        vectors of one side have two elements, the third is 0. NumPy gives up vectors of two, and so
-        does this function: it warns.
+        A tensor of vectors. If all have two elements, a tensor of numbers: the third of each
+        product. If one side has two elements, its third is 0. NumPy deprecates vectors of two
+        elements, and this function warns too.
 
     Raises
     ------
@@ -389,7 +389,7 @@ def matvec(x1: Any, x2: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If shapes do not fit.
+        If the shapes do not match.
 
     Examples
     --------
@@ -437,25 +437,25 @@ def vecmat(x1: Any, x2: Any) -> Tensor:
 
 @named
 def multi_dot(arrays: Any) -> Tensor:
-    """Return the product of several matrices, multiplied in the order of the least work.
+    """Return the product of several matrices, multiplied in the cheapest order.
 
     Parameters
     ----------
     arrays
-        Two or more matrices; the first and the last may be vectors. Dtypes promote. Where a trace
-        does not know all sizes, they are multiplied from left to right.
+        Two or more matrices; the first and the last may be vectors. Dtypes promote. If a trace does
+        not know all sizes, they are multiplied from left to right.
 
     Returns
     -------
     Tensor
-        The product: a matrix; a vector or a number if vectors are at one end or both.
+        The product: a matrix, or a vector or a number if vectors are at one end or both.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If one has other than 2 axes.
+        If one does not have 2 axes.
     ValueError
-        If there are fewer than two, or sizes do not fit.
+        If there are fewer than two, or sizes do not match.
 
     References
     ----------

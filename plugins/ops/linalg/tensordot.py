@@ -1,6 +1,6 @@
 """``tensordot``: sums of products over pairs of axes, and its adjoints.
 
-As with ``matmul``, each of the three ops is differentiated by the other two.
+Each of the three ops is differentiated by the other two, as for ``matmul``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _contracted(x: Any, y: Any, axes: Pairs) -> Pairs:
-    """Return the axes that a tensordot of these shapes joins, counted from 0."""
+    """Return the axes that a tensordot of these shapes sums over, counted from 0."""
     result = tuple(
         reduced_axes(given, len(shape), "tensordot")
         for given, shape in zip(axes, (x, y), strict=True)
@@ -100,7 +100,7 @@ def _tensordot_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
 
 
 def _labels(rank_x: int, rank_y: int, axes: list[tuple[int, ...]]) -> tuple[list[str], str]:
-    """Return what a tensordot is in einsum's terms."""
+    """Return the labels of a tensordot written as an einsum."""
     letters = (ascii_letters[i] for i in itertools.count())
     x = [next(letters) for _ in range(rank_x)]
     joined = dict(zip(axes[1], (x[i] for i in axes[0]), strict=True))
@@ -179,12 +179,12 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
         Tensors; they do not broadcast. Dtypes promote.
     axes
         ``n`` (2 by default): the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair:
-        axes of ``x``, and those of ``y`` to join them with.
+        axes of ``x``, and the axes of ``y`` to pair them with.
 
     Returns
     -------
     Tensor
-        A tensor of the other axes of ``x``, then those of ``y``.
+        A tensor of the other axes of ``x``, followed by those of ``y``.
 
     Raises
     ------

@@ -107,7 +107,7 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
     IndexError
         If a number is out of bounds.
     TypeError
-        If one is no integer.
+        If one is not an integer.
 
     Notes
     -----

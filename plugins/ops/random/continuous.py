@@ -54,7 +54,7 @@ class Continuous(Module):
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating, or ``shape`` holds no integers.
+            If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
             If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
             shapes do not broadcast.
@@ -95,7 +95,7 @@ class Continuous(Module):
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating, or ``shape`` holds no integers.
+            If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
             If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``, a size
             is negative, or shapes do not broadcast.
@@ -134,7 +134,7 @@ class Continuous(Module):
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating, or ``shape`` holds no integers.
+            If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
             If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
             shapes do not broadcast.
@@ -171,7 +171,7 @@ class Continuous(Module):
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating, or ``shape`` holds no integers.
+            If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
             If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or
             shapes do not broadcast.
@@ -213,7 +213,7 @@ class Continuous(Module):
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating, or ``shape`` holds no integers.
+            If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
             If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is
             below 0.

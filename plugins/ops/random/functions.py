@@ -101,7 +101,7 @@ def normal(
     Raises
     ------
     TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
+        If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
         If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
         do not broadcast.
@@ -141,7 +141,7 @@ def uniform(
     Raises
     ------
     TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
+        If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
         If ``minval`` and ``maxval`` are known (not in a trace) and ``minval`` is above ``maxval``,
         a size is negative, or shapes do not broadcast.
@@ -179,7 +179,7 @@ def truncated_normal(
     Raises
     ------
     TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
+        If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
         If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
         do not broadcast.
@@ -214,7 +214,7 @@ def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None)
     Raises
     ------
     TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
+        If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
         If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
         do not broadcast.
@@ -252,7 +252,7 @@ def gamma(
     Raises
     ------
     TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
+        If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
         If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is below
         0.
@@ -291,7 +291,7 @@ def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
         If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
         shapes do not broadcast.
     TypeError
-        If ``shape`` holds no integers.
+        If ``shape`` does not hold integers.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Te
     ValueError
         If there is no integer in between (and one is wanted), or a size is negative.
     TypeError
-        If ``shape`` holds no integers.
+        If ``shape`` does not hold integers.
 
     Examples
     --------
@@ -429,7 +429,7 @@ def permutation(x: Any) -> Tensor:
 
     Returns
     -------
-    A vector of ``int64`` for an integer, else a tensor of the shape and dtype of ``x``.
+    A vector of ``int64`` for an integer, otherwise a tensor of the shape and dtype of ``x``.
 
     Raises
     ------

@@ -66,7 +66,7 @@ def gamma_slope(a: Array, z: Array) -> Array:
     That is ``dz/da = -(dP(a, z)/da) / p(z)`` for the distribution P and its density p: the number
     that keeps its place in the distribution. P is taken from the series
     ``z**a * exp(-z) / gamma(a + 1) * sum(z**n / ((a + 1) ... (a + n)))`` and differentiated term by
-    term. For ``a`` above 10,000, where that is long, z is taken for
+    term. For ``a`` above 10,000, where that is long, z is approximated by
     ``a * (1 - 1 / (9 * a) + x / (3 * sqrt(a)))**3`` with a normal x.
 
     References

@@ -189,7 +189,7 @@ class Generator(Continuous):
             If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
             shapes do not broadcast.
         TypeError
-            If ``shape`` holds no integers.
+            If ``shape`` does not hold integers.
 
         Examples
         --------
@@ -268,7 +268,7 @@ class Generator(Continuous):
         ValueError
             If there is no integer in between (and one is wanted), or a size is negative.
         TypeError
-            If a bound is no integer, or ``shape`` holds no integers.
+            If a bound is not an integer, or ``shape`` does not hold integers.
 
         Examples
         --------
@@ -366,7 +366,7 @@ class Generator(Continuous):
 
         Returns
         -------
-        A vector of ``int64`` for an integer, else a tensor of the shape and dtype of ``x``.
+        A vector of ``int64`` for an integer, otherwise a tensor of the shape and dtype of ``x``.
 
         Raises
         ------

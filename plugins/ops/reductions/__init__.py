@@ -1,5 +1,5 @@
-"""Ops that join elements along axes: sums, variances, extremes, truth, and running results.
+"""Reductions: sums, variances, extremes, truth, and running results.
 
-``builder`` makes such an op; ``options`` holds what ``where=``, ``initial=`` and ``dtype=`` ask.
-The functions named ``nan...`` skip nan; they are made of the others.
+``builder`` makes such an op; ``options`` implements ``where=``, ``initial=`` and ``dtype=``. The
+functions named ``nan...`` skip nan and are made of the others.
 """

@@ -1,6 +1,6 @@
-"""How reductions are made: an op with an axis, whose shape is what is left of its input's.
+"""Make reductions: ops with an axis, whose result has the remaining axes of the input.
 
-Every rule sends the upstream gradient back along the axes that were lost with ``unreduce_like``.
+Every rule sends the upstream gradient back along the reduced axes with ``unreduce_like``.
 """
 
 from __future__ import annotations

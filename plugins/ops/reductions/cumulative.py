@@ -1,9 +1,9 @@
 """Running sums, products and extremes, and the linear recurrence that differentiates products.
 
 A product's gradient is the product of all other elements. Dividing the whole product by each
-element would give it too, but not where an element is 0. Here it is the product of those before
-times the product of those after. These are differentiated by a linear recurrence, whose gradient
-is again a linear recurrence: no division at any order.
+element would fail where an element is 0. Instead, the products of the elements before and after are
+multiplied. A linear recurrence differentiates these, and its gradient is again a linear recurrence:
+there is no division at any order.
 
 Internally ``axis`` may be a tuple or None: the scan then runs over these axes flattened in C order.
 """
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
-    """Return ``x`` with the axes of a scan as its last one, and what puts a result back."""
+    """Return ``x`` with the axes of a scan as its last one, and a function that moves them back."""
     axes = reduced_axes(axis, x.ndim, name)
     order = tuple(i for i in range(x.ndim) if i not in axes) + axes
     permute = standard(xp, "permute_dims", "transpose")
@@ -52,7 +52,7 @@ def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Call
 
 
 def scan(name: str) -> Callable[..., Any]:
-    """Return the kernel of NumPy's function ``name`` (the standard spells it out), either way."""
+    """Return the kernel, in either direction, of NumPy's ``name`` (the standard spells it out)."""
 
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
         lines, back = lines_of(xp, x, axis, name)
@@ -65,7 +65,7 @@ def scan(name: str) -> Callable[..., Any]:
 
 
 def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -> Any:
-    """Move elements on by one place: the kernel of the op ``shift``."""
+    """Move elements by one position: the kernel of the op ``shift``."""
     if 0 in x.shape:
         return x  # there is no edge to cut off
     lines, back = lines_of(xp, x, axis)
@@ -137,7 +137,7 @@ op(
     infer=lambda x, axis: (x.shape, x.dtype),
     holomorphic=True,
     batch=along("axis"),
-    doc="Return, for each element, the product of all others; zeros do no harm.",
+    doc="Return, for each element, the product of all others, correct for zeros too.",
 )
 op(
     "shift",
@@ -147,7 +147,7 @@ op(
     },
     infer=lambda x, axis, fill, reverse: (x.shape, x.dtype),
     batch=along("axis"),
-    doc="Move elements on by one place (back, if ``reverse``); ``fill`` comes in.",
+    doc="Move elements by one position (back, if ``reverse``); ``fill`` comes first.",
 )
 op(
     "recurrence",
@@ -254,7 +254,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Notes
     -----
-    Gradients are computed by a linear recurrence, not by a division: they are right at zeros too,
+    Gradients are computed by a linear recurrence, not by a division, so they are correct at zeros
     at every order.
 
     Examples
@@ -311,7 +311,7 @@ def cumulative_max(x: Any, axis: int = 0) -> Tensor:
     x
         A real tensor of at least one axis.
     axis
-        The axis to go along; the first by default.
+        The axis to accumulate along; the first by default.
 
     Returns
     -------
@@ -322,11 +322,11 @@ def cumulative_max(x: Any, axis: int = 0) -> Tensor:
     numpy.exceptions.AxisError
         If the axis is out of bounds.
     TypeError
-        If ``x`` is complex, or ``axis`` is no integer.
+        If ``x`` is complex, or ``axis`` is not an integer.
 
     Notes
     -----
-    Gradients go to the elements found, to the first of equal ones.
+    Gradients go to the elements found, and to the first of equal ones.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def cumulative_min(x: Any, axis: int = 0) -> Tensor:
     numpy.exceptions.AxisError
         If the axis is out of bounds.
     TypeError
-        If ``x`` is complex, or ``axis`` is no integer.
+        If ``x`` is complex, or ``axis`` is not an integer.
 
     Notes
     -----
@@ -379,9 +379,9 @@ def cumulative_sum(
     Parameters
     ----------
     x
-        A tensor of at least one axis; a number is taken for a vector.
+        A tensor of at least one axis; a number is treated as a vector.
     axis
-        The axis to sum along; it may be left out for a vector.
+        The axis to sum along; optional for a vector.
     dtype
         The dtype to sum in, and of the result.
     include_initial
@@ -395,7 +395,7 @@ def cumulative_sum(
     Raises
     ------
     ValueError
-        If there is no axis, and ``x`` is no vector.
+        If there is no axis, and ``x`` is not a vector.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -416,9 +416,9 @@ def cumulative_prod(
     Parameters
     ----------
     x
-        A tensor of at least one axis; a number is taken for a vector.
+        A tensor of at least one axis; a number is treated as a vector.
     axis
-        The axis to multiply along; it may be left out for a vector.
+        The axis to multiply along; optional for a vector.
     dtype
         The dtype to multiply in, and of the result.
     include_initial
@@ -432,7 +432,7 @@ def cumulative_prod(
     Raises
     ------
     ValueError
-        If there is no axis, and ``x`` is no vector.
+        If there is no axis, and ``x`` is not a vector.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 

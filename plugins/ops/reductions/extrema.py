@@ -1,4 +1,4 @@
-"""The largest and the smallest elements over axes, their places, and the range between."""
+"""The largest and the smallest elements over axes, their indices, and the range between."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
     if initial is None:
         if where is True:
             return ops[name](x, axis=along, keepdims=keepdims)
-        raise ValueError(f"{name}: where= needs initial=, for lines in which nothing counts")
+        raise ValueError(f"{name}: where= needs initial=, for lines without selected elements")
     bound = start_of(initial, x, name)
     x = chosen(x, kept_by(x, where, name), bound)
     sizes: list[Any] = []
@@ -77,13 +77,14 @@ def max(
     keepdims
         Leave the axes in the result, with size 1.
     initial
-        A bound of the result; it is needed with ``where``, and where there may be no elements.
+        A bound of the result. It is required with ``where``, and if there may be no elements.
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
-    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; nan if there is nan.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; nan if an element is
+    nan.
 
     Raises
     ------
@@ -156,7 +157,7 @@ amax, amin = max, min
 
 @named
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the range ("peak to peak"): the largest element less the smallest.
+    """Return the range ("peak to peak"): the largest element minus the smallest.
 
     Parameters
     ----------
@@ -206,20 +207,20 @@ _argmax, _argmin = _index_op("argmax"), _index_op("argmin")
 
 
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the largest element, the first if several tie; it has no gradient.
+    """Return the index of the largest element, the first if tied; it has no gradient.
 
     Parameters
     ----------
     x
         A real tensor.
     axis
-        The axis to search along; by default the index is that in the flattened tensor.
+        The axis to search along; by default the index refers to the flattened tensor.
     keepdims
         Leave the axis in the result, with size 1.
 
     Returns
     -------
-    An integer tensor of the shape of ``x`` without the axis. Where there is nan, it is the index of
+    An integer tensor of the shape of ``x`` without the axis. If there are nan, it is the index of
     the first nan.
 
     Raises
@@ -242,7 +243,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
 
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the smallest element, the first if several tie; it has no gradient.
+    """Return the index of the smallest element, the first if tied; it has no gradient.
 
     Parameters
     ----------

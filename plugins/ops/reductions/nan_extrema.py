@@ -1,4 +1,4 @@
-"""Extremes and their places that skip nan, which has no gradient."""
+"""Extremes and their indices that skip nan, which has no gradient."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _nan_position(name: str, fill: float) -> Any:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         missing = xp.isnan(x)
         if truth(xp.any(xp.all(missing, axis=axis)), unknown=False):
-            raise ValueError("there are only nan to choose from")
+            raise ValueError("all elements to choose from are nan")
         filled = xp.where(missing, xp.asarray(_extreme_like(x, fill), dtype=x.dtype), x)
         return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))
 
@@ -159,7 +159,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     Parameters
     ----------
     x
-        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
+        A tensor; complex numbers are ordered by their real parts, then by their imaginary parts.
     axis
         The axis to search along; by default the index is that in the flattened tensor.
     keepdims

@@ -48,7 +48,7 @@ def nansum(
     dtype
         The dtype to sum in, and of the result.
     initial
-        What the sum starts from, a number or a tensor; gradients reach it.
+        The start value of the sum, a number or a tensor; gradients reach it.
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
@@ -100,7 +100,7 @@ def nanprod(
     dtype
         The dtype to multiply in, and of the result.
     initial
-        What the product starts from, a number or a tensor; gradients reach it.
+        The start value of the product, a number or a tensor; gradients reach it.
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
@@ -131,7 +131,7 @@ def nanprod(
 
 @named
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`.
+    """Return the running sum, with nan treated as 0; as :func:`gradtape.cumsum`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 @named
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`.
+    """Return the running product, with nan treated as 1; as :func:`gradtape.cumprod`.
 
     Parameters
     ----------
@@ -196,14 +196,14 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def _present(missing: Any, filled: Any, where: Any, name: str) -> Any:
-    """Return which elements count, of those that are not nan."""
+    """Return which of the elements that are not nan count."""
     present, kept = ops["logical_not"](missing), kept_by(filled, where, name)
     return present if kept is None else ops["logical_and"](present, kept)
 
 
 def _check_inexact(dtype: Any) -> None:
     if dtype is not None and as_dtype(dtype).kind not in "fc":
-        raise TypeError(f"of floating numbers the dtype must be one, too, got {as_dtype(dtype)}")
+        raise TypeError(f"for floating numbers dtype must be floating too, got {as_dtype(dtype)}")
 
 
 @named
@@ -233,7 +233,7 @@ def nanmean(
     Raises
     ------
     TypeError
-        If ``x`` is floating or complex, and ``dtype`` neither.
+        If ``x`` is floating or complex, and ``dtype`` is neither.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
@@ -287,9 +287,9 @@ def nanvar(
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
-        The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+        The mean, of a shape that broadcasts with ``x``, if you have it already. Gradients reach it.
     correction
-        Another word for ``ddof``, the array API's.
+        The array API's name for ``ddof``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What NumPy's ``where=``, ``initial=`` and ``dtype=`` ask of a reduction, made of other ops."""
+"""NumPy's ``where=``, ``initial=`` and ``dtype=`` of reductions, made of other ops."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = [
 
 
 def degrees(name: str, ddof: float, correction: float | None) -> float:
-    """Return what is taken off the number of elements: ``ddof``, or ``correction``."""
+    """Return the number to subtract from the count: ``ddof`` or ``correction``."""
     if correction is None:
         return ddof
     if ddof:
-        raise ValueError(f"{name}: ddof and correction are two words for one number; give one")
+        raise ValueError(f"{name}: ddof and correction mean the same; pass one of them")
     return correction
 
 
@@ -48,7 +48,7 @@ def kept_by(x: Any, where: Any, name: str) -> Any:
 
 
 def chosen(x: Any, kept: Any, fill: Any) -> Any:
-    """Return ``x`` with ``fill`` in place of the elements that do not count."""
+    """Return ``x`` with ``fill`` instead of the elements that do not count."""
     return x if kept is None else ops["where"](kept, x, fill)
 
 
@@ -61,7 +61,7 @@ def counted(x: Any, dtype: Any, where: Any, fill: Any, name: str) -> Any:
 
 
 def started_from(initial: Any, join: Any, result: Any, dtype: Any, name: str) -> Any:
-    """Return a reduction that started from ``initial``, in its own dtype."""
+    """Return a reduction started from ``initial``, in its own dtype."""
     result = result if dtype is None else in_dtype(result, as_dtype(dtype))
     if initial is None:
         return result
@@ -69,12 +69,12 @@ def started_from(initial: Any, join: Any, result: Any, dtype: Any, name: str) ->
 
 
 def start_of(initial: Any, like: Any, name: str) -> Any:
-    """Return what a reduction starts from, in the dtype of ``like``.
+    """Return the start value of a reduction, in the dtype of ``like``.
 
     Raises
     ------
     OverflowError
-        If it is a Python number that an integer dtype does not hold.
+        If it is a Python number that the integer dtype cannot hold.
     """
     if type(initial) in (int, float) and like.dtype.kind in "iu":
         try:
@@ -106,5 +106,5 @@ def count_of(kept: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def in_dtype(x: Any, dtype: Any) -> Any:
-    """Return ``x`` in a dtype, itself if it has it."""
+    """Return ``x`` in a dtype, or ``x`` itself if it has that dtype."""
     return x if x.dtype == dtype else ops["cast"](x, dtype=np.dtype(dtype).name)

@@ -76,7 +76,7 @@ def sum(
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
     TypeError
-        If ``axis`` holds no integers, or ``dtype`` is no dtype.
+        If ``axis`` does not hold integers, or ``dtype`` is not a dtype.
     OverflowError
         If ``initial`` is an integer that the result's dtype cannot hold.
 
@@ -115,7 +115,7 @@ def mean(
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
-    integers. The mean of nothing is nan.
+    integers. The mean of no elements is nan.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def prod(
     Notes
     -----
     The gradient with respect to an element is the product of all others, computed without a
-    division: it is right at zeros too, at every order.
+    division. It is correct at zeros, at every order.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Notes
     -----
-    The largest element is taken out of the sum first. The gradient is the softmax of ``x``.
+    The largest element is factored out of the sum first. The gradient is the softmax of ``x``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Whether elements are true over axes, and how many: without gradients."""
+"""Whether elements are true over axes, and how many. These ops have no gradients."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
 
     Returns
     -------
-    A boolean tensor of the shape of ``x`` without the axes; of no elements it is false.
+    A boolean tensor of the shape of ``x`` without the axes; false if there are no elements.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
 
     Returns
     -------
-    A boolean tensor of the shape of ``x`` without the axes; of no elements it is true.
+    A boolean tensor of the shape of ``x`` without the axes; true if there are no elements.
 
     Raises
     ------

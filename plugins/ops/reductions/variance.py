@@ -34,7 +34,7 @@ def _var_kernel(
 def std_kernel(
     xp: Any, x: Any, variance: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
-    """Return the root of a variance; of deviations of size 1 at most, if it over- or underflows."""
+    """Return the root of a variance, computed from scaled deviations if it over- or underflows."""
     with np.errstate(over="ignore", under="ignore"):
         squared = variance(x, axis=axis, ddof=ddof, keepdims=keepdims)
     limits = xp.finfo(squared.dtype)
@@ -133,7 +133,7 @@ def var(
 
     Notes
     -----
-    The variance of complex numbers is that of the distances: ``mean(abs(x - mean(x)) ** 2)``.
+    The variance of complex numbers uses absolute values: ``mean(abs(x - mean(x)) ** 2)``.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def var(
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
     if dtype is not None and as_dtype(dtype).kind not in "fc":
-        raise TypeError(f"var: dtype must be a floating one, to compute in, got {as_dtype(dtype)}")
+        raise TypeError(f"var: dtype must be floating, to compute in, got {as_dtype(dtype)}")
     x = as_tensor(x)
     kept = kept_by(x, where, "var")
     result = inexact(x.dtype) if dtype is None else as_dtype(dtype)
@@ -231,9 +231,9 @@ def std(
 
 
 def root_of_variance(variance: Any, name: str) -> Any:
-    """Return the square root, with the gradient 0, a subgradient, where it is 0."""
+    """Return the square root, with the gradient 0, a subgradient, at 0."""
     if variance.dtype.kind not in "fc" and variance.shape != ():  # NumPy cuts off a single one
-        raise TypeError(f"{name}: roots do not go into the dtype {variance.dtype}")
+        raise TypeError(f"{name}: square roots do not fit dtype {variance.dtype}")
     equal = variance == 0
     root = ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
     return in_dtype(root, variance.dtype)

@@ -1,4 +1,4 @@
-"""Ops that make arrays and move their elements, by the headings of NumPy's manual.
+"""Ops that make arrays and move their elements, under the headings of NumPy's manual.
 
-``adjoints`` holds what gradient rules use to go back: ops that take a shape from another tensor.
+``adjoints`` holds the ops of gradient rules that take a shape from another tensor.
 """

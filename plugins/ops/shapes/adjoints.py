@@ -1,4 +1,4 @@
-"""Ops that take a shape or a dtype from another tensor: what gradient rules use to go back.
+"""Ops of gradient rules that take a shape or a dtype from another tensor.
 
 They come in adjoint pairs: ``unbroadcast_like`` with ``broadcast_like``, ``unreduce_like`` with
 ``sum``. Each is the gradient rule of the other.
@@ -95,13 +95,13 @@ def like_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
 
 
 def cast_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``cast_like``: of ``like`` only the dtype matters."""
+    """Batching rule of ``cast_like``: only the dtype of ``like`` matters."""
     result = op.raw(*xs)
     return result if batched[0] else Shared(result)
 
 
 def spread_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``spread_like``: the new axis goes behind the hidden one."""
+    """Batching rule of ``spread_like``: the new axis goes after the hidden one."""
     (x, like), (x_batched, like_batched) = xs, batched
     if like_batched:
         like = row_of(like)
@@ -145,7 +145,7 @@ op(
     infer=_like_spec,
     batch=like_rule,
     jvp="linear",
-    doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the axes that it lost.",
+    doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the reduced axes.",
 )
 op(
     "reshape_like",
@@ -181,5 +181,5 @@ op(
     gradients={"x": NONDIFF},
     infer=lambda x, axis: ((), size_over(np, np.empty(0, x.dtype)).dtype),
     batch=size_rule,
-    doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",
+    doc="Return how many elements a reduction of ``x`` over ``axis`` combines, in its real dtype.",
 )

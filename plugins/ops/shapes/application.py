@@ -44,16 +44,16 @@ def apply_along_axis(
         A function of a vector, and of ``args`` and ``kwargs``, that returns a tensor or a number,
         of the same shape for each.
     axis
-        The axis along which the vectors are.
+        The axis of the vectors.
     x
         A tensor with at least one axis.
     args, kwargs
-        What else ``func1d`` takes.
+        Further arguments of ``func1d``.
 
     Returns
     -------
     Tensor
-        A tensor with the results' axes in the place of ``axis``.
+        A tensor with the results' axes instead of ``axis``.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def apply_along_axis(
 
     Notes
     -----
-    The function is called once per vector; :func:`gradtape.vmap`, which a trace takes that does not
-    know how many there are, is quicker where it is made of ops that know batches.
+    The function is called once per vector. If it consists of ops with batching rules,
+    :func:`gradtape.vmap` is faster; a trace that does not know the number of vectors uses it.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _placed(joined: Any, first: int, along: int, rank: int) -> Any:
 
 
 def _along_open_axes(fn: Callable[[Any], Any], lines: Any, along: int) -> Any:
-    """Apply a function to all vectors at once, where a trace does not know how many there are."""
+    """Apply a function to all vectors at once, in a trace that does not know their number."""
     *around, size = lines.shape
     count = prod(around)
     why = f"apply_along_axis: there are no vectors in the shape {lines.shape}"
@@ -111,20 +111,20 @@ def _along_open_axes(fn: Callable[[Any], Any], lines: Any, along: int) -> Any:
 
 @named
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
-    """Return functions' values, each where its condition holds.
+    """Return the values of functions, each where its condition holds.
 
     Parameters
     ----------
     x
         A tensor of any shape.
     condlist
-        Boolean tensors of the shape of ``x``, or one of them. The last that holds counts.
+        Boolean tensors of the shape of ``x``, or one of them. If several hold, the last one counts.
     funclist
-        A function or number per condition, and perhaps one more for where none holds (0 else). A
-        function is called with the vector of elements for which its condition holds, ``args`` and
-        ``kw``; it is not called for none.
+        A function or number per condition, and optionally one more for where none holds (otherwise
+        0). A function is called with the vector of elements for which its condition holds, ``args``
+        and ``kw``. It is not called if there are none.
     args, kw
-        What else the functions take.
+        Further arguments of the functions.
 
     Returns
     -------
@@ -134,8 +134,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Raises
     ------
     ValueError
-        If there are not as many functions as conditions, or one more, or conditions of several
-        ranks.
+        If there are not as many functions as conditions, or one more, or conditions differ in rank.
     IndexError
         If a condition does not fit ``x``.
 
@@ -149,7 +148,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     conditions = [beside(condition, x) for condition in _conditions(condlist, x)]
     shapes = [condition.shape for condition in conditions]
     if all(shape is not None for shape in shapes) and len(set(map(len, shapes))) > 1:
-        raise ValueError(f"piecewise: conditions have one shape, got {shapes}")
+        raise ValueError(f"piecewise: conditions must have the same shape, got {shapes}")
     masks = [_mask(condition, x) for condition in conditions]
     if len(funclist) == len(masks) + 1:
         nowhere = masks[0]

@@ -1,4 +1,4 @@
-"""Shapes made to fit: broadcasting, and axes that an array has at least."""
+"""Broadcasting, and minimum numbers of axes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
 
 @named
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Return tensors broadcast to the shape that they have together.
+    """Return tensors broadcast to their common shape.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     Returns
     -------
     tuple of Tensor
-        The tensors, each of its own dtype, in the common shape.
+        The tensors, each with its own dtype, in the common shape.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _at_least(places: tuple[tuple[int, ...], ...], arrays: tuple[Any, ...]) -> A
 
 @named
 def atleast_1d(*arrays: Any) -> Any:
-    """Return tensors with one axis at least: a tuple of them, or one if one was given.
+    """Return tensors with at least one axis: a tuple of them, or a single one.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def atleast_1d(*arrays: Any) -> Any:
     Returns
     -------
     Tensor or tuple of Tensor
-        Numbers become vectors of size 1; what has axes stays as it is.
+        Numbers become vectors of size 1; tensors with axes are unchanged.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def atleast_1d(*arrays: Any) -> Any:
 
 @named
 def atleast_2d(*arrays: Any) -> Any:
-    """Return tensors with two axes at least, new ones first; a vector becomes a row.
+    """Return tensors with at least two axes, adding axes in front; a vector becomes a row.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def atleast_2d(*arrays: Any) -> Any:
     Returns
     -------
     Tensor or tuple of Tensor
-        A tuple, or one tensor if one was given. A vector of size n has shape ``(1, n)``.
+        A tuple, or a single tensor for a single argument. A vector of size n has shape ``(1, n)``.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def atleast_2d(*arrays: Any) -> Any:
 
 @named
 def atleast_3d(*arrays: Any) -> Any:
-    """Return tensors with three axes at least: a matrix gets a last one, a vector both others.
+    """Return tensors with at least three axes; a matrix gets one at the end, a vector two.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ def atleast_3d(*arrays: Any) -> Any:
     Returns
     -------
     Tensor or tuple of Tensor
-        A tuple, or one tensor if one was given. A vector of size n has shape ``(1, n, 1)``, a
-        matrix ``(m, n, 1)``.
+        A tuple, or a single tensor for a single argument. A vector of size n has shape
+        ``(1, n, 1)``, a matrix ``(m, n, 1)``.
 
     Raises
     ------

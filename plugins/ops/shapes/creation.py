@@ -1,4 +1,4 @@
-"""New tensors of a given shape, or of the shape of another, on the current backend."""
+"""New tensors of a given shape, or of the shape of another tensor, on the current backend."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def number_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def matrix_of(maker: str, n: Any, m: Any, k: Any, dtype: Any) -> Tensor:
-    """Return a matrix of sizes that are open, made as NumPy makes one."""
+    """Return a matrix of unknown sizes, made in the same way as NumPy's."""
     sizes = (as_size(x, maker) for x in (n, n if m is None else m, k))
     made: Tensor = table(maker, *sizes, dtype=number_dtype(dtype))
     return made
 
 
 def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
-    """Return zeros or ones; of a shape that is open in a trace, one of them broadcast to it."""
+    """Return zeros or ones; for an unknown shape in a trace, a single one broadcast to it."""
     if Size in map(type, shape):
         return ops["broadcast_to"](as_tensor(make((), number_dtype(dtype))), shape=shape)
     return as_tensor(make(shape, number_dtype(dtype)))
@@ -65,7 +65,7 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``shape`` holds no integers, or ``dtype`` is no dtype.
+        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -95,7 +95,7 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``shape`` holds no integers, or ``dtype`` is no dtype.
+        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -127,7 +127,7 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
     Raises
     ------
     TypeError
-        If ``shape`` holds no integers, or ``dtype`` is no dtype.
+        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative, or ``fill_value`` does not broadcast to ``shape``.
 
@@ -162,7 +162,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If a size is no integer, or ``dtype`` is no dtype.
+        If a size is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -196,8 +196,8 @@ def identity(n: int, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``n`` is no integer, or ``dtype`` is no dtype. A tensor is passed on, as by TensorFlow's
-        ``tf.identity``, with :func:`gradtape.copy`.
+        If ``n`` is not an integer, or ``dtype`` is not a dtype. For a copy of a tensor, as
+        TensorFlow's ``tf.identity`` makes, use :func:`gradtape.copy`.
     ValueError
         If ``n`` is negative.
 
@@ -240,7 +240,7 @@ op(
     gradients={"like": NONDIFF},
     infer=lambda like, value, dtype: ((), np.dtype(dtype)),
     batch=lambda op, xs, batched, params: Shared(op.raw(row_of(xs[0]), **params)),
-    doc="Return a number, made of sizes while a function is traced, on the backend of ``like``.",
+    doc="Return a number on the backend of ``like``; in a trace it may be an expression of sizes.",
 )
 
 
@@ -266,7 +266,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     ValueError
         If ``fill_value`` does not broadcast to the shape of ``x``.
     TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------

@@ -137,7 +137,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
     Returns
     -------
-    A tensor of the dtype of ``x``, with the two axes replaced by a last one; it has size 0 for a
+    A tensor of the dtype of ``x``, with the two axes replaced by a last one. It has size 0 for a
     diagonal beyond the corner.
 
     Raises
@@ -178,7 +178,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
     Raises
     ------
     ValueError
-        If ``v`` is neither vector nor matrix.
+        If ``v`` is neither a vector nor a matrix.
 
     Examples
     --------
@@ -231,22 +231,22 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of at least two axes; if there are more, all of one size.
+        A tensor of at least two axes; if there are more, all of the same size.
     val
-        A number or a tensor, whose elements go along the diagonal, again from the first where there
-        are too few. It is cast to the dtype of ``x``.
+        A number or a tensor, whose elements fill the diagonal and are repeated if there are too
+        few. It is cast to the dtype of ``x``.
     wrap
-        Whether the diagonal of a tall matrix begins again below, after a row that is left as it is.
+        Whether the diagonal of a tall matrix continues below, after an unchanged row.
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``. Gradients reach ``x`` beside the diagonal, and ``val``
-    on it.
+    A tensor of the shape and dtype of ``x``. Gradients reach ``x`` off the diagonal, and ``val`` on
+    it.
 
     Raises
     ------
     ValueError
-        If ``x`` has one axis or none, or more than two of other sizes, or ``val`` is empty.
+        If ``x`` has fewer than two axes, or more than two of different sizes, or ``val`` is empty.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
     (size,) = value.shape
     if same_size(size, 0):
-        raise ValueError("fill_diagonal: there is no element in val")
+        raise ValueError("fill_diagonal: val has no elements")
     places = table("diagonal", tuple(x.shape), bool(wrap), like=x)
     if not same_size(size, 1):
         (count,) = places.shape
@@ -285,8 +285,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     M
         The number of columns; ``N`` if not given.
     k
-        Up to which diagonal there are ones: above the main one if positive, below it if negative; 0
-        by default.
+        The last diagonal with ones: above the main one if positive, below it if negative; 0 by
+        default.
     dtype
         The result's dtype; the default dtype if not given.
 
@@ -297,7 +297,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If ``dtype`` is no dtype.
+        If ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def _triangle_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
 
 
 def _triangle(name: str) -> None:
-    """Make an op; a vector stands for a square matrix of such rows, as for NumPy."""
+    """Make an op; a vector stands for a square matrix of equal rows, as in NumPy."""
 
     def kernel(xp: Any, x: Any, *, k: int = 0) -> Any:
         shape = _triangle_shape(x.shape, name)
@@ -348,13 +348,13 @@ _triangle("triu")
 
 @named
 def tril(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is above diagonal ``k``.
+    """Return matrices (the last two axes) with zeros above diagonal ``k``.
 
     Parameters
     ----------
     x
-        Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix, each
-        row of which it is.
+        Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix of
+        equal rows.
     k
         The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
@@ -378,7 +378,7 @@ def tril(x: Any, k: int = 0) -> Tensor:
 
 @named
 def triu(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is below diagonal ``k``.
+    """Return matrices (the last two axes) with zeros below diagonal ``k``.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Elements added to a tensor and taken out of it.
+"""Elements inserted into a tensor and removed from it.
 
-Where elements go is worked out by NumPy itself, on their numbers; one op then picks them.
+NumPy itself computes the new positions from element numbers; one op then takes the elements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, Any]:
 
 
 def _on_host(obj: Any, name: str) -> Any:
-    """Return an index of known value as NumPy takes it."""
+    """Return an index of known value in NumPy's form."""
     if isinstance(obj, (slice, int)):
         return obj
     if open_among(obj):
@@ -48,13 +48,13 @@ def _on_host(obj: Any, name: str) -> Any:
 
 
 def _cut(x: Any, along: int, end: int, start: int) -> list[Any]:
-    """Return what stands before ``end`` along an axis, and from ``start`` on."""
+    """Return the part before ``end`` along an axis, and the part from ``start``."""
     before = (slice(None),) * along
     return [x[(*before, slice(None, end))], x[(*before, slice(start, None))]]
 
 
 def _count(index: Any, size: Any) -> Any:
-    """Return how many places an index has."""
+    """Return how many positions an index has."""
     if isinstance(index, slice):
         if open_among(size, index.start, index.stop, index.step):
             return arange(size)[index].shape[0]
@@ -67,7 +67,7 @@ def _count(index: Any, size: Any) -> Any:
 
 
 def _held(values: Any, x: Any, name: str) -> Any:
-    """Return values in the dtype of ``x``; Python's numbers must fit in it."""
+    """Return values in the dtype of ``x``; Python numbers must fit into it."""
     if x.dtype.kind in "iu" and type(values) in (int, float, list, tuple):
         try:
             values = np.asarray(values, x.dtype)
@@ -79,7 +79,7 @@ def _held(values: Any, x: Any, name: str) -> Any:
 
 
 def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
-    """Return what NumPy makes of the elements' numbers, its errors with our name."""
+    """Return NumPy's result for element numbers; its errors get our name."""
     try:
         return work()
     except (IndexError, ValueError) as error:
@@ -88,14 +88,14 @@ def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
 
 @named
 def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
-    """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened.
+    """Return ``x`` with ``values`` appended; without ``axis``, both are flattened.
 
     Parameters
     ----------
     x
         A tensor of any shape and dtype.
     values
-        What to join to it: of its shape but for the size of ``axis``; dtypes promote.
+        The values to append, of the shape of ``x`` except for the size of ``axis``; dtypes promote.
     axis
         The axis to join along.
 
@@ -107,7 +107,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     Raises
     ------
     ValueError
-        If shapes differ elsewhere than along ``axis``.
+        If shapes differ in other axes than ``axis``.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -128,7 +128,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     x
         A tensor of any dtype.
     obj
-        Which to leave out: an integer, a slice, a vector of integers or of booleans, of known
+        The entries to leave out: an integer, a slice, a vector of integers or of booleans, of known
         value.
     axis
         The axis. Without it, ``x`` is flattened.
@@ -136,14 +136,14 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        The entries that are left, of the dtype of ``x``.
+        The remaining entries, of the dtype of ``x``.
 
     Raises
     ------
     IndexError
         If an index is out of bounds, or holds neither integers nor booleans.
     ValueError
-        If a boolean vector has another size than the axis.
+        If a boolean vector has a different size than the axis.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
 
 
 def _open_places(size: Any, index: Any) -> bool:
-    """Return whether the places of an axis that an index names are open."""
+    """Return whether an index names unknown positions of an axis."""
     if isinstance(index, slice):
         index = (index.start, index.stop, index.step)
     return open_among(size, index)
@@ -170,18 +170,18 @@ def _open_places(size: Any, index: Any) -> bool:
 
 @named
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
-    """Return ``x`` with values put in along an axis.
+    """Return ``x`` with values inserted along an axis.
 
     Parameters
     ----------
     x
         A tensor of any dtype.
     obj
-        Before which entries of ``x``: an integer, a slice, a vector of integers or of booleans, of
-        known value.
+        The entries of ``x`` to insert before: an integer, a slice, a vector of integers or of
+        booleans, of known value.
     values
-        What to put in: it broadcasts to one entry per index, or for a single integer to any number
-        of entries. It takes the dtype of ``x``; gradients reach it.
+        The values, which broadcast to one entry per index, or for a single integer to any number of
+        entries. They are cast to the dtype of ``x``; gradients reach them.
     axis
         The axis. Without it, ``x`` is flattened.
 
@@ -237,7 +237,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
 
 @named
 def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
-    """Return a tensor of a new shape, filled with the elements of ``x`` over and over.
+    """Return a tensor of a new shape, filled with the elements of ``x``, repeated as needed.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     Parameters
     ----------
     filt
-        A tensor of known values: how many zeros there are decides the shape.
+        A tensor of known values, because the number of zeros decides the shape.
     trim
         ``"f"`` for the front, ``"b"`` for the back, or both (the default).
     axis
@@ -297,14 +297,14 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     Returns
     -------
     Tensor
-        The part of ``filt`` between the first and the last element that is not 0.
+        The part of ``filt`` between its first and last nonzero element.
 
     Raises
     ------
     ValueError
         If ``trim`` holds another letter.
     TypeError
-        In a trace, which knows no values.
+        In a trace, where values are unknown.
 
     Examples
     --------
@@ -312,10 +312,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     [1, 0, 2]
     """
     if not isinstance(trim, str):
-        raise TypeError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
+        raise TypeError(f"trim_zeros: trim must consist of 'f' and 'b', got {trim!r}")
     ends = trim.lower()
     if not ends or set(ends) - set("fb"):
-        raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
+        raise ValueError(f"trim_zeros: trim must consist of 'f' and 'b', got {trim!r}")
     x = as_tensor(filt)
     if not x.ndim and axis is None:  # there are no ends
         return x
@@ -323,7 +323,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]
     if len(set(axes)) < len(axes):
-        raise ValueError(f"trim_zeros: an axis is named twice in {axis!r}")
+        raise ValueError(f"trim_zeros: an axis is repeated in {axis!r}")
     index = [slice(None)] * x.ndim
     for n in axes:
         where = found[n]

@@ -54,7 +54,7 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     dtype
         The result's dtype, ``int64`` by default.
     sparse
-        Return a tensor for each axis, of size 1 along the others, in place of a whole one.
+        Return one tensor per axis, of size 1 along the others, instead of a full one.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     Raises
     ------
     TypeError
-        If a size is no integer, or ``dtype`` is no dtype.
+        If a size is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -99,12 +99,12 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
 
     Returns
     -------
-    Two ``int64`` vectors, of rows and of columns; a matrix can be indexed with them.
+    Two ``int64`` vectors, of rows and of columns, which index a matrix.
 
     Raises
     ------
     TypeError
-        If a number is no integer.
+        If a number is not an integer.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     Raises
     ------
     TypeError
-        If a number is no integer.
+        If a number is not an integer.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     Parameters
     ----------
     x
-        A matrix, of which the shape is used.
+        A matrix; only its shape is used.
     k
         The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
@@ -181,7 +181,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     ValueError
-        If ``x`` is no matrix.
+        If ``x`` is not a matrix.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     ValueError
-        If ``x`` is no matrix.
+        If ``x`` is not a matrix.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     Raises
     ------
     TypeError
-        If a number is no integer.
+        If a number is not an integer.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
     Parameters
     ----------
     x
-        A tensor of at least two axes, all of one size, of which the shape is used.
+        A tensor of at least two axes, all of the same size; only its shape is used.
 
     Returns
     -------
@@ -292,24 +292,24 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
 
 @named
 def ix_(*args: Any) -> tuple[Tensor, ...]:
-    """Return indices of a grid: of all places whose index along each axis is among those given.
+    """Return indices of a grid: of all elements whose index along each axis is among those given.
 
     Parameters
     ----------
     args
-        A vector for each axis: integers, or booleans that say which.
+        A vector for each axis: integers, or booleans that mark the indices.
 
     Returns
     -------
-    Tensors that broadcast together, one for each vector; ``x[gt.ix_(rows, columns)]`` is the part
+    Tensors that broadcast together, one for each vector. ``x[gt.ix_(rows, columns)]`` is the part
     of ``x`` in these rows and columns.
 
     Raises
     ------
     ValueError
-        If an argument is no vector.
+        If an argument is not a vector.
     TraceError
-        In a trace, for booleans that it does not know.
+        In a trace, for booleans whose values are unknown.
 
     Examples
     --------

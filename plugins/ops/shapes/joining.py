@@ -1,4 +1,4 @@
-"""Tensors joined into one, along an axis they have or a new one."""
+"""Tensors joined along an existing axis or a new one."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
             continue
         size, same = _one_size(column)
         if not same:
-            raise ValueError(f"concatenate: shapes {described} differ off axis {along}")
+            raise ValueError(f"concatenate: shapes {described} differ outside axis {along}")
         sizes.append(size)
     return tuple(sizes), dtype
 
 
 def _one_size(sizes: Sequence[Any]) -> tuple[Any, bool]:
-    """Return the size that arrays have in common, a known one if any, and whether it may be one."""
+    """Return the common size, a known one if any, and whether arrays may have one."""
     size = agreed(*sizes)
     return size, not any(sizes_differ(n, size) for n in sizes)
 
@@ -85,7 +85,7 @@ _concatenate = op(
     infer=_concatenate_spec,
     batch=along("axis"),
     jvp="linear",
-    doc="Join arrays along an axis that they have.",
+    doc="Join arrays along an existing axis.",
 )
 op(
     "split_like",
@@ -104,24 +104,24 @@ op(
 
 @named
 def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
-    """Join tensors along an axis that they have.
+    """Join tensors along an existing axis.
 
     Parameters
     ----------
     arrays
-        Tensors of equal shape but for the size of ``axis``; dtypes promote.
+        Tensors of equal shape except for the size of ``axis``; dtypes promote.
     axis
         The axis; the first by default. ``None`` joins the flattened tensors.
 
     Returns
     -------
     Tensor
-        A tensor whose size along ``axis`` is the sum of theirs.
+        A tensor whose size along ``axis`` is the sum of the arrays' sizes.
 
     Raises
     ------
     ValueError
-        If there are no arrays, or shapes differ elsewhere than along ``axis``.
+        If there are no arrays, or shapes differ in other axes than ``axis``.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -161,7 +161,7 @@ def _stack_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     first = known[0]
     for shape in known[1:]:
         if len(shape) != len(first) or not all(_one_size(p)[1] for p in zip(shape, first)):
-            raise ValueError(f"stack: arrays must have one shape, got {first} and {shape}")
+            raise ValueError(f"stack: arrays must have the same shape, got {first} and {shape}")
     sizes = [_one_size(column)[0] for column in zip(*known, strict=True)]
     (along,) = reduced_axes(axis, len(first) + 1, "stack")
     return (*sizes[:along], len(arrays), *sizes[along:]), dtype
@@ -195,25 +195,25 @@ _stack = op(
     infer=_stack_spec,
     batch=stacked,
     jvp="linear",
-    doc="Join arrays of one shape along a new axis.",
+    doc="Join arrays of the same shape along a new axis.",
 )
 
 
 @named
 def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
-    """Join tensors of one shape along a new axis.
+    """Join tensors of the same shape along a new axis.
 
     Parameters
     ----------
     arrays
-        Tensors of one shape; dtypes promote.
+        Tensors of the same shape; dtypes promote.
     axis
         Where the new axis goes in the result; first by default.
 
     Returns
     -------
     Tensor
-        A tensor with one axis more, of size ``len(arrays)``.
+        A tensor with one more axis, of size ``len(arrays)``.
 
     Raises
     ------
@@ -237,8 +237,8 @@ def hstack(arrays: Sequence[Any]) -> Tensor:
     Parameters
     ----------
     arrays
-        Tensors of as many axes, equal in shape but for the joined axis; dtypes promote. A number is
-        a vector of size 1.
+        Tensors with the same number of axes, equal in shape except for the joined axis; dtypes
+        promote. A number is a vector of size 1.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def hstack(arrays: Sequence[Any]) -> Tensor:
     Raises
     ------
     ValueError
-        If there are no arrays, or shapes differ elsewhere.
+        If there are no arrays, or shapes differ in other axes.
 
     Examples
     --------
@@ -268,12 +268,12 @@ def vstack(arrays: Sequence[Any]) -> Tensor:
     Parameters
     ----------
     arrays
-        Tensors of as many axes, equal in shape but for axis 0; dtypes promote.
+        Tensors with the same number of axes, equal in shape except for axis 0; dtypes promote.
 
     Returns
     -------
     Tensor
-        The joined tensor, of two axes at least.
+        The joined tensor, with at least two axes.
 
     Raises
     ------
@@ -295,13 +295,13 @@ def dstack(arrays: Sequence[Any]) -> Tensor:
     Parameters
     ----------
     arrays
-        Tensors of as many axes, equal in shape but for axis 2; dtypes promote. A vector of size n
-        counts as shape ``(1, n, 1)``, a matrix as ``(m, n, 1)``.
+        Tensors with the same number of axes, equal in shape except for axis 2; dtypes promote. A
+        vector of size n counts as shape ``(1, n, 1)``, a matrix as ``(m, n, 1)``.
 
     Returns
     -------
     Tensor
-        The joined tensor, of three axes at least.
+        The joined tensor, with at least three axes.
 
     Raises
     ------
@@ -318,7 +318,7 @@ def dstack(arrays: Sequence[Any]) -> Tensor:
 
 @named
 def column_stack(arrays: Sequence[Any]) -> Tensor:
-    """Join vectors as the columns of a matrix; matrices are taken as they are.
+    """Join vectors as the columns of a matrix; matrices are joined unchanged.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def column_stack(arrays: Sequence[Any]) -> Tensor:
 
 @named
 def block(arrays: Any) -> Tensor:
-    """Join nested lists of tensors as blocks of one.
+    """Join nested lists of tensors as blocks of one tensor.
 
     The innermost are joined along the last axis, their results along the one before it, and so on.
 
@@ -359,12 +359,12 @@ def block(arrays: Any) -> Tensor:
     Returns
     -------
     Tensor
-        The joined tensor, of as many axes as the lists are deep, or as a tensor has.
+        The joined tensor, with as many axes as the lists are deep, or as a tensor has, if more.
 
     Raises
     ------
     ValueError
-        If the lists are nested to different depths, one is empty, or shapes do not fit.
+        If the lists are nested to different depths, one is empty, or shapes do not match.
 
     Examples
     --------
@@ -406,7 +406,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 
 
 def edge_values(value: Any, x: Any, axis: int) -> Any:
-    """Return what goes before or after ``x``; a number is repeated along the other axes."""
+    """Return the values before or after ``x``; a number is repeated along the other axes."""
     if value is None:
         return None
     value = beside(value, x)

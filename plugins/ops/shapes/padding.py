@@ -1,4 +1,4 @@
-"""Padding, in every mode of NumPy's that has a gradient."""
+"""Padding, in each of NumPy's modes that has a gradient."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _widths(pad_width: Widths, rank: int, name: str = "pad") -> Widths:
 
 
 def widths_past(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ops with widths by which each axis is padded."""
+    """Batching rule of ops with a padding width per axis."""
     xs = together(xs, batched)
     widths = params["pad_width"]
     if len(widths) == 1:  # one pair stands for all axes
@@ -109,7 +109,7 @@ op(
     holomorphic=True,
     batch=widths_past,
     jvp="linear",
-    doc="Remove what ``pad`` added.",
+    doc="Remove the padding that ``pad`` added.",
 )
 
 # -- elements of the array itself ------------------------------------------------------------------
@@ -117,7 +117,7 @@ op(
 
 @lru_cache(maxsize=256)
 def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
-    """Return where each element of a padded axis comes from: NumPy pads the positions."""
+    """Return the source of each element of a padded axis: NumPy pads the positions."""
     return np.pad(np.arange(size), width, mode=mode)  # type: ignore[call-overload]
 
 
@@ -140,7 +140,7 @@ def _unpick_kernel(xp: Any, g: Any, like: Any, *, pad_width: Widths, mode: str) 
 
 
 def _unpick_axis(xp: Any, g: Any, axis: int, size: int, width: tuple[int, int], mode: str) -> Any:
-    """Take the padding off an axis, and add it to the elements from which it came."""
+    """Remove the padding of an axis, and add it to its source elements."""
     before = width[0]
     sources = _sources(size, width, mode)
     lead = (slice(None),) * axis
@@ -168,7 +168,7 @@ _pad_picked = op(
     holomorphic=True,
     batch=widths_past,
     jvp="linear",
-    doc="Surround ``x`` with its own elements: by mode edge, reflect, symmetric or wrap.",
+    doc="Surround ``x`` with its own elements, in mode edge, reflect, symmetric or wrap.",
 )
 op(
     "unpad_picked_like",
@@ -181,7 +181,7 @@ op(
     holomorphic=True,
     batch=widths_past,
     jvp="linear",
-    doc="Add to each element of ``like`` what ``pad_picked`` made of it: its adjoint.",
+    doc="Add to each element of ``like`` its copies made by ``pad_picked``: the adjoint.",
 )
 
 # -- ramps and statistics --------------------------------------------------------------------------
@@ -212,7 +212,7 @@ op(
     gradients={"x": NONDIFF},
     infer=_ramp_spec,
     batch=shape_only,
-    doc="Return 1 along an axis of ``x``, falling to 0 along the widths by which it is padded.",
+    doc="Return 1 along an axis of ``x``, falling to 0 along its padding widths.",
 )
 
 
@@ -272,7 +272,7 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
 
 
 def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
-    """Pad each side of each axis with a value of its own; later axes take the corners."""
+    """Pad each side of each axis with its own value; later axes fill the corners."""
     for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
         for side, (count, value) in enumerate(zip(width, pair, strict=True)):
             if not same_size(count, 0):
@@ -282,7 +282,7 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
 
 
 def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> Any:
-    """Pad an axis with its mirror image, turned upside down around the value at each edge."""
+    """Pad an axis with its mirror image, flipped around the value at each edge."""
     size = x.shape[axis]
     if all(same_size(count, 0) for count in width):
         return x
@@ -333,20 +333,20 @@ def pad(
         A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes. Or a
         dictionary that gives a pair or an integer for some axes.
     mode
-        What to add: a ``"constant"``; elements of ``x``, which are its ``"edge"``, its mirror
-        image without the edge (``"reflect"``) or with it (``"symmetric"``), or its other end
-        (``"wrap"``); a ``"linear_ramp"`` from the edge; or, along each axis, the ``"maximum"``,
-        ``"mean"``, ``"median"`` or ``"minimum"``.
+        The padding. ``"constant"``: constants. Elements of ``x``: its ``"edge"``, its mirror image
+        without the edge (``"reflect"``) or with it (``"symmetric"``), or its other end
+        (``"wrap"``). ``"linear_ramp"``: a ramp from the edge. Or, along each axis, the
+        ``"maximum"``, ``"mean"``, ``"median"`` or ``"minimum"``.
     constant_values
-        For ``"constant"``: the value, a Python number, or values given as ``pad_width`` is.
+        For ``"constant"``: the value, a Python number, or values in the form of ``pad_width``.
     end_values
-        For ``"linear_ramp"``: where the ramp ends; given as ``pad_width`` is.
+        For ``"linear_ramp"``: the end of the ramp, in the form of ``pad_width``.
     stat_length
-        For statistics: from how many elements next to the edge they are taken, all by default;
-        given as ``pad_width`` is.
+        For statistics: how many elements next to the edge to use, all by default, in the form of
+        ``pad_width``.
     reflect_type
-        For ``"reflect"`` and ``"symmetric"``: ``"odd"`` turns the mirror image upside down, around
-        the value at the edge.
+        For ``"reflect"`` and ``"symmetric"``: ``"odd"`` flips the mirror image around the value at
+        the edge.
 
     Returns
     -------
@@ -355,10 +355,10 @@ def pad(
     Raises
     ------
     TypeError
-        If a width is no integer.
+        If a width is not an integer.
     ValueError
-        If a width is negative, the pairs do not fit the axes, the mode is another, or takes no
-        ``stat_length``, or an axis without elements should be padded with elements.
+        If a width is negative, the pairs do not match the axes, the mode is another, or takes no
+        ``stat_length``, or an axis without elements would be padded with elements.
     numpy.exceptions.AxisError
         If a dictionary names an axis that is out of bounds.
     TraceError
@@ -366,7 +366,7 @@ def pad(
 
     Notes
     -----
-    Gradients go back to the elements that the padding was made of.
+    Gradients go back to the source elements of the padding.
 
     Examples
     --------
@@ -416,7 +416,7 @@ def pad(
 
 
 def _by_axis(given: dict[Any, Any], x: Any) -> Any:
-    """Return the widths that a dictionary gives for some axes, for all."""
+    """Return widths for all axes from a dictionary for some axes."""
     pairs = [(0, 0)] * known_rank(x, "pad")
     for axis, width in given.items():
         (place,) = reduced_axes(operator.index(axis), x.ndim, "pad")
@@ -425,7 +425,7 @@ def _by_axis(given: dict[Any, Any], x: Any) -> Any:
 
 
 def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
-    """Return what a user gave per axis and side as pairs: one for all axes, or one for each."""
+    """Return a user's values per axis and side as pairs: one for all axes, or one for each."""
     if open_among(given):
         pairs = _nested_pairs(as_sizes(given, "pad"), argument)
         if any((n < least) is True for pair in pairs for n in pair):
@@ -445,7 +445,7 @@ def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
 
 
 def _nested_pairs(given: Any, argument: str) -> Any:
-    """Return one number, a pair or several pairs, some numbers of which are open, as pairs."""
+    """Return one number, a pair or several pairs, with unknown numbers among them, as pairs."""
     if not isinstance(given, tuple):
         return ((given, given),)
     rows = given if any(isinstance(item, tuple) for item in given) else (given,)

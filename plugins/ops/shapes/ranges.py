@@ -1,4 +1,4 @@
-"""New tensors of numbers in even steps, in equal ratios, and on grids."""
+"""New tensors of evenly spaced numbers, of numbers in equal ratios, and grids."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
 
 @named
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """Return evenly spaced numbers from ``start`` up to, but without, ``stop``.
+    """Return evenly spaced numbers from ``start`` up to, but excluding, ``stop``.
 
     Parameters
     ----------
     start
-        The first number; alone it is ``stop``, and the first number 0.
+        The first number; as the only argument it is ``stop``, and the first number is 0.
     stop
-        The bound, which is left out.
+        The bound, which is excluded.
     step
         The distance between numbers, 1 by default; it may be negative, but not 0.
     dtype
-        The result's dtype. If not given, it is ``int64`` for Python's integers and the default
-        dtype for its floats; those of tensors promote.
+        The result's dtype. By default ``int64`` for Python integers and the default dtype for
+        Python floats; the dtypes of tensors promote.
 
     Returns
     -------
-    A vector of ``ceil((stop - start) / step)`` elements, none if that is negative. It gets no
+    A vector of ``ceil((stop - start) / step)`` elements, or of none if that is negative. It has no
     gradient.
 
     Raises
@@ -60,7 +60,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     ZeroDivisionError
         If ``step`` is 0.
     TypeError
-        If a bound is no number, or ``dtype`` is no dtype.
+        If a bound is not a number, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     [0.0, 0.25, 0.5, 0.75]
     """
     if start is None:
-        raise TypeError("arange: start is a number, got None")
+        raise TypeError("arange: start must be a number, got None")
     step = 1 if step is None else step
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if open_among(*bounds):
@@ -82,7 +82,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
-    """Return numbers made of some that are open; the dtype is what known ones would give."""
+    """Return numbers made from unknown ones; the dtype is that of known ones."""
     numbers = [_number(x, name) for x in given]
     result = public(name)(*map(_stand_in, given), dtype=dtype).dtype
     # what NumPy computes in and what the result is may be two dtypes
@@ -92,7 +92,7 @@ def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
 
 
 def _stand_in(x: Any) -> Any:
-    """Return 1 in the place of a number, of its type or dtype."""
+    """Return 1 instead of a number, of its type or dtype."""
     if hasattr(x, "dtype"):
         return np.ones((), x.dtype)
     if is_open(x):
@@ -101,7 +101,7 @@ def _stand_in(x: Any) -> Any:
 
 
 def _number(x: Any, name: str) -> Any:
-    """Return a number as a parameter; an integer that a trace computes as an open size."""
+    """Return a number as a parameter; a traced integer becomes an unknown size."""
     if isinstance(x, Operators):
         tensor = as_tensor(x)
         whole = open_among(tensor) and tensor.dtype.kind in "iu"
@@ -153,27 +153,27 @@ def linspace(
     num
         How many numbers, 50 by default.
     endpoint
-        Whether ``stop`` is the last number; else it is one step beyond.
+        Whether ``stop`` is the last number; otherwise it is one step beyond.
     dtype
-        The result's dtype; if not given that of the bounds, complex if one is, ``float64`` for
-        tensors of integers, and the default dtype for Python's numbers. Integers are rounded down.
+        The result's dtype. By default that of the bounds, complex if one is, ``float64`` for
+        tensors of integers, and the default dtype for Python numbers. Integers are rounded down.
     retstep
-        Return the distance from number to number too.
+        Also return the distance between numbers.
     axis
         Where the new axis is in the result, first by default.
 
     Returns
     -------
-    A vector of ``num`` elements; for tensors of some shape, a tensor with a new axis of that size.
-    If ``retstep``, a pair of that and the distance, a tensor of the bounds' shape; it is nan where
-    there are no two numbers.
+    A vector of ``num`` elements, or for tensor bounds a tensor with a new axis of that size. With
+    ``retstep``, a pair of that and the distance, a tensor of the bounds' shape, which is nan if
+    there are fewer than two numbers.
 
     Raises
     ------
     ValueError
         If ``num`` is negative, or the bounds do not broadcast.
     TypeError
-        If ``num`` is no integer, or ``dtype`` is no dtype.
+        If ``num`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def linspace(
 def _check_real(kind: Any, *bounds: Any) -> None:
     real = kind is not None and kind.kind in "iuf"
     if real and any(as_tensor(bound).dtype.kind == "c" for bound in bounds):
-        raise TypeError(f"linspace: a complex number is no {kind}; take its real part")
+        raise TypeError(f"linspace: complex numbers cannot become {kind}; take the real part")
 
 
 def _count(num: Any, name: str) -> Any:
@@ -215,22 +215,22 @@ def _count(num: Any, name: str) -> Any:
 
 
 def _plain(*values: Any) -> bool:
-    """Return whether values are numbers, or integers that a trace computes as such."""
+    """Return whether values are numbers, or integers that a trace treats as such."""
     return all(is_open(x) or isinstance(x, SCALARS) for x in values)
 
 
 def _on_host(count: Any, *values: Any) -> bool:
-    """Return whether all is known to NumPy."""
+    """Return whether NumPy knows all values."""
     return not is_open(count) and not any(isinstance(x, Operators) or is_open(x) for x in values)
 
 
 def _gaps(count: Any, endpoint: bool) -> Any:
-    """Return how many distances lie between numbers, 1 at least."""
+    """Return the number of gaps between numbers, at least 1."""
     return largest(1, count - 1 if endpoint else count)
 
 
 def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
-    """Return what NumPy made as a tensor, of Python's numbers in the default dtype."""
+    """Return NumPy's result as a tensor; Python numbers have the default dtype."""
     if dtype is None and not any(isinstance(x, (np.ndarray, np.generic)) for x in given):
         single = {"f": default_dtype(), "c": np.result_type(default_dtype(), np.complex64)}
         array = array.astype(single.get(array.dtype.kind, array.dtype))
@@ -238,7 +238,7 @@ def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
 
 
 def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
-    """Return two ends, one a tensor or both, in the floating or complex dtype they meet in."""
+    """Return two bounds, one or both of them tensors, in their common floating or complex dtype."""
     tensor = as_tensor(
         stop if isinstance(stop, Operators) and not (isinstance(start, Operators)) else start
     )
@@ -252,7 +252,7 @@ def _in_dtype(x: Any, kind: str) -> Any:
 
 
 def even_steps(start: Any, stop: Any, count: Any, endpoint: bool) -> Any:
-    """Return evenly spaced numbers along a new first axis, the last one exactly."""
+    """Return evenly spaced numbers along a new first axis, with the last one exact."""
     kind = start.dtype.name
     if kind == "float16":  # in which the distance may be infinite
         start, stop = (ops["cast"](x, dtype="float32") for x in (start, stop))
@@ -282,7 +282,7 @@ def _with_row(result: Any, count: Any, row: Any, values: Any) -> Any:
 
 
 def _step(start: Any, stop: Any, gaps: Any) -> Tensor:
-    """Return the distance between numbers, ``gaps`` of which lie between two bounds."""
+    """Return the distance between numbers with ``gaps`` gaps between two bounds."""
     if is_open(gaps) or is_open(start) or is_open(stop):
         return _open_step(start, stop, gaps)
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
@@ -329,14 +329,14 @@ def logspace(
     num
         How many powers, 50 by default.
     endpoint
-        Whether ``stop`` is the last exponent; else it is one step beyond.
+        Whether ``stop`` is the last exponent; otherwise it is one step beyond.
     base
         A number or tensor, 10 by default.
     dtype
-        The result's dtype; if not given that of the exponents and the base, ``float64`` for tensors
-        of integers, and the default dtype for Python's numbers.
+        The result's dtype. By default that of the exponents and the base, ``float64`` for tensors
+        of integers, and the default dtype for Python numbers.
     axis
-        Where the axis of size ``num`` is; the first by default.
+        The position of the axis of size ``num``; the first by default.
 
     Returns
     -------
@@ -386,15 +386,15 @@ def geomspace(
     Parameters
     ----------
     start, stop
-        The first and last number, not 0: real ones of the same sign, or complex ones; they
+        The first and last number, not 0: real numbers of the same sign, or complex ones; they
         broadcast.
     num
         How many numbers, 50 by default.
     endpoint
-        Whether ``stop`` is the last number; else it is one step beyond.
+        Whether ``stop`` is the last number; otherwise it is one step beyond.
     dtype
-        The result's dtype; if not given that of the bounds, complex if one is, ``float64`` for
-        tensors of integers, and the default dtype for Python's numbers.
+        The result's dtype. By default that of the bounds, complex if one is, ``float64`` for
+        tensors of integers, and the default dtype for Python numbers.
     axis
         Where the axis of size ``num`` is; the first by default.
 
@@ -430,7 +430,7 @@ def geomspace(
     start, stop = _ends(start, stop, *([] if dtype is None else [as_dtype(dtype)]))
     for end in (start, stop):
         if not is_transformed(end.array) and bool((end == 0).any()):
-            raise ValueError("geomspace: a geometric progression has no number 0")
+            raise ValueError("geomspace: start and stop must not be 0")
     if start.dtype.kind == "c":
         ratio = stop / start
         shares = _counted(count) / _gaps(count, endpoint)

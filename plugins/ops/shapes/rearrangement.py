@@ -114,21 +114,21 @@ def flipud(x: Any) -> Tensor:
 
 @named
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turn a tensor by right angles in the plane of two axes.
+    """Rotate a tensor by multiples of 90 degrees in the plane of two axes.
 
     Parameters
     ----------
     x
         A tensor of at least two axes.
     k
-        How many right angles, from the first of the axes towards the second.
+        How many times 90 degrees, from the first of the axes towards the second.
     axes
         The two axes of the plane; the first two by default.
 
     Returns
     -------
     Tensor
-        The turned tensor, of the dtype of ``x``; an odd ``k`` exchanges the sizes of the axes.
+        The rotated tensor, of the dtype of ``x``; an odd ``k`` exchanges the sizes of the axes.
 
     Raises
     ------
@@ -185,7 +185,7 @@ _roll = op(
     holomorphic=True,
     batch=rolled,
     jvp="linear",
-    doc="Shift elements along axes; what leaves at the end comes back at the start.",
+    doc="Shift elements along axes; elements past the end come back at the start.",
 )
 
 
@@ -194,17 +194,17 @@ def _negative(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
 
 
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
-    """Return ``x`` shifted along ``axis``; what leaves at the end comes back at the start.
+    """Return ``x`` shifted along ``axis``; elements past the end come back at the start.
 
     Parameters
     ----------
     x
         A tensor of any shape and dtype.
     shift
-        How many places elements move towards higher indices: one number, or one for each axis.
+        How many positions elements move towards higher indices: one number, or one for each axis.
     axis
-        The axis or axes to shift along. Without it, the flattened tensor is shifted, and keeps its
-        shape.
+        The axis or axes to shift along. Without it, the flattened tensor is shifted, and the result
+        has the shape of ``x``.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 
 
 def _shift(shift: Any) -> Any:
-    """Return how far to shift as a parameter; in a trace it may be open."""
+    """Return a shift as a parameter; in a trace it may be unknown."""
     if open_among(shift):
         return as_sizes(shift, "roll")
     return as_axis(shift, "roll")

@@ -1,4 +1,4 @@
-"""The same elements in another shape, and axes of size 1 put in and taken out."""
+"""The same elements in another shape, and axes of size 1 inserted and removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     free = _free(shape)
     known = prod(n for i, n in enumerate(shape) if i not in free)
     if len(free) > 1 or any((n < -1) is True for n in shape):
-        raise ValueError(f"reshape: at most one dimension may be -1, none below it, got {shape}")
+        raise ValueError(f"reshape: at most one size may be -1, all others at least 0, got {shape}")
     size = elements(x.shape)
     if size is None:
         return tuple(None if i in free else n for i, n in enumerate(shape)), x.dtype
@@ -51,7 +51,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _free(shape: tuple[Any, ...]) -> list[int]:
-    """Return where a shape holds -1, which takes what is left."""
+    """Return the position of -1, the remaining size, in a shape."""
     return [i for i, n in enumerate(shape) if not is_open(n) and n == -1]
 
 
@@ -86,7 +86,7 @@ _reshape = op(
 
 
 def _transposed(x: Any, order: str, name: str) -> Any:
-    """Return ``x`` with its axes reversed, of which the rows are the columns of ``x``."""
+    """Return ``x`` with its axes reversed, so that columns become rows."""
     if not isinstance(order, str):
         raise TypeError(f"{name}: order must be text, got {order!r}")
     if order != "F":
@@ -107,12 +107,13 @@ def reshape(
     x
         A tensor of any shape and dtype.
     shape
-        The new shape, a size or a sequence of them; one may be -1, and takes what is left.
+        The new shape, a size or a sequence of them; one may be -1, which stands for the remaining
+        size.
     order
         ``"C"`` (the default) takes and places the elements by rows, the last index changing
         fastest; ``"F"`` by columns, the first index changing fastest.
     copy
-        Changes nothing: a tensor never changes, so that none can tell.
+        Ignored: a tensor never changes, so a copy makes no difference.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def reshape(
     ------
     ValueError
         If the elements do not fill the shape, more than one size is -1, or ``order`` is another
-        word: ``"A"`` and ``"K"`` ask for the order in memory, which a tensor does not tell.
+        word. ``"A"`` and ``"K"`` refer to the order in memory, which a tensor does not have.
     TypeError
         If a size is not an integer.
 
@@ -149,7 +150,8 @@ def ravel(x: Any, order: str = "C") -> Tensor:
     x
         A tensor of any shape and dtype.
     order
-        ``"C"`` (the default) to go by rows, ``"F"`` by columns, as for :func:`reshape`.
+        ``"C"`` (the default) for row-major order, ``"F"`` for column-major order, as for
+        :func:`reshape`.
 
     Returns
     -------
@@ -188,7 +190,7 @@ flatten_last = op(
     holomorphic=True,
     batch=leading,
     jvp="linear",
-    doc="Join the last ``count`` axes into one.",
+    doc="Merge the last ``count`` axes into one.",
 )
 
 
@@ -199,7 +201,7 @@ def _expand_kernel(xp: Any, x: Any, *, axis: Any) -> Any:
 def _expanded(shape: Any, axis: Any) -> Any:
     rank = len(shape) + (len(axis) if isinstance(axis, tuple) else 1)
     if rank > 64:  # NumPy's limit too
-        raise ValueError(f"expand_dims: the result would have {rank} dimensions, the most are 64")
+        raise ValueError(f"expand_dims: the result would have {rank} dimensions, above 64")
     new = reduced_axes(axis, rank, "expand_dims")
     sizes = iter(shape)
     return tuple(1 if i in new else next(sizes) for i in range(rank))
@@ -213,7 +215,7 @@ def _squeezed(shape: Any, axis: Any) -> Any:
     for i in gone:
         if shape[i] is not None and sizes_differ(shape[i], 1):
             raise ValueError(
-                f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
+                f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 is removed"
             )
     return tuple(n for i, n in enumerate(shape) if i not in gone)
 
@@ -271,14 +273,14 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
     Returns
     -------
     Tensor
-        The elements of ``x``, with as many more axes as ``axis`` names; the dtype of ``x``.
+        The elements of ``x``, with an additional axis for each position; the dtype of ``x``.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If a position is out of bounds for the result.
     ValueError
-        If a position is named twice, or the result would have more than 64 axes.
+        If a position is repeated, or the result would have more than 64 axes.
 
     Examples
     --------
@@ -296,7 +298,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     x
         A tensor of any shape and dtype.
     axis
-        The axis or axes to remove; by default all of size 1.
+        The axis or axes to remove; by default all that have size 1.
 
     Returns
     -------

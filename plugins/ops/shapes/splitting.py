@@ -1,4 +1,4 @@
-"""A tensor cut into several, along an axis."""
+"""A tensor split into several, along an axis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_OUTPUTS = 2**16
 
 
 def _checked_count(count: int, name: str) -> int:
-    """Return a number of outputs, which may come from a file, if a graph may hold so many."""
+    """Return a number of outputs, which may come from a file, if a graph may have so many."""
     if not 0 <= count <= _MOST_OUTPUTS:
         raise ValueError(f"{name}: {count} parts are more than a graph may hold ({_MOST_OUTPUTS})")
     return count
@@ -43,12 +43,12 @@ def split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any,
 
 
 def _in_order(cuts: Any, size: int) -> list[int]:
-    """Return where to cut an axis, counted from its start.
+    """Return the cut positions of an axis, counted from its start.
 
     Raises
     ------
     ValueError
-        If the places do not ascend.
+        If the positions are not in ascending order.
     """
     found = [n if n >= 0 else max(n + size, 0) for n in cuts]
     if found != sorted(found):
@@ -57,7 +57,7 @@ def _in_order(cuts: Any, size: int) -> list[int]:
 
 
 def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
-    """Return where the parts begin and end; indices past the end leave empty parts."""
+    """Return where the parts begin and end; indices past the end give empty parts."""
     if isinstance(sections, tuple):
         return [0, *(min(n, size) for n in _in_order(sections, size)), size]
     if size % sections:
@@ -117,8 +117,8 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     x
         A tensor of any dtype, with at least one axis.
     indices_or_sections
-        The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
-        Negative places count from the end.
+        The number of equal parts, or the positions to cut at: ``[2, 5]`` gives
+        ``x[:2], x[2:5], x[5:]``. Negative positions count from the end.
     axis
         The axis to cut; the first by default.
 
@@ -158,12 +158,12 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
 
 
 def _several(given: Any) -> bool:
-    """Return whether places to cut are given, and not a number of parts."""
+    """Return whether positions are given, not a number of parts."""
     return isinstance(given, (list, tuple)) or bool(getattr(given, "ndim", 0))
 
 
 def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
-    """Return where to cut, counted from the start of an axis."""
+    """Return the cut positions, counted from the start of an axis."""
     if all((n >= 0) is True for n in cuts) or x.shape is None:
         return cuts  # of an unknown rank, each run counts
     size = x.shape[axis_number(x.shape, axis, "split")]
@@ -183,7 +183,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     x
         A tensor of any dtype, with at least one axis.
     indices_or_sections
-        The number of parts, the first of which are the larger; or where to cut.
+        The number of parts, of which the first are the larger, or the positions to cut at.
     axis
         The axis to cut; the first by default.
 
@@ -223,7 +223,7 @@ def _arraysplit_kernel(xp: Any, x: Any, *, count: int, axis: int) -> tuple[Any, 
 
 
 def _nearly_equal(size: Any, count: int) -> list[Any]:
-    """Return the sizes of parts of which the first may be larger by one."""
+    """Return the sizes of parts; the first ones may be larger by one."""
     return [(size + count - 1 - i) // count for i in range(count)]
 
 
@@ -259,7 +259,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     x
         A tensor of any dtype, with at least one axis.
     indices_or_sections
-        The number of equal parts, or where to cut.
+        The number of equal parts, or the positions to cut at.
 
     Returns
     -------
@@ -379,14 +379,14 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     x
         A tensor of any dtype, with at least one axis.
     axis
-        The axis to take apart; the first by default.
+        The axis to unstack; the first by default.
     num
-        The size of the axis; it is needed only where a trace does not know it.
+        The size of the axis; needed only if a trace does not know it.
 
     Returns
     -------
     list of Tensor
-        Tensors of the dtype of ``x``, one axis less each.
+        Tensors of the dtype of ``x``, with one axis less.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Arrays and elements repeated, and the adjoints, which add the copies up."""
+"""Arrays and elements repeated, and the adjoints, which sum over the copies."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _tile = op(
     holomorphic=True,
     batch=tiled,
     jvp="linear",
-    doc="Repeat the whole of ``x`` along each axis.",
+    doc="Repeat all of ``x`` along each axis.",
 )
 op(
     "untile_like",
@@ -102,7 +102,7 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
     Returns
     -------
     Tensor
-        A tensor of the dtype of ``x``, each axis as many times longer.
+        A tensor of the dtype of ``x``, each axis longer by its number of copies.
 
     Raises
     ------

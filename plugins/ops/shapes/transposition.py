@@ -126,7 +126,7 @@ def _moved(rank: int, source: tuple[int, ...], destination: tuple[int, ...]) -> 
     taken = reduced_axes(source, rank, "moveaxis")
     places = reduced_axes(destination, rank, "moveaxis")
     if len(taken) != len(places):
-        raise ValueError(f"moveaxis: {len(taken)} axes do not go to {len(places)} places")
+        raise ValueError(f"moveaxis: {len(taken)} axes cannot move to {len(places)} positions")
     order = [i for i in range(rank) if i not in taken]
     for place, axis in sorted(zip(places, taken, strict=True)):
         order.insert(place, axis)
@@ -143,7 +143,7 @@ _moveaxis = op(
     holomorphic=True,
     batch=along("source", "destination"),
     jvp="linear",
-    doc="Move axes to other places; the rest stay in order.",
+    doc="Move axes to other positions; the others stay in order.",
 )
 
 
@@ -152,7 +152,7 @@ def _permuted(x: Any, order: Callable[[int], tuple[int, ...]]) -> tuple[Any, Any
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Return ``x`` with the axes ``source`` moved to the places ``destination``.
+    """Return ``x`` with the axes ``source`` moved to the positions ``destination``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     source
         The axis or axes to move; the others keep their order.
     destination
-        Where each goes in the result; as many as in ``source``.
+        The positions in the result, as many as in ``source``.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     Raises
     ------
     ValueError
-        If there are not as many places as axes, or one is named twice.
+        If there are not as many positions as axes, or one is repeated.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -189,7 +189,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     """Return ``x`` with an axis moved back until it is before axis ``start``.
 
-    :func:`gradtape.moveaxis` says the same more plainly.
+    Prefer :func:`gradtape.moveaxis`, which is clearer.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     axis
         The axis to move.
     start
-        The axis that it comes to stand before; the first by default.
+        The axis before which it is moved; the first by default.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     Returns
     -------
     Tensor
-        The tensor with the two axes in each other's place; the dtype of ``x``.
+        The tensor with the two axes exchanged; the dtype of ``x``.
 
     Raises
     ------

@@ -41,22 +41,22 @@ def average(
     axis
         The axis or axes to average over; all by default.
     weights
-        Of the shape of ``x``, or of its sizes along ``axis``; without them, as
+        Weights of the shape of ``x``, or of its sizes along ``axis``; without them, as
         :func:`gradtape.mean`. Gradients reach them.
     returned
-        Return the sum of the weights, too.
+        Return the sum of the weights too.
     keepdims
         Leave the axes in the result, with size 1.
 
     Returns
     -------
-    A tensor of the shape of ``x`` without the axes, of the promotion of the dtypes; ``float64`` for
-    integers. With ``returned`` a pair of it and the sums of the weights, of the same shape.
+    A tensor of the shape of ``x`` without the axes, of the promoted dtype; ``float64`` for
+    integers. With ``returned``, a pair of it and the sums of the weights, of the same shape.
 
     Raises
     ------
     TypeError
-        If the weights have another shape than ``x``, and no axis is given.
+        If the weights have a different shape than ``x``, and no axis is given.
     ValueError
         If their shape is not that of ``x`` along ``axis``, or an axis is given twice.
     ZeroDivisionError
@@ -67,7 +67,7 @@ def average(
     Notes
     -----
     The mean is ``sum(weights * x) / sum(weights)``. A trace does not know the sum of the weights:
-    where it is 0, the result is infinite or nan.
+    if it is 0, the result is infinite or nan.
 
     Examples
     --------
@@ -126,44 +126,44 @@ def cov(
     Parameters
     ----------
     m
-        Observations: a row per variable, or a vector of one.
+        Observations: a row per variable, or a vector for a single one.
     y
         More variables, of the same form.
     rowvar
-        Whether variables are rows (else columns).
+        Whether variables are rows (otherwise columns).
     bias
         Divide by n instead of n - 1.
     ddof
-        Divide by ``n - ddof``, whatever ``bias`` says.
+        Divide by ``n - ddof``, regardless of ``bias``.
     fweights
-        How often each observation is meant: a vector of whole numbers.
+        How often each observation counts: a vector of integers.
     aweights
-        How much each observation weighs: a vector. Gradients reach it.
+        The weight of each observation: a vector. Gradients reach it.
     dtype
-        The dtype of the result, in which it is computed.
+        The dtype of the computation and the result.
 
     Returns
     -------
-    A matrix, ``float64`` or ``complex128`` unless told otherwise; of one variable its variance,
-    without axes.
+    A matrix, ``float64`` or ``complex128`` by default. For a single variable, its variance, without
+    axes.
 
     Raises
     ------
     ValueError
         If ``m`` or ``y`` has more than two axes, they have different numbers of observations, a
-        weight is negative, or ``ddof`` is not whole.
+        weight is negative, or ``ddof`` is not an integer.
     RuntimeError
         If there are not as many weights as observations, or they have several axes.
     TypeError
-        If ``fweights`` are not whole.
+        If ``fweights`` are not integers.
     ZeroDivisionError
         If weights sum to 0.
 
     Notes
     -----
     With weights ``w = fweights * aweights`` the sum of squares is divided by
-    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy. Where that is not above 0, the
-    result is infinite or nan.
+    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy. If that is not above 0, the result
+    is infinite or nan.
 
     Examples
     --------
@@ -211,12 +211,12 @@ def cov(
 
 
 def _floating(dtype: Any, *given: Any) -> Any:
-    """Return the dtype to compute in, which is a floating one, and holds what is given."""
+    """Return the floating dtype to compute in, which holds all arguments."""
     wide = as_dtype(dtype)
     if wide.kind not in "fc":
-        raise TypeError(f"cov: dtype must be a floating one, got {wide}")
+        raise TypeError(f"cov: dtype must be floating, got {wide}")
     if wide.kind == "f" and any(x is not None and x.dtype.kind == "c" for x in given):
-        raise TypeError(f"cov: a complex number is no {wide}; take real parts first")
+        raise TypeError(f"cov: complex numbers cannot become {wide}; take the real parts first")
     return wide
 
 
@@ -263,7 +263,7 @@ def _at_most_two_axes(x: Any, name: str) -> Any:
 
 
 def _rows(x: Any, dtype: Any, turned: bool) -> Any:
-    """Return variables as rows; a vector is one, also if those are the columns of a matrix."""
+    """Return variables as rows; a vector is one row, even if variables are columns."""
     x = x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
     if turned and known_rank(x, "cov") == 2:
         return ops["transpose"](x, axes=None)
@@ -287,7 +287,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
     Returns
     -------
-    A matrix, ``float64`` or ``complex128`` unless told otherwise; of one variable a tensor without
+    A matrix, ``float64`` or ``complex128`` by default. For a single variable, a tensor without
     axes.
 
     Raises
@@ -297,8 +297,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
     Notes
     -----
-    The coefficients are ``c[i, j] / sqrt(c[i, i] * c[j, j])`` for ``c = cov(x, y)``: nan for a
-    variable that does not vary.
+    The coefficients are ``c[i, j] / sqrt(c[i, i] * c[j, j])`` for ``c = cov(x, y)``; nan for a
+    constant variable.
 
     Examples
     --------

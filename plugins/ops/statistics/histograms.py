@@ -1,4 +1,4 @@
-"""Counts of values in bins. Counts have no gradient; weights and edges have one."""
+"""Counts of values in bins. Counts have no gradient; weights and edges do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["bincount", "histogram", "histogram_bin_edges"]
 
 
 def _bin_count(xp: Any, x: Any, minlength: int) -> int:
-    """Return how many bins there are, after a look at the numbers to count."""
+    """Return the number of bins, after a check of the numbers to count."""
     if kind_of(x.dtype) not in "biu":
         raise TypeError(f"expected integers to count, got dtype {x.dtype}")
     if x.ndim != 1:
@@ -114,7 +114,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     weights
         A real vector of the shape of ``x``; gradients reach it.
     minlength
-        How many sums there are at the least.
+        The minimum size of the result.
 
     Returns
     -------
@@ -124,10 +124,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` holds no integers, or weights are complex.
+        If ``x`` does not hold integers, or weights are complex.
     ValueError
-        If a number or ``minlength`` is negative, ``x`` is no vector, or there are not as many
-        weights.
+        If a number or ``minlength`` is negative, ``x`` is not a vector, or the number of weights
+        differs.
 
     Notes
     -----
@@ -150,7 +150,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def _edges(x: Any, bins: Any, span: Any) -> Any:
-    """Return the bins' edges, as a tensor; those between its extremes may be traced."""
+    """Return the bins' edges, as a tensor; inner edges may be traced."""
     if isinstance(bins, str):
         if is_transformed(x.array):
             raise TraceError(
@@ -173,12 +173,12 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
     edges = even_steps(*_outer_edges(x, span), count + 1, True)
     edges = ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
     if not is_transformed(edges.array) and bool((edges[1:] <= edges[:-1]).any()):
-        raise ValueError(f"histogram: {count} bins are too many for values so near to each other")
+        raise ValueError(f"histogram: {count} bins are too many for values so close together")
     return edges
 
 
 def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
-    """Return the first and the last edge, of the values if no range is given."""
+    """Return the first and the last edge, taken from the values if there is no range."""
     if span is None and not empty(x.shape):
         low, high = as_floating(ops["min"](x, axis=None)), as_floating(ops["max"](x, axis=None))
         if not is_transformed(low.array) and not bool(ops["isfinite"](high - low).all()):
@@ -210,20 +210,20 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     x
         A real tensor of any shape.
     bins
-        How many bins of equal width, 10 by default; or their edges, increasing; or the name of one
-        of NumPy's rules to choose them, such as ``"auto"``, for known values.
+        The number of bins of equal width, 10 by default; or their increasing edges; or the name of
+        one of NumPy's rules to choose them, such as ``"auto"``, for known values.
     range
-        The outer edges of bins of equal width; those of the values by default.
+        The outer edges of bins of equal width; by default the smallest and the largest value.
 
     Returns
     -------
-    A vector with one element more than there are bins, of the dtype of ``x`` if that is floating.
-    Gradients go back to the least and the largest element, unless a range or edges are given.
+    A vector with one more element than there are bins, of the dtype of ``x`` if that is floating.
+    Gradients go to the smallest and the largest element, unless a range or edges are given.
 
     Raises
     ------
     ValueError
-        If there is no bin, the edges or the range do not increase, values are infinite or nan and
+        If there are no bins, the edges or the range do not increase, values are infinite or nan and
         there is no range, or the rule is unknown.
     TypeError
         If ``x`` is complex.
@@ -255,29 +255,29 @@ def histogram(
         How many bins of equal width, 10 by default; or their edges, increasing; or the name of one
         of NumPy's rules to choose them, such as ``"auto"``, for known values.
     range
-        The outer edges of bins of equal width; those of the values by default. Elements outside
-        are not counted.
+        The outer edges of bins of equal width; by default the smallest and the largest value.
+        Elements outside are not counted.
     density
-        Divide so that the histogram's integral is 1.
+        Normalise the histogram so that its integral is 1.
     weights
-        A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them. For
-        ``x`` counts have none, since they are piecewise constant; edges and densities, which
-        depend on the least and the largest element, do.
+        A tensor of the shape of ``x``, which is summed instead of counting. Gradients reach it.
+        Counts have no gradient with respect to ``x``, because they are piecewise constant. Edges
+        and densities, which depend on the smallest and the largest element, do.
 
     Returns
     -------
     hist
-        A vector, of ``int64``, or the dtype of ``weights``; of double precision for a density.
+        A vector of dtype ``int64``, or the dtype of ``weights``; double precision for a density.
     edges
-        A vector of one element more. All bins but the last leave out their upper edge.
+        A vector with one more element. Each bin except the last excludes its upper edge.
 
     Raises
     ------
     ValueError
-        If there is no bin, the edges or the range do not increase, values are infinite or nan and
+        If there are no bins, the edges or the range do not increase, values are infinite or nan and
         there is no range, the rule is unknown, or the shapes of ``x`` and ``weights`` differ.
     TypeError
-        If ``x`` is complex, or a rule is to choose the bins of weighted values.
+        If ``x`` is complex, or a rule should choose the bins of weighted values.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def histogram(
                 f"{weights.shape}"
             )
         if isinstance(bins, str):
-            raise TypeError(f"histogram: the rule {bins!r} chooses no bins for weighted values")
+            raise TypeError(f"histogram: the rule {bins!r} cannot choose bins for weighted values")
         weights = ops["reshape"](weights, shape=(-1,))
     flat = _flat(x)
     edges = given = _edges(flat, bins, range)

@@ -33,7 +33,7 @@ __all__ = ["nanmedian", "nanpercentile", "nanquantile"]
 
 
 def _count(missing: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
-    """Return how many are not missing, in the real dtype of ``like``."""
+    """Return how many elements are not missing, in the real dtype of ``like``."""
     present = ops["cast"](ops["logical_not"](missing), dtype=_real_name(like.dtype))
     return ops["sum"](present, axis=axis, keepdims=keepdims)
 
@@ -44,9 +44,9 @@ def _real_name(dtype: Any) -> str:
 
 
 def _nan_places(q: Any, count: Any, method: str) -> Any:
-    """Return the places of quantiles among ``count`` sorted elements.
+    """Return the positions of quantiles among ``count`` sorted elements.
 
-    Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy reads it.
+    Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy implements it.
     """
     steps, floor, ceil = (count - 1) * q, ops["floor"], ops["ceil"]
     if method in INTERPOLATING:
@@ -110,7 +110,7 @@ def _nan_quantiles(
 
 
 def _of_nothing(mean: Any, q: Fractions) -> Any:
-    """Return nan, as the mean of nothing is, for each of the fractions."""
+    """Return nan, as for the mean of no elements, for each of the fractions."""
     if not q.ndim:
         return mean
     zeros = np.zeros((*q.values.shape, *[1] * known_rank(mean, "nanquantile")), mean.dtype)
@@ -142,7 +142,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Notes
     -----
-    Gradients go to the element in the middle, or half to each of the two in the middle.
+    Gradients go to the middle element, or half to each of the two middle elements.
 
     Examples
     --------
@@ -163,8 +163,8 @@ def nanquantile(
     x
         A real tensor.
     q
-        A number from 0 to 1, or an array of them, of known value. A tensor gets gradients, where
-        the method interpolates.
+        A number from 0 to 1, or an array of them, of known value. A tensor gets gradients if the
+        method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method
@@ -174,9 +174,9 @@ def nanquantile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; a ``q`` that is an array, and no
-    number or list, promotes it. The axes of ``q`` come first. It is nan where all elements are nan,
-    or there are none.
+    A tensor of the dtype of ``x``, ``float64`` for integers; an array ``q`` (not a number or list)
+    promotes it. The axes of ``q`` come first. It is nan where all elements are nan, or there are
+    none.
 
     Raises
     ------
@@ -212,8 +212,8 @@ def nanpercentile(
     x
         A real tensor.
     q
-        A number from 0 to 100, or an array of them, of known value. A tensor gets gradients, where
-        the method interpolates.
+        A number from 0 to 100, or an array of them, of known value. A tensor gets gradients if the
+        method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method

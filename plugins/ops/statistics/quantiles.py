@@ -1,6 +1,6 @@
 """Medians and quantiles, made of other ops.
 
-Their gradients go to the elements that they were interpolated from.
+Their gradients go to the elements that they interpolate.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = ["median", "percentile", "quantile"]
 
 @lru_cache(maxsize=1024)
 def places_among(size: int, q: Any, method: str, precision: str = "float64") -> Any:
-    """Return the places, in ``size`` sorted elements, from which quantiles are taken.
+    """Return the positions, in ``size`` sorted elements, that quantiles are taken from.
 
-    NumPy's own rule for every method, read off from numbers that are their own places.
+    NumPy computes them for every method, applied to numbers that equal their positions.
     """
     if size == 0:
         raise IndexError("a quantile of no elements is not defined")
@@ -53,7 +53,7 @@ _rank = op(
     gradients={"x": NONDIFF},
     infer=lambda x, q, method, precision: (np.shape(q), np.dtype(np.float64)),
     batch=shape_only,
-    doc="Return the places, in the sorted last axis of ``x``, from which quantiles are taken.",
+    doc="Return the positions, in the sorted last axis of ``x``, that quantiles are taken from.",
 )
 
 
@@ -61,10 +61,10 @@ _DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation"
 
 
 class Fractions:
-    """The fractions at which quantiles are asked for, and what NumPy makes of their type.
+    """The requested fractions, and their effect on the dtype in NumPy.
 
-    Python's numbers, and lists of them, are weak: quantiles have the dtype of the elements. Whole
-    numbers pick elements as they are, with the method ``"linear"``.
+    Python numbers, and lists of them, are weak: quantiles have the dtype of the elements. Integer
+    fractions select elements unchanged, with the method ``"linear"``.
     """
 
     __slots__ = ("moving", "values", "weak", "whole")
@@ -95,11 +95,11 @@ class Fractions:
         return self.values.ndim
 
     def picks(self, method: str) -> bool:
-        """Return whether quantiles are elements as they are, whatever lies beside them."""
+        """Return whether quantiles are unchanged elements, whatever is next to them."""
         return method in _DISCRETE or (self.whole and method == "linear")
 
     def moves(self, method: str) -> bool:
-        """Return whether quantiles change with the fractions little by little."""
+        """Return whether quantiles change continuously with the fractions."""
         return self.moving is not None and method in ("linear", *INTERPOLATING)
 
     def result_dtype(self, dtype: Any, method: str) -> Any:
@@ -131,7 +131,7 @@ def as_lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
 
 
 def with_nan_for_nothing(lines: Any) -> Any:
-    """Return lines of a trace with a nan in the runs in which they have no elements."""
+    """Return lines of a trace, with nan in the runs in which they have no elements."""
     if lines.shape is None or not is_open(lines.shape[-1]) or lines.dtype.kind not in "fc":
         return lines
     size = lines.shape[-1]
@@ -140,7 +140,7 @@ def with_nan_for_nothing(lines: Any) -> Any:
 
 
 def with_kept_axes(result: Any, x: Any, axis: Axis, extra: int, name: str) -> Any:
-    """Put back the axes that were reduced, with size 1; ``extra`` new ones come first."""
+    """Restore the reduced axes, with size 1; ``extra`` new ones come first."""
     if axis is not None:
         axes = axis if isinstance(axis, tuple) else (axis,)
         places = tuple(n + extra if n >= 0 else n for n in axes)
@@ -160,23 +160,23 @@ INTERPOLATING = {
 
 
 def place_between(size: Any, q: Any, method: str) -> Any:
-    """Return where, from 0, a method that interpolates looks among so many elements."""
+    """Return the position, from 0, that an interpolating method uses among so many elements."""
     alpha, beta = INTERPOLATING[method]
     place = size * q + (alpha + q * (1 - alpha - beta)) - 1
     return ops["maximum"](ops["minimum"](place, size - 1), 0)
 
 
 def neighbours(place: Any, last: Any) -> tuple[Any, Any]:
-    """Return the places of the elements around a place; of an element itself, and the next one.
+    """Return the positions of the elements around a position; for an element, its own and the next.
 
-    So the slope on an element is that towards the next one.
+    The slope at an element is therefore that towards the next one.
     """
     lower = ops["maximum"](ops["minimum"](ops["floor"](place), last - 1), 0)
     return lower, ops["maximum"](ops["minimum"](lower + 1, last), 0)
 
 
 def _slid(lines: Any, q: Fractions, method: str) -> Any:
-    """Return quantiles of sorted lines, for fractions that are a tensor and get gradients."""
+    """Return quantiles of sorted lines, for tensor fractions that get gradients."""
     size = ops["size_over"](ops["cast"](lines, dtype="float64"), axis=-1)
     steps, moving = size - 1, ops["cast"](q.moving, dtype="float64")
     place = place_between(size, moving, method) if method in INTERPOLATING else moving * steps
@@ -186,7 +186,7 @@ def _slid(lines: Any, q: Fractions, method: str) -> Any:
 
 
 def _picked(lines: Any, q: Fractions, method: str, halves: bool) -> Any:
-    """Return quantiles of sorted lines: elements, or what is between two of them."""
+    """Return quantiles of sorted lines: elements, or interpolations between two of them."""
     size = None if lines.shape is None else lines.shape[-1]
     share: Any
     if not known_size(size):
@@ -214,10 +214,11 @@ def middle(below: Any, above: Any, dtype: Any) -> Any:
 
 
 def between(below: Any, above: Any, share: Any, dtype: Any) -> Any:
-    """Return what lies between two elements, in ``dtype``.
+    """Return the interpolation between two elements, in ``dtype``.
 
-    An infinite element beside a finite one is the result, unless the share is 0: NumPy's formula
-    gives nan for some shares. Half precision is exceeded by differences, so that single is used.
+    If one element is infinite and the other finite, the result is the infinite one, unless its
+    share is 0. NumPy's formula gives nan for some shares. Differences may overflow half precision,
+    so single precision is used.
     """
     below, above = (_widened(x, dtype) for x in (below, above))
     if not isinstance(share, Tensor):
@@ -236,14 +237,14 @@ def _narrowed(x: Any, dtype: Any) -> Any:
 
 
 def _element(lines: Any, place: Any) -> Any:
-    """Return the elements of lines at places; one place is quicker as a plain index."""
+    """Return the elements of lines at positions; a single position is faster as a plain index."""
     if isinstance(place, np.ndarray) and not place.ndim:
         return lines[..., int(place)]
     return ops["take"](lines, beside(place, lines), axis=-1)
 
 
 def checked(x: Any, method: str, name: str) -> Any:
-    """Return what quantiles are taken of as a tensor; refuse what has none."""
+    """Return the argument as a tensor; refuse tensors that have no quantiles."""
     x = as_tensor(x)
     places_among(1, 0.5, method)  # which knows the methods' names
     return x
@@ -304,7 +305,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
-    integers. It is nan if there is nan, or nothing.
+    integers. It is nan if there are nan, or no elements.
 
     Raises
     ------
@@ -344,8 +345,8 @@ def quantile(
         The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names: ``"linear"`` (the default),
-        ``"lower"``, ``"higher"``, ``"midpoint"``, ``"nearest"``, and the nine of Hyndman and Fan,
-        which are ``"inverted_cdf"``, ``"averaged_inverted_cdf"``, ``"closest_observation"``,
+        ``"lower"``, ``"higher"``, ``"midpoint"``, ``"nearest"``, and the nine methods of Hyndman
+        and Fan: ``"inverted_cdf"``, ``"averaged_inverted_cdf"``, ``"closest_observation"``,
         ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"linear"``,
         ``"median_unbiased"`` and ``"normal_unbiased"``.
     keepdims
@@ -353,9 +354,9 @@ def quantile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``; of integers ``float64``, but an element itself by a method that
-    does not interpolate. A ``q`` that is an array, and no number or list, promotes it. The axes of
-    ``q`` come first. It is nan if there is nan.
+    A tensor of the dtype of ``x``. Integers give ``float64``, or integers for a method that does
+    not interpolate. An array ``q`` (not a number or list) promotes the dtype. The axes of ``q``
+    come first. It is nan if there are nan.
 
     Raises
     ------
@@ -370,8 +371,8 @@ def quantile(
 
     Notes
     -----
-    Gradients go to the elements that a quantile is interpolated from. With respect to ``q`` the
-    slope on an element is that towards the next one.
+    Gradients go to the elements that a quantile interpolates. With respect to ``q``, the slope at
+    an element is that towards the next one.
 
     References
     ----------

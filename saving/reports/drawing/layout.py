@@ -1,7 +1,7 @@
-"""Where the boxes of a small graph go: in layers, so that every edge leads down.
+"""The layout of a small graph: in layers, with every edge leading down.
 
-Sugiyama's method in its simplest form: layers by the longest way, edges over several layers led
-through points of their own, order in a layer by the mean of the neighbours, then places.
+Sugiyama's method in its simplest form: layers by the longest path, long edges through extra points,
+order in a layer by the mean of the neighbours, and finally positions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_POINTS = 3_000
 
 @dataclass(frozen=True)
 class Box:
-    """What is to be placed: its size, and whether it goes right above what uses it."""
+    """A box to place: its size, and whether it goes directly above the box that uses it."""
 
     width: float
     height: float
@@ -29,7 +29,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Placed:
-    """The centre of each box, the points of each edge in the order given, and the whole size."""
+    """The centre of each box, the points of each edge in the given order, and the total size."""
 
     centres: list[tuple[float, float]]
     edges: list[list[tuple[float, float]]]
@@ -38,7 +38,7 @@ class Placed:
 
 
 def place(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Placed:
-    """Place boxes; every edge leads from a box to one that stands later in the list."""
+    """Place boxes; every edge leads from a box to a later one in the list."""
     layer = _layers(boxes, edges)
     widths = [box.width for box in boxes]
     heights = [box.height for box in boxes]
@@ -99,7 +99,7 @@ def _layers(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[int]
 
 
 def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Order each row by the mean place of neighbours: down, then up, and so on."""
+    """Order each row by the mean position of neighbours: down, then up, and so on."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         near = above if down else below
@@ -121,7 +121,7 @@ def _pairs(rows: list[list[int]], down: bool) -> list[tuple[list[int], list[int]
 def _columns(
     rows: list[list[int]], above: list[list[int]], below: list[list[int]], widths: list[float]
 ) -> list[float]:
-    """Return the place of each box in its row: near its neighbours, and beside no other."""
+    """Return the position of each box in its row: near its neighbours, without overlap."""
     xs = [0.0] * len(widths)
     for row in rows:
         _spread(row, xs, widths)
@@ -137,7 +137,7 @@ def _columns(
 
 
 def _spread(row: list[int], xs: list[float], widths: list[float]) -> None:
-    """Move boxes apart: the mean of moving them to the right only, and to the left only."""
+    """Separate boxes: the mean of moving them only to the right and only to the left."""
     right, left = [xs[i] for i in row], [xs[i] for i in row]
     for k in range(1, len(row)):
         apart = (widths[row[k - 1]] + widths[row[k]]) / 2 + _GAP

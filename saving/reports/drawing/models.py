@@ -1,4 +1,4 @@
-"""``gt.plot.model``: the layers of a model as boxes, models inside it below."""
+"""``gt.plot.model``: the layers of a model as boxes, with inner models below."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model(model: Module, path: str | PathLike[str] | None = None) -> Picture:
     ----------
     model
         A :class:`gradtape.Model` of layers, a :class:`~gradtape.layers.Sequential`, or another
-        module, of which the modules in it are drawn, each above those that it holds.
+        module, whose modules are drawn, each above those that it holds.
     path
         A file to write: ``.svg``; or ``.png`` or ``.pdf``, which need Matplotlib.
 
@@ -39,17 +39,17 @@ def model(model: Module, path: str | PathLike[str] | None = None) -> Picture:
     Raises
     ------
     TypeError
-        If ``model`` is no module.
+        If ``model`` is not a module.
     ValueError
-        If the path ends in something else.
+        If the path has another ending.
     ImportError
         If Matplotlib is needed and not installed.
 
     Notes
     -----
-    Layers with parameters are green, models inside orange and drawn below under their names; a
+    Layers with parameters are green. Inner models are orange and drawn below under their names. A
     layer that is called several times has several boxes. Shapes are those of the last call. The
-    layout is that of the graphs in reports on files, and needs no other library.
+    layout is the same as in reports on files, and needs no other library.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Picture:
     drawings
         Captions and drawings, one below the other.
     title
-        What it shows, for those who cannot see it.
+        A text description of the picture.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class Picture:
         Parameters
         ----------
         path
-            Its path, which ends in ``.svg``; or in ``.png`` or ``.pdf``: these need Matplotlib.
+            Its path, which ends in ``.svg``, or in ``.png`` or ``.pdf``, which need Matplotlib.
 
         Raises
         ------
         ValueError
-            If it ends in something else.
+            If it has another ending.
         ImportError
             If Matplotlib is needed and not installed.
         """
@@ -113,7 +113,7 @@ class Picture:
         elif suffix in (".png", ".pdf"):
             self._figure().savefig(path, dpi=2 * _INCH)
         else:
-            raise ValueError(f"plot.model: a picture is .svg, .png or .pdf, got {str(path)!r}")
+            raise ValueError(f"plot.model: a picture must be .svg, .png or .pdf, got {str(path)!r}")
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -141,7 +141,7 @@ class Picture:
 
 
 def _models(model: Module) -> Iterator[tuple[str, Module]]:
-    """Give a model, then those inside it, each once, with their captions."""
+    """Yield a model, then those inside it, each once, with their captions."""
     seen: set[int] = set()
     queue = [(model.name, model)]
     while queue:
@@ -212,7 +212,7 @@ def _of_sequence(model: Any) -> Drawing:
 
 
 def _of_tree(model: Any) -> Drawing:
-    """Return a module and those that it holds; how calls go between them is not known."""
+    """Return a module and those that it holds; how calls go between them is unknown."""
     drawing = Drawing([_box(model, "")])
     places = {id(model): 0}
     queue = [model]
@@ -239,7 +239,7 @@ def _end(drawing: Drawing, makers: list[int], names: Sequence[Any] = ()) -> None
 
 
 def _box(layer: Any, shapes: str) -> Item:
-    """Return a layer's box: its class, its name if it was given one, what it makes and holds."""
+    """Return a layer's box: its class, its name if it has one, its result and its weights."""
     kind = type(layer).__name__
     named = layer.name.replace("_", "") != kind.lower()
     lines = [("name", short(f"{kind} {layer.name!r}" if named else kind))]

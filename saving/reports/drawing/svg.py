@@ -1,4 +1,4 @@
-"""A graph as an SVG image: boxes in layers, graphs inside below it with their captions."""
+"""A graph as an SVG image: boxes in layers, with inner graphs and captions below."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _DARK = {
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Return the rules of colours; without variables, which most but browsers take for black."""
+    """Return the colour rules without variables, which viewers except browsers show as black."""
     boxes = "".join(
         ".gt-graph .{} rect{{fill:{};stroke:{}}}\n".format(kind, *colours[kind].split())
         for kind in ("op", "input", "held", "custom", "output")
@@ -86,7 +86,7 @@ text-anchor:middle}}
 
 @dataclass
 class Item:
-    """One box: its class, its lines with the class of each, and what a pointer over it shows."""
+    """One box: its class, its lines with their classes, and its tooltip."""
 
     kind: str
     lines: list[tuple[str, str]]
@@ -101,19 +101,19 @@ class Item:
 
 @dataclass
 class Drawing:
-    """Boxes, and edges between two of them by their numbers, each to one that comes later."""
+    """Boxes, and edges between two of them by number, each to a later one."""
 
     items: list[Item] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
 
 def svg(graph: View, title: str) -> str:
-    """Return a picture of a graph as a document of its own."""
+    """Return a picture of a graph as a separate document."""
     return figure(graph, title, style=f"<style>{STYLE}</style>")
 
 
 def figure(graph: View, title: str, style: str = "") -> str:
-    """Return a picture of a graph; where it is part of a page, the page has its :data:`STYLE`."""
+    """Return a picture of a graph for a page, which supplies its :data:`STYLE`."""
     drawings: list[tuple[str, Drawing]] = []
     for number, (caption, inner) in enumerate(_graphs(graph, title)):
         if number == _MOST_GRAPHS:
@@ -125,12 +125,12 @@ def figure(graph: View, title: str, style: str = "") -> str:
 
 @dataclass
 class Part:
-    """A drawing in its place: its caption, its boxes and edges, and how far down it begins.
+    """A placed drawing: its caption, its boxes and edges, and its vertical position.
 
     Attributes
     ----------
     first
-        How far below its caption's top its boxes begin.
+        The distance from the top of its caption to its boxes.
     """
 
     caption: str
@@ -171,7 +171,7 @@ def document(drawings: Iterable[tuple[str, Drawing]], title: str, style: str = "
 
 
 def _graphs(graph: View, title: str) -> Iterator[tuple[str, View]]:
-    """Give a graph, then those inside it, with a caption each; of one that is not drawn, none."""
+    """Yield a graph, then those inside it, with a caption each; none for one that is not drawn."""
     queue = [(title, graph)]
     while queue:
         caption, current = queue.pop(0)
@@ -257,7 +257,7 @@ def _in_words(graph: View) -> Drawing:
 
 
 def short(text: str) -> str:
-    """Return a text of a length that fits a box."""
+    """Return a text shortened to fit a box."""
     return printable(text, _LONGEST)
 
 

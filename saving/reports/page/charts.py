@@ -38,7 +38,7 @@ def histogram(spread: Spread) -> str:
 
 
 def curves(series: Sequence[Sequence[float]]) -> str:
-    """Return one or two curves over epochs, with the least and largest values at the side."""
+    """Return one or two curves over epochs, with the smallest and largest values at the side."""
     wide, high, left = 300.0, 130.0, 46.0
     finite = [y for values in series for y in values if math.isfinite(y)]
     if not finite:

@@ -28,7 +28,7 @@ _ROWS, _HISTOGRAMS, _FUNCTIONS, _TRACES, _GRAPHS, _LINES = 1_500, 180, 200, 8, 6
 
 
 def page(found: Inspection, report: Report | None) -> str:
-    """Return a page about a file, and about what was verified of it."""
+    """Return a page about a file and the result of its verification."""
     title = markup(os.path.basename(found.path))
     sections = [
         ("Size", parts_card(found)),
@@ -100,7 +100,7 @@ def _bytes(size: int) -> str:
 
 
 def parts_card(found: Inspection) -> str:
-    """Return the card that shows what the bytes of a file are for."""
+    """Return the card that shows the bytes of a file by purpose."""
     return f'<div class="card">{parts_bar(found.parts)}</div>'
 
 
@@ -119,7 +119,7 @@ def _tree(found: Inspection) -> str:
 
 
 def _breaking(name: str) -> str:
-    """Return a name that may go on in a new line after a slash or an underscore."""
+    """Return a name that may break after a slash or an underscore."""
     return markup(name).replace("/", "/<wbr>").replace("_", "_<wbr>")
 
 

@@ -1,4 +1,4 @@
-"""How the page looks. It is the only style that its policy allows, by its digest."""
+"""The style of the page, the only one that its content policy allows, by its digest."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ ENDLESS: list[Kink] = [
     # where the value is infinite, or the end of the range
     same("log", 0.0, INF, None, "the slope's limit, from the right"),
     same("log1p", -1.0, INF, None, "the slope's limit, from the right"),
-    same("reciprocal", 0.0, None, None, "no value either"),
+    same("reciprocal", 0.0, None, None, "the value does not exist either"),
     Kink("gt.arcsin(x)", "jnp.arcsin(x)", "tf.asin(x)", 1.0, INF, None, ROOT),
     Kink("gt.arccos(x)", "jnp.arccos(x)", "tf.acos(x)", 1.0, -INF, None, ROOT),
     Kink("gt.arccosh(x)", "jnp.arccosh(x)", "tf.acosh(x)", 1.0, INF, None, ROOT),
@@ -22,18 +22,18 @@ ENDLESS: list[Kink] = [
     ),
     *(of_nn("sigmoid", at, 0.0, 0.0, CONSTANT) for at in (INF, -INF)),
     *(
-        of_nn("softplus", at, slope, 0.0, "a straight line at its end")
+        of_nn("softplus", at, slope, 0.0, "a straight line in the limit")
         for at, slope in ((INF, 1.0), (-INF, 0.0))
     ),
     *(
-        of_nn(name, at, slope, 0.0, "a straight line at its end", other)
+        of_nn(name, at, slope, 0.0, "a straight line in the limit", other)
         for name, other in (("silu", ""), ("gelu", ""), ("mish", "-"))
         for at, slope in ((INF, 1.0), (-INF, 0.0))
     ),
     of_nn("elu", -INF, 0.0, 0.0, CONSTANT),
     of_nn("softsign", INF, 0.0, 0.0, CONSTANT),
     of_nn("log_sigmoid", INF, 0.0, 0.0, CONSTANT, "-"),
-    of_nn("log_sigmoid", -INF, 1.0, 0.0, "a straight line at its end", "-"),
+    of_nn("log_sigmoid", -INF, 1.0, 0.0, "a straight line in the limit", "-"),
     same("exp", -INF, 0.0, 0.0, CONSTANT),
     same("expm1", -INF, 0.0, 0.0, CONSTANT),
     Kink("gt.erf(x)", "jax.scipy.special.erf(x)", "tf.math.erf(x)", INF, 0.0, 0.0, PARTS, True),
@@ -44,7 +44,7 @@ ENDLESS: list[Kink] = [
         [-INF, 0.0],
         [0.0, 1.0],
         [0.0, 0.0],
-        "what is not there weighs nothing",
+        "elements of -inf have no weight",
     ),
     Kink(
         "gt.logsumexp(x)",
@@ -63,7 +63,7 @@ ENDLESS: list[Kink] = [
         [-INF, 0.0],
         [0.0, 0.0],
         [0.0, 0.0],
-        "what is not there weighs nothing",
+        "elements of -inf have no weight",
     ),
     Kink(
         "gt.where(x > 0.0, gt.log(x), 0.0)",
@@ -122,11 +122,11 @@ ENDLESS: list[Kink] = [
     ),
     Kink("gt.erf(x)", "jax.scipy.special.erf(x)", "tf.math.erf(x)", NEG, 0.0, 0.0, PARTS, True),
     Kink("gt.erfc(x)", "jax.scipy.special.erfc(x)", "tf.math.erfc(x)", INF, 0.0, 0.0, PARTS, True),
-    of_nn("hard_silu", INF, 1.0, 0.0, "a straight line at its end", "-"),
+    of_nn("hard_silu", INF, 1.0, 0.0, "a straight line in the limit", "-"),
     of_nn("hard_silu", NEG, 0.0, 0.0, CONSTANT, "-"),
     of_nn("softsign", NEG, 0.0, 0.0, CONSTANT),
     *(
-        of_nn("squareplus", at, slope, 0.0, "a straight line at its end", "-")
+        of_nn("squareplus", at, slope, 0.0, "a straight line in the limit", "-")
         for at, slope in ((INF, 1.0), (NEG, 0.0))
     ),
     Kink(
@@ -136,7 +136,7 @@ ENDLESS: list[Kink] = [
         NEG,
         0.0,
         0.0,
-        "it is relu, and not 0 · ∞",
+        "equal to relu, not 0 · ∞",
     ),
     Kink(
         "gt.training.losses.log_cosh(np.zeros(1), x)",
@@ -155,7 +155,7 @@ ENDLESS: list[Kink] = [
             [at],
             [slope],
             [0.0],
-            "a straight line at its end",
+            "a straight line in the limit",
         )
         for at, slope in ((INF, 1.0), (NEG, -1.0))
     ),
@@ -179,7 +179,7 @@ ENDLESS: list[Kink] = [
         [0.0, NEG],
         [0.0, 0.0],
         0.0,
-        "what is not there, and labelled 0, weighs nothing",
+        "elements of -inf with the label 0 have no weight",
     ),
     Kink(
         "gt.nn.softmax_cross_entropy_with_logits(labels=np.array([1.0, 0.0]), logits=x)",
@@ -198,7 +198,7 @@ ENDLESS: list[Kink] = [
             at,
             None,
             None,
-            "probabilities are kept from 0 and 1, as Keras does, and beyond is no slope",
+            "probabilities are clipped away from 0 and 1, as in Keras, with slope 0 beyond",
         )
         for at in ([0.0], [1.0])
     ),
@@ -254,5 +254,5 @@ ENDLESS: list[Kink] = [
         0.0,
         TO_NAN,
     ),
-    of_nn("relu", NAN, None, None, "a number is 0 or on the line, nan neither: as JAX has it"),
+    of_nn("relu", NAN, None, None, "a number is 0 or on the line, nan is neither; as in JAX"),
 ]

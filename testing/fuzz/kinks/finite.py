@@ -27,7 +27,7 @@ FINITE: list[Kink] = [
         0.0,
         Interval(0, 1),
         0.0,
-        "a tie goes to the first, as TensorFlow has it",
+        "at a tie the first argument gets the gradient, as in TensorFlow",
     ),
     Kink(
         "gt.minimum(x, 0.0)",
@@ -36,7 +36,7 @@ FINITE: list[Kink] = [
         0.0,
         Interval(0, 1),
         0.0,
-        "a tie goes to the first, as TensorFlow has it",
+        "at a tie the first argument gets the gradient, as in TensorFlow",
     ),
     Kink(
         "gt.maximum(x, x)",
@@ -45,7 +45,7 @@ FINITE: list[Kink] = [
         1.5,
         1.0,
         0.0,
-        "it is x: what the two get adds up",
+        "equal to x: the two gradients add up",
     ),
     Kink(
         "gt.clip(x, 0.0, 1.0)",
@@ -54,7 +54,7 @@ FINITE: list[Kink] = [
         0.0,
         Interval(0, 1),
         0.0,
-        "a bound still counts as inside",
+        "the bounds count as inside",
     ),
     Kink(
         "gt.max(x)",
@@ -63,7 +63,7 @@ FINITE: list[Kink] = [
         [2.0, 2.0, 1.0],
         Interval(0, 1),
         0.0,
-        "what is tied shares the slope of 1",
+        "tied elements share the gradient",
     ),
     Kink(
         "gt.median(x)",
@@ -72,7 +72,7 @@ FINITE: list[Kink] = [
         [2.0, 2.0, 1.0],
         Interval(0, 1),
         0.0,
-        "what is tied: the one that sorting puts in the middle",
+        "among tied elements, the one sorted to the middle",
     ),
     Kink(
         "gt.sum(gt.sort(x) * gt.constant([0.0, 1.0]))",
@@ -81,13 +81,13 @@ FINITE: list[Kink] = [
         [2.0, 2.0],
         Interval(0, 1),
         0.0,
-        "of tied elements the last stays last",
+        "the last of the tied elements stays last",
     ),
-    of_nn("relu", 0.0, Interval(0, 1), 0.0, "0, as everyone's"),
+    of_nn("relu", 0.0, Interval(0, 1), 0.0, "0, as in all libraries"),
     of_nn("relu6", 0.0, Interval(0, 1), 0.0, SIDES),
     of_nn("relu6", 6.0, Interval(0, 1), 0.0, SIDES),
     of_nn("leaky_relu", 0.0, Interval(0, 1), 0.0, SIDES),
-    of_nn("elu", 0.0, 1.0, Interval(0, 1), "smooth but for its second derivative"),
+    of_nn("elu", 0.0, 1.0, Interval(0, 1), "smooth except for its second derivative"),
     of_nn("celu", 0.0, 1.0, Interval(0, 1), "as elu", "-"),
     of_nn("selu", 0.0, Interval(1.05, 1.7581), Interval(0, 1.7581), SIDES),
     of_nn("softsign", 0.0, 1.0, Interval(-2, 2), "1 / (1 + |x|)²: its slope has a kink"),
@@ -120,7 +120,7 @@ FINITE: list[Kink] = [
         [2.0, 1.0, 1.0],
         Interval(0, 1),
         0.0,
-        "what is tied shares the slope of 1",
+        "tied elements share the gradient",
     ),
     Kink(
         "gt.sum(gt.unique(x) ** 2)",
@@ -129,7 +129,7 @@ FINITE: list[Kink] = [
         [3.0, 1.0, 3.0],
         Interval(0, 6),
         None,
-        "to the first that occurs",
+        "the gradient goes to the first occurrence",
     ),
     Kink(
         "gt.sum(gt.union1d(x, x) ** 2)",
@@ -138,7 +138,7 @@ FINITE: list[Kink] = [
         3.0,
         Interval(0, 6),
         None,
-        "to the first that occurs",
+        "the gradient goes to the first occurrence",
     ),
     Kink(
         "gt.histogram_bin_edges(x, 2)[0]",
@@ -147,7 +147,7 @@ FINITE: list[Kink] = [
         [1.0, 1.0, 3.0],
         Interval(0, 1),
         0.0,
-        "the smallest, shared by those that tie",
+        "the smallest element; ties share the gradient",
     ),
     Kink(
         "gt.quantile(gt.constant([1.0, 2.0, 4.0]), x)",
@@ -156,7 +156,7 @@ FINITE: list[Kink] = [
         0.5,
         Interval(1, 4),
         0.0,
-        "at an element: the slope of a side, or between",
+        "at an element: a one-sided slope, or one between",
     ),
     Kink(
         "gt.clip(x, 0.0, 1.0)",
@@ -165,7 +165,7 @@ FINITE: list[Kink] = [
         1.0,
         Interval(0, 1),
         0.0,
-        "a bound still counts as inside",
+        "the bounds count as inside",
     ),
     Kink(
         "gt.clip_by_norm(x, 1.0)[0]",
@@ -183,7 +183,7 @@ FINITE: list[Kink] = [
         [0.0, 0.0],
         [1.0, 0.0],
         0.0,
-        "it is x inside",
+        "equal to x inside",
     ),
     of_nn("hard_tanh", -1.0, Interval(0, 1), 0.0, SIDES, "-"),
     of_nn("hard_sigmoid", -3.0, Interval(0, 1 / 6), 0.0, SIDES, "-"),
@@ -197,7 +197,7 @@ FINITE: list[Kink] = [
         [0.0, 3.141592653589793],
         [0.0, 1.0],
         0.0,
-        "whole turns are added, which have no slope",
+        "full turns are added, which are constant",
     ),
     Kink(
         "gt.nextafter(x, 2.5)",
@@ -215,7 +215,7 @@ FINITE: list[Kink] = [
         4.0,
         1.0,
         0.0,
-        "it jumps there, with the slope 1 from either side",
+        "a jump, with the slope 1 on both sides",
     ),
     Kink(
         "gt.remainder(4.0, x)",
@@ -224,7 +224,7 @@ FINITE: list[Kink] = [
         2.0,
         Interval(-2, -1),
         0.0,
-        "it jumps there, with the slopes of the quotient",
+        "a jump, with the slopes of the quotient",
     ),
     Kink(
         "gt.floor_divide(x, 2.0)",
@@ -252,7 +252,7 @@ FINITE: list[Kink] = [
         0.0,
         Interval(-1, 1),
         0.0,
-        "as abs; the sign of the zero tells the side",
+        "as abs; the sign of the zero determines the side",
     ),
     # norms and roots
     Kink(
@@ -262,7 +262,7 @@ FINITE: list[Kink] = [
         [0.0, 0.0],
         Interval(-1, 1),
         None,
-        "the middle of all slopes; 0 keeps training alive where others give nan",
+        "the middle of all slopes; 0 keeps training going where others give nan",
     ),
     Kink(
         "gt.linalg.norm(gt.stack([x, x])) ** 2",
@@ -364,7 +364,7 @@ FINITE: list[Kink] = [
         [[1.0, 2.0], [2.0, 4.0]],
         [[4.0, -2.0], [-2.0, 1.0]],
         [[1.0, -1.0], [-1.0, 1.0]],
-        "the cofactors, though singular",
+        "the cofactors, even if singular",
     ),
     Kink("gt.sinc(x)", "jnp.sinc(x)", "", 0.0, 0.0, -3.289868133696453, "smooth: a limit"),
     Kink(
@@ -374,7 +374,7 @@ FINITE: list[Kink] = [
         0.0,
         None,
         None,
-        "the angle of the origin is any",
+        "the angle of the origin is arbitrary",
     ),
     # zeros
     Kink(
@@ -384,7 +384,7 @@ FINITE: list[Kink] = [
         [[1.0, 2.0], [2.0, 4.0]],
         [[0.2, 0.4], [0.4, 0.8]],
         None,
-        "the least of all subgradients",
+        "the smallest of all subgradients",
     ),
     Kink(
         "gt.power(0.0, x)",
@@ -402,7 +402,8 @@ FINITE: list[Kink] = [
         0.0,
         NEG,
         None,
-        "x log x + 1 falls vertically; by its base x⁰ has the slope 0, and by its exponent 0ʸ too",
+        "x log x + 1 has a vertical slope; x⁰ has the slope 0 with respect to its base, 0ʸ with "
+        "respect to its exponent",
         True,
     ),
     Kink(
@@ -423,7 +424,7 @@ FINITE: list[Kink] = [
         [0.0, 1.0],
         [0.0, -1.0],
         None,
-        "what is labelled 0 weighs nothing",
+        "elements with the label 0 have no weight",
     ),
     Kink(
         "gt.nn.cosine_similarity(x, np.array([1.0, 0.0]))",

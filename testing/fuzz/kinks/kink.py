@@ -84,19 +84,19 @@ def of_nn(name: str, at: Any, first: Any, second: Any, reason: str, other: str =
     return Kink(f"gt.nn.{name}(x)", jax, tf, at, first, second, reason)
 
 
-MIDDLE = "the slopes from either side are -1 and 1: the middle one"
-SIDES = "any slope between those from either side"
+MIDDLE = "the one-sided slopes are -1 and 1; the middle one is taken"
+SIDES = "any slope between the one-sided slopes"
 COMPOSED = (
     "a rule sees one op at a time: each factor has slope 0 at its kink, and so has the slope of "
     "their product. Write x * x or gt.square(x)"
 )
-CONSTANT = "constant beyond"
+CONSTANT = "constant in the limit"
 PARTS = (
-    "constant beyond; at infinities the first order alone is looked after: the second is 0 · ∞, "
+    "constant in the limit; only the first order is handled at infinities: the second is 0 · ∞ "
     "of parts of the rule"
 )
-ROOT = "it rises vertically there"
+ROOT = "a vertical slope"
 
-TO_NAN = "where there is nan, to what is nan"
-FAR = "inf / inf, of parts of the rule: the value is infinite too, and says so"
-JUMP = "it jumps: 0, as everywhere else"
+TO_NAN = "the gradient goes to the nan"
+FAR = "inf / inf of parts of the rule; the value is infinite too, which shows it"
+JUMP = "a jump: 0, as everywhere else"

@@ -266,12 +266,12 @@ NOT_CALLED = {
             "random.choice random.exponential random.gamma random.normal random.permutation "
             "random.randint random.shuffle random.uniform random.Generator"
         ).split(),
-        "its numbers are its own: tests/plugins/test_random.py",
+        "it draws its own numbers: tests/plugins/test_random.py",
     ),
-    "load": "a file of gradtape's own: tests/saving",
-    "save": "a file of gradtape's own: tests/saving",
-    "empty": "its values are whatever memory holds",
-    "empty_like": "its values are whatever memory holds",
+    "load": "gradtape has its own files: tests/saving",
+    "save": "gradtape has its own files: tests/saving",
+    "empty": "its values are uninitialised memory",
+    "empty_like": "its values are uninitialised memory",
     "from_dlpack": "it takes other libraries' arrays: tests/core/test_numpy_protocols.py",
-    "__array_namespace_info__": "what it tells is of gradtape: tests/core/test_standard.py",
+    "__array_namespace_info__": "it describes gradtape: tests/core/test_standard.py",
 }

@@ -92,7 +92,7 @@ def test_compression_makes_files_smaller_and_nothing_else(tmp_path: Path) -> Non
     loaded = gt.load(tmp_path / "small.h5")
     assert loaded.w.numpy().tobytes() == model.w.numpy().tobytes()
     assert loaded.noise.numpy().tobytes() == model.noise.numpy().tobytes()
-    with pytest.raises(ValueError, match="compression is None or 'gzip', got 'lzf'"):
+    with pytest.raises(ValueError, match="compression must be None or 'gzip', got 'lzf'"):
         gt.save(model, tmp_path / "plain.h5", compression="lzf")
 
 

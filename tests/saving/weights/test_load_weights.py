@@ -317,7 +317,9 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
     net = trained()
     with pytest.raises(TypeError, match=r"expected a path and a gradtape.Module, got str"):
         gt.load_weights(net, "model.h5")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="layout is one of gradtape, keras, pytorch, got 'torch'"):
+    with pytest.raises(
+        ValueError, match="layout must be one of gradtape, keras, pytorch, got 'torch'"
+    ):
         gt.load_weights({}, net, layout="torch")
     with pytest.raises(TypeError, match="'a' is not an array of numbers"):
         gt.load_weights({"a": "text"}, net)
@@ -332,7 +334,7 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
         net.load_weights(tmp_path / "net.h5")
         return x
 
-    with pytest.raises(RuntimeError, match="outside of traced functions"):
+    with pytest.raises(RuntimeError, match="outside traced functions"):
         traced(gt.constant(1.0))
 
 
@@ -405,7 +407,7 @@ def test_a_part_of_a_file_becomes_the_model_itself_and_others_are_left_out(tmp_p
         ([("^none$", "scale"), ("scale", "scale")], ValueError, r"'\^none\$' match no name"),
         ({"scale": 3}, TypeError, "the mapping gives 3 for 'scale'"),
         ([("scale", "a", "b")], TypeError, "not a pair of a regular expression and a replacement"),
-        ("scale", TypeError, "mapping is a dictionary, a function or"),
+        ("scale", TypeError, "mapping must be a dictionary, a function or"),
         (
             {"scale": ("scale", (1, 0))},
             ValueError,

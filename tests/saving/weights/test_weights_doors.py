@@ -271,7 +271,7 @@ def test_pytorch_takes_what_was_saved_in_its_layout(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["keras", "numpy"])
 def test_a_layout_that_is_not_written_is_refused(layout: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='layout is "gradtape" or "pytorch"'):
+    with pytest.raises(ValueError, match='layout must be "gradtape" or "pytorch"'):
         gt.save_weights(gt.Module(), tmp_path / "w.safetensors", layout=layout)
     with pytest.raises(ValueError, match="is for paths that end with"):
         gt.save_weights(gt.Module(), tmp_path / "w.h5", layout="pytorch")

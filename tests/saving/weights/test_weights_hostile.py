@@ -51,7 +51,7 @@ LIES: dict[str, tuple[bytes, type[LoadError], str]] = {
         DamagedFile,
         "header cannot be read",
     ),
-    "very many": (tensors(b'{"a":[' + b"[]," * 10**6 + b"[]]}"), UnsafeFile, "header tells of"),
+    "very many": (tensors(b'{"a":[' + b"[]," * 10**6 + b"[]]}"), UnsafeFile, "header claims"),
     "nan": (tensors({"a": record(shape=[float("nan")])}, bytes(8)), DamagedFile, "not a shape"),
     "not a record": (tensors({"a": 1}), DamagedFile, "'dtype' is missing"),
     "unknown type": (tensors({"a": record("F4")}, bytes(8)), UnsafeFile, "the type 'F4'"),
@@ -75,7 +75,7 @@ LIES: dict[str, tuple[bytes, type[LoadError], str]] = {
     "the same place": (tensors({"a": record(), "b": record()}, bytes(8)), UnsafeFile, "overlap"),
     "a hole": (tensors({"a": record(begin=4, end=12)}, bytes(12)), UnsafeFile, "leave bytes"),
     "more behind": (tensors({"a": record()}, bytes(9)), DamagedFile, "bytes long, its header"),
-    "cut": (tensors({"a": record()}, bytes(7)), DamagedFile, "bytes long, its header tells"),
+    "cut": (tensors({"a": record()}, bytes(7)), DamagedFile, "bytes long, its header claims"),
     "metadata": (tensors({"__metadata__": {"a": 1}}), DamagedFile, "not a mapping of strings"),
     "metadata a list": (tensors({"__metadata__": []}), DamagedFile, "not a mapping of strings"),
     "no boolean": (

@@ -144,14 +144,17 @@ def test_plain_values_are_attributes_of_the_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trackables", "message"),
     [
-        ({"f": lambda: 1}, "f is function, whose state cannot be kept"),
-        ({"x": np.ones(3)}, "x is ndarray, whose state cannot be kept"),
+        ({"f": lambda: 1}, "f is function, whose state cannot be stored"),
+        ({"x": np.ones(3)}, "x is ndarray, whose state cannot be stored"),
         ({"x": {1, 2}}, "x is set, whose state"),
-        ({"x": [gt.Variable(1.0), 3]}, "x holds objects whose state is kept beside plain values"),
-        ({"save": 1}, "nothing can be called 'save' in a file"),
-        ({"variables": 1}, "nothing can be called 'variables' in a file"),
-        ({"_x": 1}, "nothing can be called '_x' in a file"),
-        ({"é": 1}, "nothing can be called 'é' in a file"),
+        (
+            {"x": [gt.Variable(1.0), 3]},
+            "x holds plain values and objects whose state is stored separately",
+        ),
+        ({"save": 1}, "'save' cannot be a name in a file"),
+        ({"variables": 1}, "'variables' cannot be a name in a file"),
+        ({"_x": 1}, "'_x' cannot be a name in a file"),
+        ({"é": 1}, "'é' cannot be a name in a file"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_at_once(trackables: Any, message: str) -> None:
@@ -309,7 +312,7 @@ def test_an_object_that_refuses_its_state_leaves_all_as_it_was(tmp_path: Path) -
     path = checkpoint.save(tmp_path / "now.h5")
     changed(w), changed(rng), changed(counter), changed(refusing)
     before = (w.item(), rng.bit_generator.state, repr(counter.state))
-    with pytest.raises(LoadError, match=r"refusing: its state is refused .not mine."):
+    with pytest.raises(LoadError, match=r"refusing: it refuses its state .not mine."):
         checkpoint.restore(path)
     assert (w.item(), rng.bit_generator.state, repr(counter.state)) == before
 
@@ -317,7 +320,7 @@ def test_an_object_that_refuses_its_state_leaves_all_as_it_was(tmp_path: Path) -
 def test_the_state_of_another_kind_of_generator_is_refused(tmp_path: Path) -> None:
     path = Checkpoint(rng=np.random.default_rng(0)).save(tmp_path / "now.h5")
     other = np.random.Generator(np.random.Philox(0))
-    with pytest.raises(LoadError, match=r"rng: its state is refused .* another generator"):
+    with pytest.raises(LoadError, match=r"rng: it refuses its state .* another generator"):
         Checkpoint(rng=other).restore(path)
 
 

@@ -64,11 +64,11 @@ def test_more_is_better_of_what_is_called_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"best": "score"}, "the name 'score' does not tell whether"),
-        ({"best": "accuracy_loss"}, "the name 'accuracy_loss' does not tell"),
-        ({"best": "loss", "mode": "least"}, 'mode is "min" or "max", got \'least\''),
-        ({"keep": 0}, "keep is a positive integer or None, got 0"),
-        ({"keep": 2.5}, "keep is a positive integer or None"),
+        ({"best": "score"}, "the name 'score' does not show whether"),
+        ({"best": "accuracy_loss"}, "the name 'accuracy_loss' does not show"),
+        ({"best": "loss", "mode": "least"}, 'mode must be "min" or "max", got \'least\''),
+        ({"keep": 0}, "keep must be a positive integer or None, got 0"),
+        ({"keep": 2.5}, "keep must be a positive integer or None"),
         ({"name": "../out"}, "'../out' cannot be part of a file name"),
     ],
 )

@@ -74,13 +74,13 @@ _leaky_relu = elementwise(
     ),
     kind=Op,
     holomorphic=False,
-    doc="Return ``x`` where positive, else ``alpha * x``.",
+    doc="Return ``x`` where positive, otherwise ``alpha * x``.",
     x=_leaky_slope,
 )
 
 
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
-    """Return ``x`` where it is positive, else ``alpha * x``, elementwise.
+    """Return ``x`` where it is positive, otherwise ``alpha * x``, elementwise.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ _elu = elementwise(
     lambda xp, x, *, alpha=1.0: xp.where(reals(x) > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
     kind=Op,
     holomorphic=False,
-    doc="Return ``x`` where positive, else ``alpha * (exp(x) - 1)``.",
+    doc="Return ``x`` where positive, otherwise ``alpha * (exp(x) - 1)``.",
     x=lambda g, x, alpha: g * _elu_slope(x, alpha),
 )
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``, elementwise.
+    """Return ``x`` where it is positive, otherwise ``alpha * (exp(x) - 1)``, elementwise.
 
     Parameters
     ----------

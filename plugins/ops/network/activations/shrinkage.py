@@ -62,7 +62,7 @@ def _threshold(threshold: Any, name: str) -> float:
 
 @named
 def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """Return ``x`` where it is above ``threshold`` in absolute value, else 0.
+    """Return ``x`` where it is above ``threshold`` in absolute value, otherwise 0.
 
     Parameters
     ----------

@@ -40,8 +40,8 @@ NUMBERS = (
     Difference(
         "`eig`, `eigvals`, `roots`",
         of("linalg.eig", "linalg.eigvals", "roots", where=dtype_differs),
-        "The result is always complex. NumPy's is real where no value has an imaginary part; a "
-        "trace knows no values, and a dtype must not depend on them.",
+        "The result is always complex. NumPy's is real if no value has an imaginary part. A trace "
+        "does not know values, and a dtype must not depend on them.",
         "xp.linalg.eigvals(array([[1.0]]))",
     ),
     Difference(
@@ -51,7 +51,7 @@ NUMBERS = (
             "linalg.eigvals",
             where=same_when(lambda call, x: np.sort_complex(np.round(x, 3))),
         ),
-        "The roots of a polynomial come in no order.",
+        "The roots of a polynomial are in no particular order.",
         "xp.roots(array([1.0, 0.0, 1.0, 0.0]))",
         varies=True,
     ),
@@ -67,7 +67,7 @@ NUMBERS = (
                 and same_spectrum(theirs, ours)
             ),
         ),
-        "Vectors are unique up to a sign or phase, and where values coincide up to a rotation.",
+        "Vectors are unique up to a sign or phase; those of equal values, up to a rotation.",
         "xp.linalg.eigh(array([[0, 0, 1j], [0, 0, 0], [0, 0, 0]]), UPLO='U')",
         varies=True,
     ),
@@ -84,8 +84,8 @@ NUMBERS = (
                 )
             )
         ),
-        "A transform is complex, of a number without axes too. Half precision has no complex "
-        "dtype: what is computed in `complex64` stays in single precision.",
+        "A transform is complex, even of a number without axes. Half precision has no complex "
+        "dtype: results in `complex64` stay in single precision.",
         "xp.fft.irfft(array([1.0, 2.0], 'float16'))",
     ),
     Difference(
@@ -98,8 +98,8 @@ NUMBERS = (
                 or (shapes_differ(theirs, ours) and call.target.function == "fft.rfft2")
             )
         ),
-        "A transform, and its frequencies, have at least one point; no axis is shifted twice, and "
-        "one that `rfft2` names twice keeps its length between.",
+        "A transform and its frequencies have at least one point. No axis is shifted twice, and "
+        "an axis repeated in `rfft2` keeps its length in between.",
         "xp.fft.rfftfreq(-1)",
     ),
     Difference(
@@ -107,8 +107,8 @@ NUMBERS = (
         lambda call, theirs, ours: (
             call.target.function.startswith("poly") and dtype_differs(call, theirs, ours)
         ),
-        "Coefficients of half and single precision stay so, and integers beside them do not make "
-        "`float64` of them.",
+        "Coefficients keep half and single precision, even when combined with integers; NumPy "
+        "gives `float64`.",
         "xp.polyder(array([1.0, 2.0], 'float32'))",
     ),
     Difference(
@@ -123,8 +123,8 @@ NUMBERS = (
                 )
             )
         ),
-        "A shape does not depend on values: zeros in front of the first coefficient stay. A "
-        "polynomial is a vector and has a coefficient.",
+        "A shape does not depend on values: leading zeros are kept. A polynomial is a vector with "
+        "at least one coefficient.",
         "xp.polymul(array([0.0, 1.0]), array([1.0, 2.0]))",
     ),
     Difference(
@@ -134,7 +134,7 @@ NUMBERS = (
             "polydiv",
             where=finite_agree,
         ),
-        "NumPy begins with 0 times the argument, which is nan there.",
+        "NumPy starts with 0 times the argument, which is nan there.",
         "xp.polyval(array([1.0]), array([float('inf')]))",
     ),
     Difference(
@@ -150,8 +150,8 @@ NUMBERS = (
             "{0} @ {1}",
             where=finite_agree,
         ),
-        "BLAS leaves out what is multiplied by 0, so that 0 times infinity is nan or 0, as the "
-        "product is arranged.",
+        "BLAS may skip factors of 0, so 0 times infinity is nan or 0, depending on the layout of "
+        "the product.",
         "xp.linalg.multi_dot([array([[0.0], [np.nan]]), array([[0, 0]]), array([0.0, 0.0])])",
         varies=True,
     ),
@@ -164,7 +164,7 @@ NUMBERS = (
                 or (accepted(call, theirs, ours) and cross_agrees(call, theirs, ours))
             ),
         ),
-        "It is `cross`, and takes the vectors of two numbers that that takes.",
+        "It is the same as `cross`, and also takes vectors of two numbers.",
         "xp.linalg.cross(array([1.0, 2.0]), array([3.0, 4.0]))",
     ),
     Difference(
@@ -175,7 +175,7 @@ NUMBERS = (
                 accepted(call, theirs, ours) and calling(np.outer)(call, theirs, ours)
             ),
         ),
-        "It is `outer`, which flattens what it is given.",
+        "It is the same as `outer`, which flattens its arguments.",
         "xp.linalg.outer(array([[1.0]]), array([[1.0]]))",
     ),
     Difference(
@@ -185,21 +185,21 @@ NUMBERS = (
         "xp.nan_to_num(array([1.0]), copy=False)",
     ),
     Difference(
-        "`split` and its kin",
+        "`split` and related functions",
         saying("must ascend"),
-        "Indices ascend: NumPy's parts overlap, or repeat elements, if they do not.",
+        "Indices must ascend. If they do not, NumPy's parts overlap or repeat elements.",
         "xp.split(array([1.0, 2.0]), [1, 0])",
     ),
     Difference(
         "`linalg.qr(mode='raw')`",
         saying("'reduced', 'complete' or 'r'"),
-        "What LAPACK keeps inside has no gradient, nor a meaning on other backends.",
+        "LAPACK's internal form has no gradient and no meaning on other backends.",
         "xp.linalg.qr(array([[1.0]]), mode='raw')",
     ),
     Difference(
         "`argsort`, `argpartition`: ties",
         of("argsort", "argpartition", where=same_when(taken)),
-        "Sorting is stable: of elements that tie, the first comes first. NumPy's default is not.",
+        "Sorting is stable: tied elements keep their order. NumPy's default is not stable.",
         "xp.argsort(array([[1, 1], [0, 0]]), axis=None)",
         varies=True,
     ),
@@ -209,14 +209,14 @@ NUMBERS = (
             "partition",
             where=same_when(lambda call, x: np.sort(x, axis=call.argument("axis") or -1)),
         ),
-        "The order on either side of the element is open.",
+        "The order on either side of the element is unspecified.",
         "xp.partition(array([0.0, 0.0, float('nan'), 0.0]), 0)",
         varies=True,
     ),
     Difference(
         "`unique_values`",
         of("unique_values", where=same_when(lambda call, x: np.sort(x))),
-        "Values are sorted; NumPy leaves their order open.",
+        "Values are sorted; NumPy does not specify their order.",
         "xp.unique_values(array([3, 1, 2]))",
         varies=True,
     ),
@@ -228,7 +228,7 @@ NUMBERS = (
             and any((x.values != x.values).any() for x in call.arrays)
             and same_when(lambda call, x: x)(call, theirs, ours)  # the values themselves
         ),
-        "Each nan is a value of its own; which of them comes first is open.",
+        "Each nan is a separate value; their order is unspecified.",
         "xp.unique_inverse(array([0.0, float('nan'), 1.0, float('nan')] * 6))",
         varies=True,
     ),
@@ -242,7 +242,7 @@ NUMBERS = (
                 "assume_unique", type(ours.result) is not tuple
             )(call, theirs, ours),
         ),
-        "It promises what need not be promised: the result is right for repeated elements too.",
+        "It is not needed: the result is correct for repeated elements too.",
         "xp.setxor1d(array([1, 1]), array([2]), assume_unique=True)",
     ),
     Difference(
@@ -254,9 +254,9 @@ NUMBERS = (
             "nanvar",
             "cov",
             "corrcoef",
-            where=lambda call, theirs, ours: refuses(ours, "must be a floating one"),
+            where=lambda call, theirs, ours: refuses(ours, "must be floating"),
         ),
-        "The dtype is what is computed in: a floating one.",
+        "The dtype is that of the computation, so it must be floating.",
         "xp.std(array([1, 2]), dtype='int32')",
     ),
     Difference(
@@ -271,8 +271,8 @@ NUMBERS = (
                 or (dtype_differs(call, theirs, ours) and call.argument("mean") is not None)
             ),
         ),
-        "All of it is computed in `dtype`, or in the array's; NumPy's mean is of the array's own "
-        "dtype, and a `mean` that is given promotes.",
+        "Everything is computed in `dtype`, or in the array's dtype. NumPy computes the mean in "
+        "the array's dtype, and a given `mean` promotes the result.",
         "xp.std(array([1j], 'complex64'), mean=array([0.0]))",
     ),
     Difference(
@@ -286,19 +286,19 @@ NUMBERS = (
                 )
             ),
         ),
-        "It solves stacks of systems, and its residuals have the same shape for every rank.",
+        "It solves batches of systems, and its residuals have the same shape for every rank.",
         "xp.linalg.lstsq(array([[0.0], [0.0]]), array([0.0, 0.0]))",
     ),
     Difference(
         "`put_along_axis`",
         saying("do not go into"),
-        "Values that the tensor's dtype cannot hold are refused; NumPy cuts them off.",
+        "Values that the tensor's dtype cannot hold are refused; NumPy truncates them.",
         "xp.put_along_axis(array([1, 2]), array([0]), array([0.5]), 0)",
     ),
     Difference(
         "`pad(mode='empty')`",
         saying("mode 'empty'"),
-        "There is no memory without values.",
+        "gradtape has no uninitialised memory.",
         "xp.pad(array([1.0]), 1, mode='empty')",
         varies=True,
     ),

@@ -36,7 +36,7 @@ REST = (
     Difference(
         "`order='A'`, `order='K'`",
         saying("asks for memory", "order="),
-        "Where elements are in memory tells nothing: a tensor's order is that of its axes.",
+        "The order in memory has no meaning: a tensor's order is that of its axes.",
         "array([[1.0]]).flatten(order='A')",
     ),
     Difference(
@@ -49,7 +49,7 @@ REST = (
                 accepted(call, theirs, ours) and counted(call, theirs, ours)
             ),
         ),
-        "They stay what they are, where NumPy has no loop for them.",
+        "They are returned unchanged; NumPy has no loop for them.",
         "xp.round(array([True]), 1)",
     ),
     Difference(
@@ -84,20 +84,19 @@ REST = (
     Difference(
         "`asarray(copy=False)`",
         saying("without a copy"),
-        "A tensor never changes, and an array's owner may write to it: it is copied.",
+        "A tensor never changes, but an array's owner may write to it, so it is copied.",
         "xp.asarray(np.ones(1), copy=False)",
     ),
     Difference(
         "`linalg.pinv(hermitian=True)`",
         saying("pinv: square"),
-        "A Hermitian matrix is square, one without elements too.",
+        "A Hermitian matrix must be square, even without elements.",
         "xp.linalg.pinv(np.zeros((0, 1)), hermitian=True)",
     ),
     Difference(
         "`einsum`: `...`",
         saying("the output needs the operands' '...'"),
-        "Axes that the operands call `...` stay: NumPy sums over them if the output leaves them "
-        "out.",
+        "The operands' axes of `...` are kept; NumPy sums over them if the output leaves them out.",
         "xp.einsum('...->', array([1.0]), optimize=True)",
     ),
     Difference(
@@ -109,7 +108,7 @@ REST = (
                 accepted(call, theirs, ours) and type(theirs.error) is AttributeError
             ),
         ),
-        "Indices may be a list; NumPy asks it for a dtype.",
+        "Indices may be a list; NumPy needs an array.",
         "xp.take_along_axis(array([1.0, 2.0]), [0], axis=0)",
     ),
     Difference(
@@ -120,7 +119,7 @@ REST = (
                 accepted(call, theirs, ours) and bool(np.all(np.isinf(leaf(ours))))
             ),
         ),
-        "It is infinite, as by every other norm. NumPy takes the norm of an inverse of nan.",
+        "It is infinite, as for every other norm. NumPy takes the norm of an inverse of nan.",
         "xp.linalg.cond(array([[0.0, 0.0], [0.0, 0.0]]), p='nuc')",
     ),
     Difference(
@@ -152,7 +151,7 @@ REST = (
             "indices",
             where=both_raise,
         ),
-        "Which of them is named is not the same.",
+        "The two libraries may report different ones.",
         "xp.insert(array(0), 0.0, 0.0)",
     ),
     Difference(
@@ -161,13 +160,13 @@ REST = (
             "cross",
             where=finite_agree,
         ),
-        "A vector of two numbers has 0 as its third, and 0 times infinity is nan.",
+        "A vector of two numbers gets 0 as its third, and 0 times infinity is nan.",
         "xp.cross(array([float('inf'), 0.0, 0.0]), array([0.0, 0.0]))",
     ),
     Difference(
         "Half precision in linear algebra",
         of("roots", where=lambda call, theirs, ours: refuses(ours, "float16 is unsupported")),
-        "There is none, in NumPy either; `roots` needs it for all polynomials.",
+        "It is not supported, as in NumPy; `roots` needs linear algebra for all polynomials.",
         "xp.roots(array([1.0, 0.0], 'float16'))",
     ),
     Difference(
@@ -176,11 +175,11 @@ REST = (
             "setxor1d",
             where=same_when(lambda call, x: x[x == x]),
         ),
-        "All nan are one value, as in `unique`.",
+        "All nan count as one value, as in `unique`.",
         "xp.setxor1d(array([float('nan')]), array([float('nan')]))",
     ),
     Difference(
-        "`intersect1d`, `setxor1d`, `setdiff1d` of large integers beside floats",
+        "`intersect1d`, `setxor1d`, `setdiff1d` of large integers and floats",
         of(
             "intersect1d",
             "setxor1d",
@@ -193,18 +192,19 @@ REST = (
                 )
             ),
         ),
-        "Numbers of one array that round to the same float are none that both have.",
+        "Numbers of one array that round to the same float do not count as common to both.",
         "xp.intersect1d(array([2**64 - 1, 2**64 - 2], 'uint64'), array([1.0]))",
     ),
     Difference(
         "`union1d` of a Python integer, `choose` of lists",
         of("union1d", "choose", "select", where=dtype_differs),
-        "An integer that stands for an array is `int64`; a list of integers is weak beside floats.",
+        "An integer instead of an array is `int64`; a list of integers is weak when combined with "
+        "floats.",
         "xp.union1d(1, array([2], 'uint8'))",
     ),
     Difference(
         "Complex numbers for real dtypes",
-        saying("a complex number is no"),
+        saying("complex numbers cannot become"),
         "They are refused; NumPy warns and drops the imaginary part.",
         "xp.full((2,), 1j, 'float64')",
     ),
@@ -215,11 +215,11 @@ REST = (
             and call.argument("copy") is False
             and without("copy")(call, theirs, ours)
         ),
-        "A tensor never changes: whether memory is shared tells nothing.",
+        "A tensor never changes, so sharing memory makes no difference.",
         "np.reshape(array([[1.0, 2.0], [3.0, 4.0]]).T, -1, copy=False)",
     ),
     Difference(
-        "A tuple where one axis is meant",
+        "A tuple instead of one axis",
         saying("axis must be an integer, got (", "must be None or one integer, got ("),
         "It is refused.",
         "xp.unstack(array([1.0]), axis=(0,))",
@@ -230,12 +230,12 @@ REST = (
             "einsum",
             where=in_double,
         ),
-        "All operands are promoted first: a product of small integers, or of single precision, "
-        "does not overflow nor round on its way.",
+        "All operands are promoted first, so intermediate products of small integers or single "
+        "precision neither overflow nor round.",
         "xp.einsum('i,i,i', array([100], 'int8'), array([2], 'int8'), array([1.0]), optimize=True)",
     ),
     Difference(
-        "`irfft` and `irfftn` of nothing",
+        "`irfft` and `irfftn` of empty arrays",
         of(
             "fft.irfft",
             "fft.irfftn",
@@ -247,7 +247,7 @@ REST = (
                 and not leaf(ours).any()
             ),
         ),
-        "The transform of nothing is 0; NumPy's is whatever memory held.",
+        "The transform of an empty array is 0; NumPy's is uninitialised memory.",
         "xp.fft.irfft(array([], 'complex128'), 1)",
         varies=True,
     ),
@@ -260,14 +260,14 @@ REST = (
                 or (dtype_differs(call, theirs, ours) and call.arrays[0].values.size == 0)
             ),
         ),
-        "What is counted are integers, one for each weight, and weighted counts are floats, those "
-        "of nothing too.",
+        "It counts integers, one for each weight. Weighted counts are floats, even without "
+        "elements.",
         "xp.bincount(array([], 'int64'), weights=array([]))",
     ),
     Difference(
         "`linalg.pinv` of integers without elements",
         of("linalg.pinv", where=dtype_differs),
-        "Its dtype is `float64`, as that of other integers.",
+        "Its dtype is `float64`, as for other integers.",
         "xp.linalg.pinv(np.zeros((1, 0), 'int64'))",
     ),
     Difference(
@@ -276,13 +276,13 @@ REST = (
             "gradient",
             where=saying("booleans have no differences", "edge_order must", "at least one axis"),
         ),
-        "Booleans have no differences, `edge_order` is 1 or 2, and there is an axis.",
+        "Booleans have no differences, `edge_order` must be 1 or 2, and there must be an axis.",
         "xp.gradient(array([True, False]), axis=())",
     ),
     Difference(
-        "`repeat` of nothing",
+        "`repeat` of empty arrays",
         of("repeat", where=saying("repeats must be at least 0")),
-        "It is not repeated less than 0 times, either.",
+        "An empty array cannot be repeated a negative number of times either.",
         "xp.repeat(array([]), -1)",
     ),
     Difference(
@@ -293,20 +293,20 @@ REST = (
                 accepted(call, theirs, ours) and "exactly 1 argument" in str(theirs.error)
             ),
         ),
-        "`x.reshape(*shape)` is the element for the shape `()` too.",
+        "`x.reshape(*shape)` also works for the shape `()`.",
         "array([1.0]).reshape()",
     ),
     Difference(
         "`roots` at infinities",
         of("roots", where=saying("infs or NaNs")),
-        "NumPy finds some, as it leaves out zeros behind the last coefficient; a shape does not "
-        "depend on values.",
+        "NumPy finds some, because it removes trailing zeros; here a shape does not depend on "
+        "values.",
         "xp.roots(array([float('nan'), 0.0]))",
     ),
     Difference(
         "`max` and `min`: `where`",
         lambda call, theirs, ours: refuses(ours, "where") and both_raise(call, theirs, ours),
-        "`where` is looked at before the axis.",
+        "`where` is checked before the axis.",
         "xp.max(array([1.0]), axis=1, where=array([False]))",
     ),
 )

@@ -56,7 +56,7 @@ def _lacking(answer: Answer) -> Any:
 
 STATISTICS = (
     Difference(
-        "`cov`, `corrcoef`: weights beside `dtype`",
+        "`cov`, `corrcoef`: weights and `dtype`",
         of(
             "cov",
             "corrcoef",
@@ -65,24 +65,24 @@ STATISTICS = (
                 or (values_differ(call, theirs, ours) and same_values(call, theirs, ours))
             ),
         ),
-        "All of it is computed in `dtype`, weights too, which promote it in NumPy.",
+        "Everything is computed in `dtype`, including weights, which promote it in NumPy.",
         "xp.cov(array([0.0, 1.0]), aweights=array([1.0, 2.0]), dtype='float32')",
     ),
     Difference(
-        "`quantile` and its kin, `median`: integers and half precision",
+        "`quantile` and related functions, `median`: integers and half precision",
         of(*QUANTILES, where=in_double),
-        "They do not overflow: the difference of two elements is of double precision.",
+        "They do not overflow: the difference of two elements is computed in double precision.",
         "xp.quantile(array([-100, 100], 'int8'), 0.5)",
     ),
     Difference(
-        "`quantile` and its kin beside an infinity",
+        "`quantile` and related functions next to an infinity",
         of(*QUANTILES, where=nan_filled),
-        "The quantile between a number and an infinity is the infinity, and an infinity where it "
-        "is the element itself; NumPy's is nan.",
+        "The quantile between a number and an infinity is the infinity, and a quantile at an "
+        "infinite element is that element; NumPy's is nan.",
         "xp.quantile(array([1.0, float('inf')]), 0.75)",
     ),
     Difference(
-        "`nanquantile`, `nanpercentile` of nothing",
+        "`nanquantile`, `nanpercentile` of empty arrays",
         of(
             "nanquantile",
             "nanpercentile",
@@ -92,27 +92,27 @@ STATISTICS = (
                 and bool(np.isnan(leaf(ours)).all() and np.isnan(leaf(theirs)).all())
             ),
         ),
-        "There is a nan for each of `q`, as there is a number of something.",
+        "The result is one nan for each of `q`.",
         "xp.nanquantile(array([]), array([0.5]))",
     ),
     Difference(
-        "`quantile` and its kin: `q` and dtype",
+        "`quantile` and related functions: `q` and dtype",
         of(*QUANTILES, where=dtype_differs),
-        "A list of fractions is weak, as a number is, and nan has the dtype of other results.",
+        "A list of fractions is weak, like a number, and nan has the dtype of other results.",
         "xp.percentile(array([1.0], 'float32'), [50.0])",
     ),
     Difference(
-        "`median` and its kin: `overwrite_input`",
+        "`median` and related functions: `overwrite_input`",
         of(
             *QUANTILES,
             where=lambda call, theirs, ours: "read-only" in str(theirs.error),
         ),
-        "A tensor never changes, and one that is read-only is no error.",
+        "A tensor never changes, and a read-only one is not an error.",
         "np.median((lambda x: x.setflags(write=False) or x)(np.ones(2)) if xp is np else "
         "array([1.0, 1.0]), overwrite_input=True)",
     ),
     Difference(
-        "`median` and its kin over no axes",
+        "`median` and related functions over no axes",
         of(
             *QUANTILES,
             where=lambda call, theirs, ours: (
@@ -121,13 +121,13 @@ STATISTICS = (
                 and call.arrays[0].values.size == 0
             ),
         ),
-        "The result has the shape of the array, of nothing too.",
+        "The result has the shape of the array, even if it is empty.",
         "xp.median(array([]), axis=())",
     ),
     Difference(
         "`interp`, `geomspace`, `logspace`: precision",
         of("interp", "geomspace", "logspace", "linspace", "arange", where=dtype_differs),
-        "Tensors of single precision, and Python's numbers beside them, stay so.",
+        "Tensors keep single precision, even when combined with Python numbers.",
         "xp.interp(array([0.5], 'float32'), array([0.0, 1.0], 'float32'), array([0.0, 1.0], "
         "'float32'))",
     ),
@@ -146,13 +146,13 @@ STATISTICS = (
                 )
             ),
         ),
-        "What is computed in half precision is rounded elsewhere, and so are floats that become "
-        "integers.",
+        "Half precision and floats that become integers are rounded at other points of the "
+        "computation.",
         "xp.linspace(array(0.0, 'float16'), array(1.0, 'float16'), dtype='float32')",
         varies=True,
     ),
     Difference(
-        "`interp` at nan, and beside infinities",
+        "`interp` at nan, and next to infinities",
         of(
             "interp",
             where=lambda call, theirs, ours: (
@@ -163,7 +163,7 @@ STATISTICS = (
                 and any(not _finite(x.values) for x in call.arrays)
             ),
         ),
-        "It is nan, whether there is one point or several.",
+        "The result is nan, for one point or several.",
         "xp.interp(array([float('nan')]), array([0.0]), array([1.0]))",
     ),
     Difference(
@@ -177,22 +177,22 @@ STATISTICS = (
                 and bool((leaf(ours) == leaf(theirs))[~_lacking(theirs) & ~_lacking(ours)].all())
             ),
         ),
-        "The ends are what is given.",
+        "The ends are the given numbers.",
         "xp.geomspace(array(float('nan')), 1.0, 2)",
     ),
     Difference(
-        "`quantile` and its kin of nothing: `method`",
+        "`quantile` and related functions of empty arrays: `method`",
         of(*QUANTILES, where=saying("is not a valid method")),
-        "It is looked at before the elements.",
+        "It is checked before the elements.",
         "xp.nanquantile(array([]), 0.5, method='no such')",
     ),
     Difference(
-        "`quantile` of nothing",
+        "`quantile` of empty arrays",
         of(
             *QUANTILES,
             where=lambda call, theirs, ours: "there are no elements" in str(ours.error),
         ),
-        "It has no quantiles, not even none of them.",
+        "An empty array has no quantiles, even for an empty `q`.",
         "xp.quantile(array([]), array([]))",
     ),
     Difference(
@@ -204,7 +204,7 @@ STATISTICS = (
                 accepted(call, theirs, ours) and "non-broadcastable output" in str(theirs.error)
             ),
         ),
-        "It broadcasts with the elements, whichever has more axes.",
+        "It broadcasts with the elements, whichever of the two has more axes.",
         "xp.nanstd(1.0, mean=array([[0.0]]))",
     ),
     Difference(
@@ -218,8 +218,8 @@ STATISTICS = (
                 and not ascending(call)
             ),
         ),
-        "NumPy asks for points that ascend, and says nothing of others; with a `period`, of such "
-        "that meet.",
+        "NumPy requires ascending points and leaves others undefined; so are coinciding points "
+        "with a `period`.",
         "xp.interp(0.0, array([1.0, 1.0, 2.25, 4.25, 1.0]), array([0.0, 0.0, 0.0, 1.0, 0.0]), "
         "period=2.0)",
         varies=True,
@@ -227,7 +227,7 @@ STATISTICS = (
     Difference(
         "`interp` of complex coordinates",
         of("interp", where=saying("coordinates must be real")),
-        "They have no order; NumPy drops imaginary parts if there is a `period`.",
+        "Complex numbers have no order; NumPy drops imaginary parts if there is a `period`.",
         "xp.interp(array([1j]), array([0.0, 1.0]), array([0.0, 1.0]), period=2.0)",
     ),
     Difference(
@@ -239,7 +239,7 @@ STATISTICS = (
     Difference(
         "`histogram` of complex numbers",
         of("histogram", "histogram_bin_edges", where=saying("complex numbers have no order")),
-        "They are in no bin.",
+        "Complex numbers belong to no bin.",
         "xp.histogram(array([1j]))",
     ),
     Difference(
@@ -267,23 +267,23 @@ STATISTICS = (
                 and call.argument("weights").values.dtype == bool
             ),
         ),
-        "Booleans are weights as other numbers are.",
+        "Booleans are weights like other numbers.",
         "xp.histogram(array([1]), [1], weights=array([True]))",
     ),
     Difference(
-        "`fill_diagonal` with nothing",
-        of("fill_diagonal", where=saying("no element in val")),
-        "There must be something to go along the diagonal.",
+        "`fill_diagonal` with an empty array",
+        of("fill_diagonal", where=saying("val has no elements")),
+        "There must be at least one element for the diagonal.",
         "xp.fill_diagonal(np.ones((2, 2)), array([]))",
     ),
     Difference(
         "`indices` of a number",
         of("indices", where=as_vectors),
-        "A shape of one axis may be given as a number, as elsewhere.",
+        "A shape of one axis may be a number, as in other functions.",
         "xp.indices(3)",
     ),
     Difference(
-        "`average` of nothing",
+        "`average` of empty arrays",
         of(
             "average",
             where=lambda call, theirs, ours: accepted(call, theirs, ours) and leaf(ours).size == 0,
