@@ -30,6 +30,8 @@ IMPORTS_IN_FUNCTIONS = {
     """,
     "it need not be installed": """
         cli.demo: matplotlib.figure
+        cli.tutorial: (by name)
+        compat.tensorflow.spaces.summary: tensorboardX
         export.errors: (by name)
         export.to_onnx: export.onnx_build
         export.to_stablehlo: plugins.jax.compiling
@@ -45,6 +47,10 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.backend: jax.scipy.special
         plugins.jax.backend: plugins.jax.compiling
         plugins.jax.backend: plugins.jax.indexing
+        plugins.jax.communicator: plugins.jax.steps
+        plugins.jax.engine: jax
+        plugins.jax.engine: plugins.jax.communicator
+        plugins.jax.launching: jax
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.planned.compiled.compiler: (by name)

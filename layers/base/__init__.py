@@ -5,6 +5,7 @@ from __future__ import annotations
 from .layer import Layer, takes_training
 from .losses import added_losses, constrained, forward_pass, penalties
 from .masks import keep_mask, mask_of
+from .told import told
 
 __all__ = [
     "Layer",
@@ -15,4 +16,5 @@ __all__ = [
     "mask_of",
     "penalties",
     "takes_training",
+    "told",
 ]
