@@ -63,7 +63,7 @@ def _restores(modules: Iterable[Module]) -> Iterator[Callable[[], None]]:
         found = _restore(item)
         if found is not None:
             yield found
-        queue += _inside(item)
+        queue.extend(_inside(item))  # "+=" would ask a TensorShape, which is a tuple too
 
 
 def _restore(item: Any) -> Callable[[], None] | None:

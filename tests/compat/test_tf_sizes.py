@@ -771,3 +771,12 @@ def test_numbers_of_sizes_are_gradtapes_own_sizes():
         return tf.zeros([x.shape[0], 2]) + gt.zeros((tf.shape(x)[0], 2))
 
     assert both(gt.ones(3)).shape == (3, 2)
+
+
+def test_what_holds_shapes_is_saved(tmp_path):
+    module = gt.Module()
+    module.shapes = [tf.TensorShape([4, 5])]
+    module.f = gt.function(lambda x: x + 1, input_signature=[gt.TensorSpec((2,))])
+    module.found = {"shape": gt.ones((4, 5)).shape}
+    gt.save(module, tmp_path / "a.h5")
+    assert gt.load(tmp_path / "a.h5").f(gt.ones(2)).tolist() == [2, 2]
