@@ -1,15 +1,16 @@
 """Public TensorFlow programs, cell by cell, on ``gradtape.compat.tensorflow``.
 
-``programs.json`` names programs by repository, path and commit; none is copied here. Fetch their texts
-into ``FOLDER/owner/name/path``, then::
+``programs.json`` names programs by repository, path and commit; none is copied here. Fetch their
+texts into ``FOLDER/owner/name/path``, then::
 
     python docs/benchmarks/programs.py --from FOLDER
 
 Each program runs in a process of its own, rewritten only in its imports, data and sizes: made-up
-arrays stand in for data sets, a small environment for games, and nothing for plots. A notebook's cells
-are its code cells; a script's are its top-level statements, divided at blank lines and comments. A cell
-that fails is reported with its error, and the next one runs. Nothing here opens a connection: programs
-whose text is missing are reported as "not here".
+arrays stand in for data sets, a small environment for games, and nothing for pictures. A notebook's
+cells are its code cells; a script's are its top-level statements, divided at blank lines and
+comments. A cell that fails is reported with its error, and the next one runs. Nothing here opens a
+connection: programs whose text is missing are reported as "not here". A program runs with the
+rights of whoever starts it: read what you fetch.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ def test_the_table_refers_and_does_not_copy(program) -> None:
     assert program["path"].endswith((".py", ".ipynb"))
     assert program["commit"] is None or len(program["commit"]) == 40
     for old, new in program["substitutions"]:
-        assert old and len(old) < 200 and len(new) < 100
+        assert 0 < len(old) < 200
+        assert len(new) < 100
 
 
 def test_the_table_has_thirty_programs() -> None:
@@ -116,7 +117,8 @@ def test_a_cell_gives_the_states_before_the_first_step(kind) -> None:
     states = cell.get_initial_state(batch_size=tf.shape(x)[0], dtype=tf.float32)
     assert [(state.shape, state.dtype) for state in states] == [((2, 3), "float32")] * len(states)
     out, after = cell(x, states)
-    assert out.shape == (2, 3) and len(after) == len(states)
+    assert out.shape == (2, 3)
+    assert len(after) == len(states)
 
 
 def test_a_layer_makes_weights_by_the_former_name() -> None:
