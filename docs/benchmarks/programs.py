@@ -204,9 +204,8 @@ def run(program: dict[str, Any], folder: Path, seconds: float = 300) -> dict[str
 def report(programs: list[dict[str, Any]], folder: Path) -> None:
     """Run the programs and print the table."""
     cells = ran = whole = here = 0
-    print(
-        "| program | cells | run | first error of each cell that fails |\n| --- | ---: | ---: | --- |"
-    )
+    print("| program | cells | run | first error of each cell that fails |")
+    print("| --- | ---: | ---: | --- |")
     for program in programs:
         name = f"{program['repository']}: {program['path']}"
         result = run(program, folder)
