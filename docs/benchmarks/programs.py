@@ -1,15 +1,16 @@
 """Public TensorFlow programs, cell by cell, on ``gradtape.compat.tensorflow``.
 
-``programs.json`` names programs by repository, path and commit; none is copied here. Fetch their texts
-into ``FOLDER/owner/name/path``, then::
+``programs.json`` names programs by repository, path and commit; none is copied here. Fetch their
+texts into ``FOLDER/owner/name/path``, then::
 
     python docs/benchmarks/programs.py --from FOLDER
 
 Each program runs in a process of its own, rewritten only in its imports, data and sizes: made-up
-arrays stand in for data sets, a small environment for games, and nothing for plots. A notebook's cells
-are its code cells; a script's are its top-level statements, divided at blank lines and comments. A cell
-that fails is reported with its error, and the next one runs. Nothing here opens a connection: programs
-whose text is missing are reported as "not here".
+arrays stand in for data sets, a small environment for games, and nothing for pictures. A notebook's
+cells are its code cells; a script's are its top-level statements, divided at blank lines and
+comments. A cell that fails is reported with its error, and the next one runs. Nothing here opens a
+connection: programs whose text is missing are reported as "not here". A program runs with the
+rights of whoever starts it: read what you fetch.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ SHAPES = {"mnist": (28, 28), "fashion_mnist": (28, 28), "cifar10": (32, 32, 3)}
 
 #: What every program may have rewritten: imports, and where its data comes from.
 EVERYWHERE = [
-    (r"^(\s*)from\s+keras import", rf"\1from {COMPAT}.keras import"),
-    (r"^(\s*)from\s+keras\.", rf"\1from {COMPAT}.keras."),
-    (r"^(\s*)import\s+keras\b$", rf"\1from {COMPAT} import keras"),
-    (r"^(\s*)import\s+tensorflow\s*$", rf"\1import {COMPAT} as tensorflow"),
-    (r"^(\s*)(from|import)\s+tensorflow\b", rf"\1\2 {COMPAT}"),
-    (rf"^(\s*)from {COMPAT}\.keras\.datasets import .*$", r"\1pass"),
+    (r"^([ \t]*)from\s+keras import", rf"\1from {COMPAT}.keras import"),
+    (r"^([ \t]*)from\s+keras\.", rf"\1from {COMPAT}.keras."),
+    (r"^([ \t]*)import\s+keras\b$", rf"\1from {COMPAT} import keras"),
+    (r"^([ \t]*)import\s+tensorflow\s*$", rf"\1import {COMPAT} as tensorflow"),
+    (r"^([ \t]*)(from|import)\s+tensorflow\b", rf"\1\2 {COMPAT}"),
+    (rf"^([ \t]*)from {COMPAT}\.keras\.datasets import .*$", r"\1pass"),
     (rf"^(\s*from {COMPAT}\.keras import .*?)\bdatasets, ", r"\1"),
     (rf"^(\s*from {COMPAT}\.keras import .*?), datasets\b", r"\1"),
     (r"[\w.]*?\b(mnist|fashion_mnist|cifar10|boston_housing)\.load_data\(\)", r"made_up('\1')"),
-    (r"^(\s*)[%!].*$", r"\1pass"),
+    (r"[\w.]*\.preprocessing\.image\.array_to_img", "picture"),
 ]
 
 
@@ -105,7 +106,7 @@ def stand_in_modules() -> dict[str, Any]:
         name: types.SimpleNamespace(make=lambda game, new=new, **_: Environment(game, new))
         for name, new in (("gym", False), ("gymnasium", True))
     }
-    silent = ("IPython", "IPython.display", "PIL", "wandb", "imageio", "mpl_toolkits")
+    silent = "IPython IPython.display PIL wandb imageio mpl_toolkits mpl_toolkits.mplot3d".split()
     return {
         "matplotlib": mock.MagicMock(pyplot=plots),
         "matplotlib.pyplot": plots,
@@ -132,6 +133,7 @@ def cells_of(text: str, notebook: bool) -> list[str]:
     if notebook:
         sources = (c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code")
         joined = (s if isinstance(s, str) else "".join(s) for s in sources)
+        joined = (re.sub(r"^[ \t]*[%!].*$", "", s, flags=re.MULTILINE) for s in joined)
         return [source for source in joined if source.strip()]
     lines = text.splitlines()
     spans: list[list[int]] = []
@@ -150,7 +152,7 @@ def run_cells(cells: list[str], folder: Path) -> Iterator[str | None]:
     """Run the cells in one namespace and yield each one's error, or None."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
-    main.made_up = made_up  # type: ignore[attr-defined]
+    vars(main).update(made_up=made_up, picture=mock.MagicMock())
     for number, cell in enumerate(cells):
         path = folder / f"cell{number}.py"
         path.write_text(cell)  # a file, since functions are traced from their source
@@ -202,7 +204,8 @@ def run(program: dict[str, Any], folder: Path, seconds: float = 300) -> dict[str
 def report(programs: list[dict[str, Any]], folder: Path) -> None:
     """Run the programs and print the table."""
     cells = ran = whole = here = 0
-    print("| program | cells | run | first error of each cell that fails |\n| --- | ---: | ---: | --- |")
+    print("| program | cells | run | first error of each cell that fails |")
+    print("| --- | ---: | ---: | --- |")
     for program in programs:
         name = f"{program['repository']}: {program['path']}"
         result = run(program, folder)
@@ -216,13 +219,17 @@ def report(programs: list[dict[str, Any]], folder: Path) -> None:
         notes = failed + [f"(no text to replace: {old!r})" for old in result["missed"]]
         said = "; ".join(note.replace("|", "\\|")[:240] for note in notes)
         print(f"| {name} | {count} | {count - len(failed)} | {said} |", flush=True)
-    print(f"\n{here} of {len(programs)} programs here; {ran} of {cells} cells run; {whole} run whole")
+    print(
+        f"\n{here} of {len(programs)} programs here; {ran} of {cells} cells run; {whole} run whole"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", dest="folder", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--only", default="", help="programs whose repository or path has this text")
+    parser.add_argument(
+        "--only", default="", help="programs whose repository or path has this text"
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

@@ -14,6 +14,10 @@ from ..names import adapts, resolve
 __all__ = ["adapted", "arguments_of", "by_order", "refuse"]
 
 
+#: Arguments by their names of Keras 2.
+_ONCE = {"lr": "learning_rate", "alpha": "negative_slope"}
+
+
 def refuse(what: str, options: dict[str, Any]) -> None:
     """Raise ``TypeError`` if an option that gradtape lacks is given: any but None and false."""
     given = sorted(name for name, value in options.items() if value not in (None, False))
@@ -74,7 +78,9 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         bound.apply_defaults()
         given = dict(bound.arguments)
         del given["self"]
-        given |= given.pop("others", {})
+        others = given.pop("others", {})
+        now = {old: new for old, new in _ONCE.items() if old not in known and new in known}
+        given |= {now.get(name, name): value for name, value in others.items()}
         ours = {name: given.pop(name) for name in known if name in given}
         native.__init__(self, **ours)
         self.take_options({name: x for name, x in given.items() if not _is_default(name, x)})

@@ -176,6 +176,8 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         made.__class__ = Variable  # with TensorFlow's methods
         return made
 
+    add_variable = add_weight
+
     @property
     def built(self) -> bool:
         """Whether the weights are there; ``build`` may set it, and need not."""
@@ -244,6 +246,16 @@ class _Looking(Layer):
         return native.call(x.astype("int32") if x.dtype.kind == "f" else x)
 
 
+class _Cell(Layer):
+    """A step of a recurrent layer."""
+
+    def get_initial_state(self, batch_size: Any = None, dtype: Any = None) -> list[Any]:
+        """Return zeros: the states before the first step, of ``batch_size`` rows."""
+        sizes_of: Any = self
+        kind = as_dtype(dtype or self.dtype or floatx())
+        return [gradtape.zeros((int(batch_size), n), kind) for n in sizes_of.state_size]
+
+
 def _layer(name: str) -> Any:
     path = f"layers.{name}"
     known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
@@ -253,7 +265,7 @@ def _layer(name: str) -> Any:
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
-    base = _Looking if name == "Embedding" else Layer
+    base = _Looking if name == "Embedding" else _Cell if name.endswith("Cell") else Layer
     return adapted(path, " ".join(order), base, **_DEFAULTS.get(name, {}))
 
 

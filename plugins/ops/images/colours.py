@@ -88,9 +88,9 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False) -> Tenso
     return cast(x, wanted) * ((int(new) + 1) // (int(top) + 1))
 
 
-def _as_floats(image: Any, name: str) -> tuple[Tensor, Any]:
+def _as_floats(image: Any, name: str, channels: int | None = None) -> tuple[Tensor, Any]:
     """Return images as floats from 0 to 1, and the dtype that they came in."""
-    x = images_of(image, name)
+    x = images_of(image, name, channels)
     return (x if x.dtype.kind == "f" else convert_image_dtype(x, "float32")), x.dtype
 
 
@@ -119,6 +119,11 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
     -------
     Tensor
         Images of the same shape and dtype.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -177,6 +182,11 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     -------
     Tensor
         Images of the same shape and dtype.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -239,6 +249,11 @@ def adjust_gamma(image: Any, gamma: Any = 1.0, gain: Any = 1.0) -> Tensor:
     Tensor
         Images of the same shape and dtype.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> gt.image.adjust_gamma(gt.constant([[[0.5]]]), 2.0).item()
@@ -262,12 +277,17 @@ def rgb_to_grayscale(images: Any) -> Tensor:
     Tensor
         Images of shape ``(..., height, width, 1)`` and the same dtype.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or other than three channels.
+
     Examples
     --------
     >>> round(gt.image.rgb_to_grayscale(gt.constant([[[1.0, 0.0, 0.0]]])).item(), 4)
     0.2989
     """
-    x, dtype = _as_floats(images, "rgb_to_grayscale")
+    x, dtype = _as_floats(images, "rgb_to_grayscale", 3)
     return _back(sum(x * as_tensor(_LUMA, x.dtype), -1, True), dtype)
 
 
@@ -285,12 +305,17 @@ def grayscale_to_rgb(images: Any) -> Tensor:
     Tensor
         Images of shape ``(..., height, width, 3)``.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or more than one channel.
+
     Examples
     --------
     >>> gt.image.grayscale_to_rgb(gt.ones((2, 2, 1))).shape
     (2, 2, 3)
     """
-    x = images_of(images, "grayscale_to_rgb")
+    x = images_of(images, "grayscale_to_rgb", 1)
     return concatenate([x, x, x], -1)
 
 
@@ -308,12 +333,17 @@ def rgb_to_hsv(images: Any) -> Tensor:
     Tensor
         Images of the same shape.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or other than three channels.
+
     Examples
     --------
     >>> gt.image.rgb_to_hsv(gt.constant([[[0.0, 1.0, 0.0]]])).tolist()
     [[[0.3333333432674408, 1.0, 1.0]]]
     """
-    x = images_of(images, "rgb_to_hsv")
+    x = images_of(images, "rgb_to_hsv", 3)
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     value = max(x, -1)
     spread = value - min(x, -1)
@@ -339,12 +369,17 @@ def hsv_to_rgb(images: Any) -> Tensor:
     Tensor
         Images of the same shape.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or other than three channels.
+
     Examples
     --------
     >>> gt.image.hsv_to_rgb(gt.constant([[[0.0, 1.0, 0.5]]])).tolist()
     [[[0.5, 0.0, 0.0]]]
     """
-    x = images_of(images, "hsv_to_rgb")
+    x = images_of(images, "hsv_to_rgb", 3)
     hue, saturation, value = x[..., 0], x[..., 1], x[..., 2]
 
     def channel(n: float) -> Any:
@@ -371,12 +406,17 @@ def adjust_hue(image: Any, delta: Any) -> Tensor:
     Tensor
         Images of the same shape and dtype.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or other than three channels.
+
     Examples
     --------
     >>> gt.image.adjust_hue(gt.constant([[[1.0, 0.0, 0.0]]]), 0.5).tolist()
     [[[0.0, 1.0, 1.0]]]
     """
-    x, dtype = _as_floats(image, "adjust_hue")
+    x, dtype = _as_floats(image, "adjust_hue", 3)
     hsv = rgb_to_hsv(x)
     hue = hsv[..., :1] + _number(delta, x)
     return _back(hsv_to_rgb(concatenate([hue - floor(hue), hsv[..., 1:]], -1)), dtype)
@@ -398,12 +438,17 @@ def adjust_saturation(image: Any, saturation_factor: Any) -> Tensor:
     Tensor
         Images of the same shape and dtype.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes, or other than three channels.
+
     Examples
     --------
     >>> gt.image.adjust_saturation(gt.constant([[[1.0, 0.5, 0.5]]]), 2.0).tolist()
     [[[1.0, 0.0, 0.0]]]
     """
-    x, dtype = _as_floats(image, "adjust_saturation")
+    x, dtype = _as_floats(image, "adjust_saturation", 3)
     hsv = rgb_to_hsv(x)
     saturation = clip(hsv[..., 1:2] * _number(saturation_factor, x), 0.0, 1.0)
     return _back(hsv_to_rgb(concatenate([hsv[..., :1], saturation, hsv[..., 2:]], -1)), dtype)
@@ -423,6 +468,11 @@ def per_image_standardization(image: Any) -> Tensor:
     Tensor
         Images of the same shape. The deviation is taken for at least ``1 / sqrt(n)``, of ``n``
         numbers in an image.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------

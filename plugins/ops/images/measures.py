@@ -51,6 +51,11 @@ def psnr(a: Any, b: Any, max_val: Any) -> Tensor:
     Tensor
         ``20 log10(max_val) - 10 log10(mean((a - b)**2))`` for each pair of images.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> round(gt.image.psnr(gt.zeros((2, 2, 1)), gt.full((2, 2, 1), 0.1), 1.0).item(), 4)
@@ -145,6 +150,11 @@ def total_variation(images: Any) -> Tensor:
     Tensor
         A number for each image.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> gt.image.total_variation(gt.constant([[[1.0], [3.0]], [[1.0], [4.0]]])).item()
@@ -168,6 +178,11 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     -------
     tuple of Tensor
         Differences along the height, and along the width; 0 in the last row or column.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -194,6 +209,11 @@ def sobel_edges(image: Any) -> Tensor:
     -------
     Tensor
         Of shape ``(..., height, width, channels, 2)``; beyond the edges, images are mirrored.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------

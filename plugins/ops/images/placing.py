@@ -43,6 +43,11 @@ def flip_left_right(image: Any) -> Tensor:
     Tensor
         Images of the same shape.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> gt.image.flip_left_right(gt.constant([[[1.0], [2.0]]])).tolist()
@@ -64,6 +69,11 @@ def flip_up_down(image: Any) -> Tensor:
     -------
     Tensor
         Images of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -89,6 +99,11 @@ def random_flip_left_right(image: Any, generator: Any = None) -> Tensor:
     Tensor
         Images of the same shape.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> gt.image.random_flip_left_right(gt.ones((2, 2, 3)), gt.random.Generator(0)).shape
@@ -112,6 +127,11 @@ def random_flip_up_down(image: Any, generator: Any = None) -> Tensor:
     -------
     Tensor
         Images of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -143,6 +163,11 @@ def rot90(image: Any, k: int = 1) -> Tensor:
     Tensor
         The images.
 
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
+
     Examples
     --------
     >>> gt.image.rot90(gt.constant([[[1.0], [2.0]]]))[:, 0, 0].tolist()
@@ -164,6 +189,11 @@ def transpose(image: Any) -> Tensor:
     -------
     Tensor
         Images of shape ``(..., width, height, channels)``.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------
@@ -305,6 +335,11 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
     -------
     Tensor
         Images of that size.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------

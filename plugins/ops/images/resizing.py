@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import Tensor, as_size, as_tensor
+from ....core.extend import Tensor, as_size, as_tensor, known_size
 from ..common.op_builders import named_in
 from ..elementwise.arithmetic import abs
 from ..elementwise.bounds import clip, maximum, minimum
@@ -61,17 +61,22 @@ _KERNELS = {
 METHODS = ("area", *_KERNELS, "nearest")
 
 
-def images_of(images: Any, name: str) -> Tensor:
+def images_of(images: Any, name: str, channels: int | None = None) -> Tensor:
     """Return a tensor with axes for height, width and channels, and any before them.
 
     Raises
     ------
     ValueError
-        If it has fewer axes.
+        If it has fewer axes, or another number of channels.
     """
     x = as_tensor(images)
-    if x.array.shape is not None and x.ndim < 3:
-        raise ValueError(f"{name}: images have shape (..., height, width, channels), got {x.shape}")
+    shape = x.array.shape
+    last = "channels" if channels is None else channels
+    wrong = shape is not None and (
+        len(shape) < 3 or (channels is not None and known_size(shape[-1]) and shape[-1] != channels)
+    )
+    if wrong:
+        raise ValueError(f"{name}: images have shape (..., height, width, {last}), got {x.shape}")
     return x
 
 
@@ -196,6 +201,11 @@ def resize_with_pad(
     -------
     Tensor
         The images in the middle of the new size.
+
+    Raises
+    ------
+    ValueError
+        If they have fewer than three axes.
 
     Examples
     --------

@@ -217,3 +217,12 @@ def test_sobel_and_ssim_are_scipys_sums() -> None:
     )
     np.testing.assert_allclose(gt.image.ssim(a, b, 1.0), [wanted.mean()])
     np.testing.assert_allclose(gt.image.ssim(a, b, 1.0, return_index_map=True)[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "channels"),
+    [("rgb_to_grayscale", 1), ("rgb_to_hsv", 4), ("hsv_to_rgb", 2), ("grayscale_to_rgb", 3)],
+)
+def test_other_numbers_of_channels_are_refused(name: str, channels: int) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: images have shape \(..., height, width, \d\)"):
+        getattr(gt.image, name)(gt.ones((2, 2, channels)))
