@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -59,11 +60,10 @@ def test_programs_without_a_text_are_not_here(tmp_path) -> None:
 
 
 def test_a_program_runs_cell_by_cell(tmp_path, monkeypatch) -> None:
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        import programs
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
+    # by its path: tests have modules called so, too
+    spec = importlib.util.spec_from_file_location("public_programs", SCRIPT)
+    programs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(programs)
     (tmp_path / "me/it").mkdir(parents=True)
     (tmp_path / "me/it/a.py").write_text(PROGRAM)
     changes = [["range(1000)", "range(3)"], ["no such text", ""]]
