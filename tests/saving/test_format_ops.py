@@ -18,7 +18,13 @@ sys.path.append(str(Path(__file__).parents[1] / "ops"))
 from table import SAMPLES
 
 OPS = definitions()
-OWN = sorted(name for name in gt.registry().ops if gt.registry().owner("op", name).ours)
+#: Ops that no file has: saving refuses what calls Python when it runs.
+UNSAVED = {"host_call"}
+OWN = sorted(
+    name
+    for name in gt.registry().ops
+    if gt.registry().owner("op", name).ours and name not in UNSAVED
+)
 EXACT = {"float64": 1e-10, "float32": 1e-4, "float16": 3e-2}
 OF_GRAPHS = {"cond", "scan", "while_loop"}
 
