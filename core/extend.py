@@ -110,6 +110,7 @@ from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import parameters
+from .module.told import told
 from .ops.backend import (
     Backend,
     backend,
@@ -350,6 +351,7 @@ __all__ = [
     "summary_of",
     "telling",
     "to_numpy",
+    "told",
     "told_by_ranks",
     "trace_branch",
     "trace_rule",

@@ -29,7 +29,6 @@ from .base import keep_mask as keep_mask
 from .base import mask_of as mask_of
 from .base import penalties as penalties
 from .base import takes_training as takes_training
-from .base import told as told
 from .basic import *
 from .convolutional import *
 from .dropout import *

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import GradientTape, flatten, map_structure
-from ..layers import told
+from ..core.extend import GradientTape, flatten, map_structure, told
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .epochs import run_epochs

@@ -19,6 +19,7 @@ from ...core.extend import (
     Held,
     Size,
     Symbol,
+    Tensor,
     as_shape,
     as_size,
     blunt,
@@ -32,9 +33,8 @@ from ...core.extend import (
     sizes_differ,
     smallest,
 )
-from ...core.extend import (
-    held_to as held_in_runs,
-)
+from ...core.extend import Variable as NativeVariable
+from ...core.extend import held_to as held_in_runs
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 
@@ -116,6 +116,12 @@ class TensorShape(tuple[Any, ...]):
         return f"TensorShape({list(self)})"
 
     __str__ = tuple.__repr__
+
+
+class _OwnShape(TensorShape):
+    """A tensor's own shape, which is shown as a tuple: native code in this process shows it too."""
+
+    __repr__ = tuple.__repr__
 
 
 def _dimension(n: Any) -> Any:
@@ -333,11 +339,11 @@ class Part(Held):
 
 
 @adapts("Variable")
-class Variable(gradtape.Variable, metaclass=Standing):
+class Variable(NativeVariable, metaclass=Standing):
     """A :class:`gradtape.Variable` made with TensorFlow's arguments."""
 
     __slots__ = ()
-    stands_for = gradtape.Variable
+    stands_for = NativeVariable
 
     def __init__(
         self,
@@ -441,7 +447,7 @@ def _shape(self: Any) -> Any:
         if is_users_call():  # None == None would say that two shapes are equal
             raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
         return None
-    return tuple.__new__(TensorShape, held)
+    return tuple.__new__(_OwnShape, held)
 
 
 def _set_shape(self: Any, shape: Any) -> None:
@@ -450,7 +456,7 @@ def _set_shape(self: Any, shape: Any) -> None:
 
 
 # what tensors are, they are for every name that makes them
-for _kind in (gradtape.Tensor, gradtape.Variable):
+for _kind in (Tensor, NativeVariable):
     for _name, _value in {
         "get_shape": lambda self: self.shape,
         "ref": lambda self: Reference(self),

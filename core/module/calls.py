@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.context import Mode, converting, training_mode
+from ..base.context import Mode, converted, training_mode
 from ..base.sizes import blunt, unsure
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure
@@ -42,8 +42,7 @@ def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         training = args[place] if len(args) > place else kwargs.get("training")
         mode = training_mode.get()
-        convert = converting.get()
-        run = call if convert is None else convert(call)
+        run = converted(call)
         if training is None:
             if mode is not None:
                 mode.asked = True
@@ -73,8 +72,7 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         if converts is not None and args and type(args[0]) is not Tensor:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
-        convert = converting.get()
-        result = (call if convert is None else convert(call))(self, *args, **kwargs)
+        result = converted(call)(self, *args, **kwargs)
         state = self.__dict__
         state[OUTPUT] = _lasting(result.array.shape) if type(result) is Tensor else _shapes(result)
         calls = state.get(CALLS)

@@ -70,12 +70,12 @@ class Module:
 
     saved_as: ClassVar[str | None] = None
     #: Whether its name may be any text, of which files make an identifier.
-    any_name: ClassVar[bool] = False
+    _gradtape_any_name: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = snake_case(type(self).__name__)
-        if not (self.any_name and isinstance(name, str)) and not str(name).isidentifier():
+        if not (self._gradtape_any_name and isinstance(name, str)) and not str(name).isidentifier():
             raise ValueError(f"a module's name is a Python identifier, got {name!r}")
         self._name = str(name)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .layer import Layer, takes_training
 from .losses import added_losses, constrained, forward_pass, penalties
 from .masks import keep_mask, mask_of
-from .told import told
 
 __all__ = [
     "Layer",
@@ -16,5 +15,4 @@ __all__ = [
     "mask_of",
     "penalties",
     "takes_training",
-    "told",
 ]

@@ -35,6 +35,7 @@ from ...core.extend import (
     map_structure,
     ops,
     parameters,
+    told,
 )
 from .. import constraints, initializers, regularizers
 from ..arguments import unknown_argument
@@ -56,7 +57,6 @@ from .losses import (
 from .precision import by_policy, in_policy
 from .restored import UNMADE, check_weights
 from .symbolic import Placeholder, called, node_of, placeholders_in
-from .told import told
 
 __all__ = ["Layer", "takes_training"]
 

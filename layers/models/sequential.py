@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ...core.errors import TraceError
-from ...core.extend import Module, Tensor
+from ...core.extend import Module, Tensor, told
 from ..base.layer import Elsewhere, Layer, takes_training
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.restored import check_part
 from ..base.symbolic import Placeholder, is_placeholder, stands_in
-from ..base.told import told
 from ..basic.simple import Activation
 
 __all__ = ["Sequential"]

@@ -41,7 +41,7 @@ def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
     shapes: list[Any] = [() if x.shape is None else x.shape for x in outputs]
     checked: set[int] = set()  # many parts of one array have the same open sizes
     for shape in shapes:
-        if type(shape) is not tuple:  # a rule passed on what a file says is a shape
+        if not isinstance(shape, tuple):  # a rule passed on what a file says is a shape
             raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")
         for n in shape:
             if id(n) in checked:

@@ -180,7 +180,7 @@ class Everything:
         """Return a module's record, without its functions."""
         where = self._where(module)
         known = self._class_of(module, where)
-        if not module.any_name and not IDENTIFIER.match(module.name):
+        if not module._gradtape_any_name and not IDENTIFIER.match(module.name):
             raise SaveError(
                 f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
                 "rename it"

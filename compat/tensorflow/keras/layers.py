@@ -12,9 +12,8 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import calling_in, map_structure
+from ....core.extend import calling_in, map_structure, told
 from ....layers.base.losses import Rules
-from ....layers.base.told import told
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
 from ..tensors import Standing, Variable, sizes
@@ -131,7 +130,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     """
 
     stands_for = gradtape.layers.Layer
-    any_name = True
+    _gradtape_any_name = True
     dtype: str | None = "float32"
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:

@@ -62,7 +62,7 @@ class Metric(native.Metric, metaclass=Standing):
     """
 
     stands_for = native.Metric
-    any_name = True
+    _gradtape_any_name = True
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)

@@ -12,6 +12,7 @@ import gradtape
 
 from ....core.extend import flatten, map_structure
 from ....layers.base.layer import takes_training
+from ....layers.models.model import Model as GraphModel
 from ....training import own_steps
 from ....training.objective import class_weights
 from ..names import adapts, lookup
@@ -29,7 +30,7 @@ _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
 
 
 @adapts("Model", "training.fit", "training.evaluate", "training.predict")
-class Model(own_steps.Stepping, Layer, gradtape.Model):
+class Model(own_steps.Stepping, Layer, GraphModel):
     """A layer that can be trained: of ``inputs`` and ``outputs``, or a subclass with ``call``.
 
     See :class:`gradtape.Model`; the other options are those of ``tf.keras.layers.Layer``.

@@ -1,25 +1,14 @@
-"""``tf.autograph``: gradtape's conversion of Python's control flow, where it is there."""
+"""``tf.autograph``: gradtape's conversion of Python's control flow."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import gradtape
+from ....autograph import *  # noqa: F403
+from ....autograph import __all__ as _NATIVE
 
-from ..names import adapts
-
-__all__ = ["do_not_convert", "trace"]
-
-_native = getattr(gradtape, "autograph", None)
-if _native is not None:
-    globals().update({name: getattr(_native, name) for name in _native.__all__})
-    __all__ += [name for name in _native.__all__ if name not in __all__]
-else:
-
-    @adapts("function")
-    def do_not_convert(func: Any = None) -> Any:
-        """Return the function itself, or a decorator that does: nothing is converted."""
-        return func if callable(func) else lambda f: f
+__all__ = ["trace"]
+__all__ += _NATIVE
 
 
 def trace(*args: Any) -> None:

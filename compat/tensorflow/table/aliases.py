@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape import image
-
 from ....core.extend import snake_case
+from ....image import __all__ as _IMAGE_NAMES
 from ....layers import activations, constraints, initializers, regularizers
 from ....training import callbacks, schedules
 
@@ -44,7 +43,7 @@ def _activations() -> dict[str, str]:
 
 
 #: What takes a seed of TensorFlow's is adapted.
-_IMAGES = [x for x in image.__all__ if x != "resize" and not x.startswith("random_")]
+_IMAGES = [x for x in _IMAGE_NAMES if x != "resize" and not x.startswith("random_")]
 
 _ELEMENTWISE = {
     **_same(

@@ -13,6 +13,7 @@ import gradtape
 
 from ....core.extend import (
     Size,
+    Tensor,
     as_size,
     is_transformed,
     known_size,
@@ -174,7 +175,7 @@ def pad(
 # -- joining and parting ---------------------------------------------------------------------------
 
 
-_ALL_TENSORS = frozenset({gradtape.Tensor})
+_ALL_TENSORS = frozenset({Tensor})
 
 
 def tensors_of(values: Any) -> Any:

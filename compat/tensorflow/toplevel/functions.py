@@ -10,6 +10,7 @@ from typing import Any
 import gradtape
 
 from ....core.extend import Function, active_graph, next_id, snake_case
+from ....core.extend import Module as NativeModule
 from ..names import adapts
 from ..spaces import config
 from ..tensors import Standing, scope
@@ -87,10 +88,10 @@ class TracedOnce(Function[Any, Any]):
 
 
 @adapts("Module")
-class Module(gradtape.Module, metaclass=Standing):
+class Module(NativeModule, metaclass=Standing):
     """A :class:`gradtape.Module` with name scopes; variables come in tuples."""
 
-    stands_for = gradtape.Module
+    stands_for = NativeModule
 
     @property
     def non_trainable_variables(self) -> tuple[Any, ...]:

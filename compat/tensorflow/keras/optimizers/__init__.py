@@ -21,7 +21,7 @@ __all__ = ["Optimizer", "get", "legacy", "schedules"]
 class Optimizer(gradtape.training.Optimizer):
     """What the optimizers share: gradients that are None are left out."""
 
-    any_name = True
+    _gradtape_any_name = True
 
     def take_options(self, options: dict[str, Any]) -> None:
         """Refuse what gradtape's own do not take."""
