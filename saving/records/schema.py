@@ -72,7 +72,7 @@ def encode(value: Any, what: str) -> Any:
         return {"float": repr(value)}
     if type(value) is complex:
         return {"complex": [repr(value.real), repr(value.imag)]}
-    if type(value) is tuple:
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):  # a shape, maybe, of a kind
         return {"tuple": [encode(item, what) for item in value]}
     if type(value) is list:
         return [encode(item, what) for item in value]

@@ -9,6 +9,8 @@ from typing import Any
 
 import gradtape
 
+from ....saving.checkpoints import Checkpoint as NativeCheckpoint
+from ....saving.checkpoints import CheckpointManager as NativeManager
 from ..names import adapts
 from ..saved_model import with_folders
 
@@ -50,7 +52,7 @@ class _Restored:
 
 
 @adapts("training.Checkpoint")
-class Checkpoint(_native.Checkpoint):
+class Checkpoint(NativeCheckpoint):
     """The state of objects, to be written to a file and put back."""
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -77,7 +79,7 @@ class Checkpoint(_native.Checkpoint):
 
 
 @adapts("training.CheckpointManager")
-class CheckpointManager(_native.CheckpointManager):
+class CheckpointManager(NativeManager):
     """Numbered checkpoints in a folder; see :class:`gradtape.training.CheckpointManager`."""
 
     def __init__(
