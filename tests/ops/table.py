@@ -28,6 +28,10 @@ NOT_SAMPLED = {
             "truncated_normal uniform"
         ).split()
     },
+    **dict.fromkeys(
+        ("TensorArray", "dynamic_partition", "dynamic_stitch"),
+        "it gives or takes several tensors: tests/plugins/families/test_tensor_arrays.py",
+    ),
     "map": "it takes a function: tests/core/test_control.py",
     "broadcast_shapes": "it takes shapes: tests/core/test_standard.py",
     **dict.fromkeys(
