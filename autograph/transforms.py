@@ -93,18 +93,21 @@ def factory_of(source: Source, function: Any) -> CodeType:
         The original.
     """
     node, name = rewritten(source, function)
-    inner = _define("inner", [node, ast.Return(ast.Name(name, ast.Load()))], [OPERATORS])
+    # names that no user's function refers to: it may be to a global called so
+    inner = _define("ag__inner", [node, ast.Return(ast.Name(name, ast.Load()))], [OPERATORS])
     around: list[ast.stmt] = [
         ast.Assign(targets=[ast.Name(x, ast.Store())], value=ast.Constant(None))
         for x in function.__code__.co_freevars
     ]
-    outer = _define("outer", [*around, inner, ast.Return(ast.Name("inner", ast.Load()))], [])
+    outer = _define(
+        "ag__outer", [*around, inner, ast.Return(ast.Name("ag__inner", ast.Load()))], []
+    )
     module = ast.Module(body=[outer], type_ignores=[])
     first = function.__code__.co_firstlineno
     _place(module, (first, 0, first, 0))
     scope: dict[str, Any] = {}
     exec(compile(module, source.file, "exec", dont_inherit=True), scope)
-    made: CodeType = scope["outer"]().__code__
+    made: CodeType = scope["ag__outer"]().__code__
     return made
 
 
@@ -123,7 +126,7 @@ def instance_of(factory: CodeType, function: Any, operators: Any) -> Any:
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     closure = tuple([cells[x] for x in factory.co_freevars])
-    made = FunctionType(factory, function.__globals__, "inner", None, closure)(operators)
+    made = FunctionType(factory, function.__globals__, "ag__inner", None, closure)(operators)
     made.__code__ = made.__code__.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     for name in ("name", "qualname", "defaults", "kwdefaults", "module", "doc"):
         setattr(made, f"__{name}__", getattr(function, f"__{name}__"))

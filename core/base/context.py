@@ -128,12 +128,6 @@ def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
-def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs instead of a function of the user's, where functions are converted."""
-    convert = converting.get()
-    return function if convert is None else convert(function)
-
-
 #: What a call with ``training=...`` hands on to the modules that are called inside it.
 training_mode: ContextVar[Mode | None] = ContextVar("gradtape_training", default=None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.context import Mode, converted, training_mode
+from ..base.context import Mode, as_converted, training_mode
 from ..base.sizes import blunt, unsure
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure
@@ -42,7 +42,7 @@ def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         training = args[place] if len(args) > place else kwargs.get("training")
         mode = training_mode.get()
-        run = converted(call)
+        run = as_converted(call)
         if training is None:
             if mode is not None:
                 mode.asked = True
@@ -72,7 +72,7 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         if converts is not None and args and type(args[0]) is not Tensor:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
-        result = converted(call)(self, *args, **kwargs)
+        result = as_converted(call)(self, *args, **kwargs)
         state = self.__dict__
         state[OUTPUT] = _lasting(result.array.shape) if type(result) is Tensor else _shapes(result)
         calls = state.get(CALLS)

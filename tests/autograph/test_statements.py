@@ -673,3 +673,16 @@ def test_functions_made_by_exec_are_of_the_package_that_they_say() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert converted(lambda x: made(x))(X).tolist() == (X * 2.0).tolist()
+
+
+def inner(x):
+    return x * 2.0
+
+
+def outer(x):
+    return inner(x) if x > 0.0 else x
+
+
+def test_globals_may_have_any_name() -> None:
+    traced = gt.function(outer, autograph=True)
+    assert [traced(gt.constant(x)).item() for x in (3.0, -3.0)] == [6.0, -3.0]
