@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib.util import find_spec
@@ -190,6 +191,13 @@ def test_a_room_is_imported_whole_from_outside(room: str) -> None:
         if (node.module or "").startswith(f"{room}.")
     ]
     assert found == [], f"write 'from ..{room} import …'"
+
+
+def test_modules_of_tests_have_names_of_their_own() -> None:
+    # pytest imports them by name, without their folders: of two that are alike it runs only one
+    paths = [p for p in (CHECKOUT / "tests").rglob("*.py") if p.name != "__init__.py"]
+    names = Counter(path.name for path in paths if path.name != "conftest.py")
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 # -- ops -------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ __all__ = ["Hub"]
 
 #: Seconds in which other ranks may fail as well before the job ends: one message then tells all.
 GRACE = 0.3
+#: Seconds in which the supervisor of a rank that ended says how; it waits longer than this itself.
+SUPERVISOR = 0.5
 #: Seconds in which other ranks may end their scripts as well, if one has with an error's code.
 LEAVING = 2.0
 #: Seconds in which a rank's thread answers where it is.
@@ -39,6 +41,8 @@ class Hub(threading.Thread):
         Called with an exit code if ranks are left that do not end by themselves.
     say
         Called with what is to be printed, and the ranks that say it.
+    supervised
+        Whether a supervisor waits for each rank's end, which the launcher then sees later.
     """
 
     #: It reads no variables: their arrays may be written while it runs.
@@ -52,11 +56,12 @@ class Hub(threading.Thread):
         pids: Sequence[int],
         abort: Callable[[int], None],
         say: Callable[[str, Sequence[int]], None],
+        supervised: bool,
     ) -> None:
         super().__init__(name="gradtape-hub", daemon=True)
         self.listener, self.token = listener, token
         self.hosts, self.pids, self.size = hosts, pids, len(hosts)
-        self.abort, self.say = abort, say
+        self.abort, self.say, self.supervised = abort, say, supervised
         self.wires: dict[int, Wire] = {}
         self.failures: dict[int, Message] = {}
         self.gone: list[int] = []
@@ -148,7 +153,8 @@ class Hub(threading.Thread):
             self._told_by(rank)
         elif rank not in self.failures:
             self.gone.append(rank)
-            self._soon("decide", 0.0)  # the launcher, which has seen it too, is quick to end us all
+            # without a supervisor the launcher has seen it too, and is quick to end us all
+            self._soon("decide", SUPERVISOR if self.supervised else 0.0)
 
     def _heard(self, rank: int, message: Message) -> None:
         if "failed" in message:

@@ -259,7 +259,8 @@ def join(found: Communicator) -> Lifeline | None:
         def printed(text: str, ranks: Sequence[int]) -> None:
             say(text, ranks, found.size, hosts)
 
-        hub = Hub(listener, token, hosts, pids, lambda code: found.abort("", code), printed)
+        supervised = STATE in os.environ
+        hub = Hub(listener, token, hosts, pids, lambda x: found.abort("", x), printed, supervised)
         closed_in_children(hub.close)
         hub.start()
     offer = loads(found.exchange(dumps(offer).encode())[0])
