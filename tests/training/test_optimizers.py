@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -494,3 +495,16 @@ def test_an_optimizer_of_ones_own_needs_its_update_alone() -> None:
     w = gt.Variable([1.0, 1.0])
     Sign(0.5).apply_gradients([(gt.constant([-3.0, 0.1]), w)])
     assert w.numpy().tolist() == [1.5, 0.5]
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
+def test_float16_variables_get_one_warning_that_names_the_remedy(optimizer: str) -> None:
+    kinds = {"w": "float16", "b": "float16", "v": "float32"}
+    variables = [gt.Variable(np.ones(3, kind), name=name) for name, kind in kinds.items()]
+    trainer = getattr(gt.training, optimizer)(0.01)
+    gradients = [np.full(3, 1e-3, v.dtype.name) for v in variables]
+    with pytest.warns(RuntimeWarning, match="variable 'w' is float16.*mixed_float16") as found:
+        trainer.apply_gradients(list(zip(gradients, variables, strict=True)))
+    assert len(found) == 1
+    with warnings.catch_warnings(action="error"):
+        trainer.apply_gradients(list(zip(gradients, variables, strict=True)))

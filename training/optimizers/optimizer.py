@@ -26,6 +26,7 @@ from ...core.extend import (
     scope_of,
     stage,
     to_numpy,
+    warn_user,
 )
 from ...layers import unknown_argument
 from .clipping import clipped
@@ -284,6 +285,15 @@ class Optimizer(Slots):
     def met(self, variable: Variable, place: int) -> None:
         """Take note of a variable that has a place now."""
         self._gradtape_excluded.meet(variable, place)
+        narrow = [other for other in self._gradtape_places if other.dtype == "float16"]
+        if narrow == [variable]:  # the first of them
+            warn_user(
+                f"{type(self).__name__}: variable {variable.name!r} is float16: small updates are "
+                "rounded away, and the square of a gradient below 2.4e-4 is 0, which makes "
+                "Adam's updates too large. To keep weights in float32 and compute in float16, pass "
+                'dtype="mixed_float16" to the layer',
+                RuntimeWarning,
+            )
 
     def _decays_at(self, variable: Variable, place: int) -> bool:
         """Return whether a variable in a place decays."""
