@@ -118,7 +118,6 @@ def killed(folder: Path, kills: int, seed: int) -> tuple[dict[str, bytes], list[
             time.sleep(rng.uniform(0, 0.25))
             process.kill()
             process.wait()
-        assert not (folder / "result.npz").exists() or process.returncode == 0
         names = sorted(path.stem for path in folder.glob("checkpoint-*.h5"))
         places.append(names[-1] if names else "nothing")
         if process.returncode == 0:
