@@ -140,7 +140,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             gamma_initializer, beta_initializer, moving_mean_initializer,
             moving_variance_initializer,
         )  # fmt: skip
-        self._initial = dict(zip(_WEIGHTS, map(initializers.get, given)))
+        self._gradtape_initial = dict(zip(_WEIGHTS, map(initializers.get, given)))
         if not 0.0 <= momentum <= 1.0:
             raise ValueError(f"BatchNorm: momentum must be in [0, 1], got {momentum!r}")
         if not epsilon >= 0.0:
@@ -174,7 +174,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             )
         for name in self.weight_names:
             trains = not name.startswith("moving")
-            value = self.add_weight((channels,), self._initial[name], name, trainable=trains)
+            value = self.add_weight(
+                (channels,), self._gradtape_initial[name], name, trainable=trains
+            )
             setattr(self, name, value)
 
     @property
@@ -333,7 +335,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             # those by default are left out, as in files of versions that had no others
             **{
                 f"{name}_initializer": initial
-                for name, x in self._initial.items()
+                for name, x in self._gradtape_initial.items()
                 if (initial := initializers.serialize(x)) != {"name": _WEIGHTS[name], "config": {}}
             },
             **({"synchronized": True} if self.synchronized else {}),

@@ -288,3 +288,13 @@ def test_a_synchronized_layer_is_the_same_alone(tmp_path: Path) -> None:
     assert (layer(x).numpy() == shared(x).numpy()).all()
     with pytest.raises(TypeError, match="synchronized is True or False, got 1"):
         gt.layers.BatchNorm(synchronized=1)
+
+
+def test_a_subclass_is_saved_without_a_warning(tmp_path: Path) -> None:
+    class Own(layers.BatchNorm):
+        pass
+
+    layer = Own()
+    layer(np.ones((3, 4), "float32"))
+    with warnings.catch_warnings(action="error"):
+        gt.save(layer, tmp_path / "own.h5")
