@@ -30,6 +30,19 @@ _LAST = (
 )
 
 
+class _Checkout:
+    """Keeps pytest from importing the checkout as a package: its folder may have any name."""
+
+    @staticmethod
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:
+        return pytest.Dir.from_parent(parent, path=path) if path == parent.config.rootpath else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Checkout())  # a conftest sees only the folders below its own
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name in _LAST)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -198,6 +200,17 @@ def test_modules_of_tests_have_names_of_their_own() -> None:
     paths = [p for p in (CHECKOUT / "tests").rglob("*.py") if p.name != "__init__.py"]
     names = Counter(path.name for path in paths if path.name != "conftest.py")
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_folder_of_the_checkout_may_have_any_name(tmp_path: Path) -> None:
+    checkout = tmp_path / "gradtape-0.1.0"
+    (checkout / "tests").mkdir(parents=True)
+    for name in ("__init__.py", "pyproject.toml", "tests/conftest.py"):
+        shutil.copy(CHECKOUT / name, checkout / name)
+    (checkout / "tests/test_one.py").write_text("def test_one(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 # -- ops -------------------------------------------------------------------------------------------
