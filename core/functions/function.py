@@ -291,7 +291,7 @@ class Function(Generic[P, R]):
         >>> y = square(gt.constant(3.0))
         >>> print(square.explain(gt.constant(3.0)))
         <lambda>, by the executor 'plain':
-        on numpy: plain, a kernel's call for each of 1 nodes
+        on numpy: plain, one kernel call for each of 1 nodes
         """
         return self.get_concrete_function(*args, **kwargs).explain()
 

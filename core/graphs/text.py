@@ -14,7 +14,7 @@ __all__ = ["graph_text"]
 
 
 def graph_text(graph: BaseGraph, indent: str = "") -> str:
-    """Return the graph as text, one line a node, nested graphs indented below their node."""
+    """Return the graph as text, one line per node, with nested graphs indented below it."""
     names: dict[Symbol, str] = {}
     arguments = []
     for i, symbol in enumerate(graph.inputs):
