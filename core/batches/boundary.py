@@ -120,7 +120,7 @@ def over_examples(g: Any, level: int) -> Any:
 
 
 class InBatch:
-    """Makes a gradient function of one example one of all examples of a level.
+    """Extends a gradient function of one example to all examples of a level.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ __all__ = ["Branch", "trace_branch"]
 
 
 class Branch(Graph):
-    """A graph that makes captured tensors and variables its further inputs.
+    """A graph that takes captured tensors and variables as further inputs.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Branch(Graph):
 
 
 class _Taker(Capture[Branch]):
-    """Makes tensors from outside inputs of a branch, if tapes may follow them."""
+    """Turns tensors from outside into inputs of a branch, if tapes may follow them."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
         super().__init__(branch)

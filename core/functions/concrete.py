@@ -42,7 +42,7 @@ __all__ = ["ConcreteFunction", "Output", "RestoredFunction", "output_of"]
 
 
 class _Kept:
-    """Base of functions that pickle saves as the bytes of a file, and ``copy`` by attributes."""
+    """Base of functions that pickle saves as the bytes of a file; copies copy each attribute."""
 
     #: The name of the function that reduces it for pickle.
     _kept_by: ClassVar[str]

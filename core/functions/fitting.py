@@ -137,7 +137,7 @@ def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
     """Describe two differing sizes of one name in ``(argument, names, shape)``; None if equal."""
     known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where each appears first
     for argument, names, shape in named:
-        if shape is None:  # a trace around this call does not know it
+        if shape is None:  # an enclosing trace does not know it
             continue
         for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
             if name is None:

@@ -173,7 +173,7 @@ class Function(Generic[P, R]):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         alone = active_graph.get() is None and not active_batches.get() and reducing.get() is None
-        if not alone:  # it runs as part of what is around it
+        if not alone:  # part of an outer trace, batch or distributed step
             leaves = flatten((given, named))
             if self.input_signature is not None:  # its code may rely on it
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])

@@ -1,4 +1,4 @@
-"""A graph with its gradient as two graphs: forward, which keeps what is needed back, and back."""
+"""Splits a graph with its gradient into two graphs, one forward and one back."""
 
 from __future__ import annotations
 

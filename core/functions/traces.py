@@ -76,7 +76,7 @@ class Traces:
                 self.quick = {}  # it may fit better than what was found so far
 
     def add(self, key: Any, concrete: ConcreteFunction, call: Any, names: Sequence[str]) -> None:
-        """Keep a trace made by ``call = (args, kwargs)``; ``names`` are the positional ones."""
+        """Keep a trace made by ``call = (args, kwargs)``; ``names`` are those of ``args``."""
         with _LOCK:
             key = self._keep(key, concrete)
             if self.limit is not None and len(self.by_key) - len(self._asked_for) > self.limit:

@@ -97,7 +97,7 @@ class Capture(Recorder, Generic[G]):
 
 
 class Closure(Capture[Graph]):
-    """Makes tensors from outside constants of a traced function's graph.
+    """Turns tensors from outside into constants of a traced function's graph.
 
     A tape that follows such a tensor must see it when the graph runs. The closure therefore keeps
     each constant's tensor, and reports to tapes how it was computed.

@@ -33,7 +33,7 @@ selected: ContextVar[str] = ContextVar(
 )
 _OF_PROCESS = selected.get()
 
-#: The suffix of an executor's name whose runs report their steps to a watcher.
+#: The suffix of an executor's name if its runs report their steps to a watcher.
 _TELLING = ", telling"
 
 
@@ -60,8 +60,8 @@ def executor(name: str) -> Iterator[None]:
     ----------
     name
         ``"default"`` runs what the backend of the arrays compiles, or ``"plain"`` if it compiles
-        nothing. ``"plain"`` calls one kernel per node. Plugins can provide others (``gradtape
-        plugins`` lists them).
+        nothing. ``"plain"`` calls one kernel per node. Plugins can provide others:
+        ``gradtape plugins`` lists them.
 
     Yields
     ------
@@ -110,7 +110,7 @@ def _telling(graph: Graph, name: str) -> Run:
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         watching = watcher.get()
-        if watching is None:  # it has ended, but this context is a copy
+        if watching is None:  # it ended after this context was copied
             return made(arrays)
         return watching.graph(graph.name, name, by_steps, arrays)
 

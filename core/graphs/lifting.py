@@ -1,4 +1,4 @@
-"""Computes values of a trace that do not depend on its arguments, outside of it."""
+"""Computes those values of a trace that do not depend on its arguments."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _acts(acts: Tensor) -> Tensor:
-    """Return which of the examples that an effect was traced for it applies to."""
+    """Return the examples that an effect applies to, of those that it was traced for."""
     for chosen in meant():
         acts = ops["logical_and"](acts, chosen)
     return acts

@@ -34,9 +34,9 @@ class Module:
     as graphs. A call with ``training=True`` or ``False`` passes the value to all modules called
     inside it that take ``training`` and are called without it.
 
-    A class that a plugin provides sets its name in files: ``class Dense(Layer,
-    saved_as="layers.Dense")``. It then needs ``get_config()``, and a constructor that accepts the
-    result of it.
+    A class that a plugin provides sets its name in files:
+    ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
+    constructor that takes the settings that this returns.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Module:
     """
 
     saved_as: ClassVar[str | None] = None
-    #: Whether its name may be any text, which files change to an identifier.
+    #: Whether its name may be any text, which files turn into an identifier.
     _gradtape_any_name: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None) -> None:

@@ -475,7 +475,7 @@ class GradientTape(RecordingTape):
         """Explain why the gradient with respect to ``source`` exists, is ``None`` or is zero.
 
         If the tape is not persistent, call this before :meth:`gradient`, which frees the records.
-        Afterwards the explanation is based on the little that the tape still knows.
+        Afterwards the explanation can use only what the tape still knows.
 
         Parameters
         ----------
