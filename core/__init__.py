@@ -1,1 +1,1 @@
-"""The engine: tensors, ops, tapes, traces and modules. It knows no backend and no file format."""
+"""The engine: tensors, ops, tapes, traces and modules, without backends or file formats."""

@@ -31,35 +31,35 @@ class BackendUnavailable(GradtapeError, ImportError):
 
 
 class BackendMismatch(GradtapeError, TypeError):
-    """One op was given arrays of two backends."""
+    """One op received arrays of two backends."""
 
 
 class OutOfMemory(GradtapeError, MemoryError):
-    """A device has no memory left for an op; the message says what it holds."""
+    """A device has no memory left for an op; the message says what the device holds."""
 
 
 class UnknownOp(GradtapeError, LookupError):
-    """No plugin provides the op (or a kernel of it) that was asked for."""
+    """No plugin provides the requested op, or a kernel for it."""
 
 
 class GradientError(GradtapeError, LookupError):
-    """A gradient was asked for where no rule can give one."""
+    """No rule can compute the requested gradient, or a part of it is missing on a strict tape."""
 
 
 class BrokenPathWarning(UserWarning):
-    """A derivative lacks what came by a path that no gradient follows."""
+    """A derivative is incomplete, because an op on a path from the source has no gradient."""
 
 
 class TraceError(GradtapeError, TypeError):
-    """Python tried to read a value that is only a symbol while a function is traced."""
+    """Python code tried to read a value that is unknown while a function is traced."""
 
 
 class EndlessLoop(GradtapeError, RuntimeError):
-    """A loop took more steps than it may where nobody waits for it."""
+    """A loop ran more steps than the limit for the checks that gradtape runs itself."""
 
 
 class DistributedError(GradtapeError, RuntimeError):
-    """Ranks of a job do different things, or one of them failed; the message names which."""
+    """Ranks of a job do different things, or a rank failed; the message names the rank."""
 
 
 class NonFiniteError(GradtapeError, FloatingPointError):

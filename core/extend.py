@@ -1,6 +1,6 @@
-"""The door to the engine: what plugins, layers, training and saving need of it, and nothing else.
+"""The engine's interface for plugins, layers, training and saving.
 
-Errors are in ``core.errors``. Whoever stands outside ``core`` imports from these two modules alone.
+Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Batches: arrays with a hidden axis for examples, on which an op runs once for all of them.
 
-Stands on tensors. Hands out ``Batched`` and what batching rules are written with; ``HIDE`` and
-``UNHIDE`` lead into a batch and out of it.
+It uses tensors. It provides ``Batched`` and helpers for batching rules; the ops ``HIDE`` and
+``UNHIDE`` enter and leave a batch.
 """

@@ -1,11 +1,11 @@
 """``Batched``: an array with a hidden leading axis, on which ops run once for all examples.
 
-``vmap`` and Jacobians hand such arrays to functions and gradient rules written for one example.
-An op that is given one applies its batching rule: it moves parameters past the hidden axis and
+``vmap`` and Jacobians pass such arrays to functions and gradient rules written for one example. An
+op that receives one applies its batching rule. The rule adapts parameters to the hidden axis and
 runs the op on the array inside, which may be of any type.
 
-Every transformation has a level, later ones a higher one, and the highest among an op's arrays is
-the outermost.
+Every transformation has a level. Later ones have higher levels, and the highest level among an op's
+arrays is the outermost.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ __all__ = [
 ]
 
 new_level = count(1).__next__
-#: The levels of batches that run now.
+#: The levels of running batches.
 running_levels: set[int] = set()
 
 
 class running_level:
-    """Run a block with a new level; what has it may be used in the block alone."""
+    """Run a block with a new level; arrays of this level can be used only inside the block."""
 
     __slots__ = ("_level",)
 
@@ -64,7 +64,7 @@ class running_level:
 
 
 class Batched(ArrayOperators):
-    """One array per example: ``array`` holds them along its first axis, which nobody else sees."""
+    """One array per example, along the first axis of ``array``, which other code does not see."""
 
     __slots__ = ("array", "level")
     batched = True
@@ -90,7 +90,7 @@ class Batched(ArrayOperators):
         return numpy_dtype(self.array.dtype)
 
     def gone(self) -> str | None:
-        """Say that the batch has ended; None while it runs."""
+        """Return a message if the batch has ended; None while it runs."""
         array: Any = self
         while type(array) is Batched:
             if array.level not in running_levels and not after_batches.get():
@@ -99,7 +99,7 @@ class Batched(ArrayOperators):
         return None
 
     def used_after(self) -> str:
-        """Say that it is used after its batch."""
+        """Return the message for a use after the batch."""
         return (
             f"{self!r} was made inside a vmap and is used after it; return it from the function "
             "instead"
@@ -120,7 +120,7 @@ class Batched(ArrayOperators):
 
 
 class Shared:
-    """What a batching rule returns in place of an array that is the same for all examples."""
+    """What a batching rule returns for a result that is the same for all examples."""
 
     __slots__ = ("array",)
 
@@ -141,7 +141,7 @@ def row_of(x: Any) -> Any:
 
 
 def rank_of(x: Any, op: Op) -> int:
-    """Return the number of axes that a batching rule has to know."""
+    """Return the number of axes, for a batching rule that must know it."""
     if x.shape is None:
         raise TraceError(
             f"{op.name}: vmap needs to know the number of axes; give the TensorSpec of "
@@ -151,7 +151,7 @@ def rank_of(x: Any, op: Op) -> int:
 
 
 def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> Any:
-    """Return a batching rule's result by ``fn``, the op in terms of others, of one example."""
+    """Return a batching rule's result from ``fn``, which composes the op for one example."""
     level = new_level()
     running_levels.add(level)  # by hand, since this runs for single ops
     try:
@@ -162,7 +162,7 @@ def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> 
 
 
 def elementwise(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Run an op whose inputs broadcast: align the examples' axes at the right, as always."""
+    """Run an op whose inputs broadcast: align the examples' axes at the right, as usual."""
     if len(arrays) == 1:
         return op.raw(arrays[0], **params)
     ranks = [
@@ -211,7 +211,7 @@ _looped: set[Op] = set()
 
 
 def _batch(op: Op) -> Callable[..., Any]:
-    """Return what runs an op on batches."""
+    """Return a function that runs an op on batches."""
     apply = _applied(op)
     if op.batch == "elementwise" and isinstance(op, BinaryOp):
         apply = _pairwise(op, apply)
@@ -219,7 +219,7 @@ def _batch(op: Op) -> Callable[..., Any]:
     def run(*arrays: Any, **params: Any) -> Any:
         graph = active_graph.get()
         if graph is not None and outermost(arrays) < graph.level:
-            # a batch from around a branch: the branch takes it in as one example
+            # a batch from outside a branch: the branch captures one example's value
             taken = [graph.adopt(x) if type(x) is Batched else x for x in arrays]
             return op.raw(*taken, **params)
         return apply(*arrays, **params)
@@ -259,7 +259,7 @@ def _applied(op: Op) -> Callable[..., Any]:
             inner.append(x.array if here else x)
         graph = active_graph.get()
         if graph is not None and any(map(_is_traced, inner)):
-            # constants join the trace before a rule reshapes them, so that it knows what they were
+            # constants join the trace before a rule reshapes them, so that it knows the originals
             inner = [x if type(x) is Batched else graph.adopt(x) for x in inner]
         with scope_of(inner):
             result = rule(op, inner, batched, params if plain else {**defaults, **params})
@@ -271,7 +271,7 @@ def _applied(op: Op) -> Callable[..., Any]:
 
 
 def _pairwise(op: BinaryOp, general: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same for two operands, quick where they broadcast as they are."""
+    """Return the same for two operands, with a quick path if they broadcast unchanged."""
     kernels = op._kernels
 
     def run(x: Any, y: Any) -> Any:
@@ -294,7 +294,7 @@ def _pairwise(op: BinaryOp, general: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rank(array: Any) -> float:
-    """Return the number of axes; one that is unknown compares with nothing."""
+    """Return the number of axes; NaN if unknown, for which every comparison is false."""
     shape = array.shape
     return len(shape) if shape is not None else nan
 
@@ -310,7 +310,7 @@ def _wrapped(result: Any, level: int) -> Any:
 
 
 def _alike(results: Any) -> Any:
-    """Return an op's results, all of them batched if one is: they have one gradient rule."""
+    """Return an op's results, all batched if one is, because they share a gradient rule."""
     if not isinstance(results, (list, tuple)):
         return results
     level = max((x.level for x in results if type(x) is Batched), default=0)

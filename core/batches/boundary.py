@@ -1,4 +1,4 @@
-"""Into a batch and out of it: ``HIDE`` and ``UNHIDE``, the ops that move the examples' axis."""
+"""Entering and leaving a batch: ``HIDE`` and ``UNHIDE`` move the axis of the examples."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def _unhide(x: Any, like: Any, *, level: int) -> Any:
 
 
 class _Hide(_Boundary):
-    """In a trace, what becomes a batch joins the graph first.
+    """In a trace, adds an array to the graph before it becomes a batch.
 
-    What is computed from it is then a part of the graph, and not of a trace's constants, which
-    tapes could not follow through batches that have ended when the graph runs.
+    Values computed from it are then part of the graph, not constants of the trace. Tapes could not
+    follow such constants, because their batches have ended when the graph runs.
     """
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class _Hide(_Boundary):
 
 
 def in_trace(array: Any) -> Any:
-    """Return an array as a value of the graph that is traced; itself, if there is none."""
+    """Return an array as a value of the traced graph, or the array itself outside a trace."""
     graph = active_graph.get()
     return array if graph is None or is_transformed(array) else graph.adopt(array)
 
@@ -101,7 +101,7 @@ HIDE: Op = _Hide(
     jvp="linear",
     gradients={"x": lambda g, x_like, level: UNHIDE.raw(g, x_like, level=level)},
 )
-#: Make the hidden axis of a level the first one; ``like`` says how long it is.
+#: Make the hidden axis of a level the first one; ``like`` gives its length.
 UNHIDE: Op = _Boundary(
     "vmap_unhide",
     _unhide,
@@ -115,18 +115,18 @@ UNHIDE: Op = _Boundary(
 def over_examples(g: Any, level: int) -> Any:
     """Return a gradient (array or tensor) summed over the hidden axis of a level."""
     if not has_level(g.array if type(g) is Tensor else g, level):
-        return g  # zeros, of which there is one for all
+        return g  # zeros, which all examples share
     return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
 
 
 class InBatch:
-    """A gradient function of one example as one of all examples of a level.
+    """Extends a gradient function of one example to all examples of a level.
 
     Attributes
     ----------
     inputs, results
-        The arrays that it goes between, with the hidden axis first; an input that all examples
-        share has none, and its gradient is their sum.
+        The inputs and results of the function, with the hidden axis first. An input that all
+        examples share has no such axis, and its gradient is the sum over the examples.
     """
 
     def __init__(self, backward: Any, inputs: list[Any], results: list[Any], level: int) -> None:
@@ -165,21 +165,21 @@ def leave(x: Any, like: Tensor, level: int) -> Tensor:
 
 
 def check_randomness() -> None:
-    """Raise ``RuntimeError`` if nobody has said what random numbers do in a batch around."""
+    """Raise ``RuntimeError`` inside a ``vmap`` without a setting for random numbers."""
     if any(batch.randomness == "error" for batch in active_batches.get()):
         raise RuntimeError(
-            "random numbers are drawn inside vmap: say whether each example has its own, "
-            'vmap(..., randomness="different"), or all have the same, randomness="same"'
+            'random numbers are drawn inside vmap: use vmap(..., randomness="different") for '
+            'separate numbers for each example, or randomness="same" for the same for all'
         )
 
 
 def key_for_examples(key: Tensor) -> Tensor:
-    """Return a key of random numbers as the batches around want it: for each example, or for all.
+    """Return a key of random numbers for the enclosing batches: per example, or for all.
 
     Raises
     ------
     RuntimeError
-        If nobody has said which.
+        If an enclosing ``vmap`` does not say which.
     """
     check_randomness()
     for level, like, randomness in active_batches.get():

@@ -1,5 +1,5 @@
 """Functions as graphs: ``function``, custom gradients, recomputation, and ops that run graphs.
 
-Stands on graphs and the tape. Hands out ``function``, ``custom_gradient``, ``recompute_grad``, and
-``trace_branch`` and ``Program`` for control flow.
+It uses graphs and the tape. It provides ``function``, ``custom_gradient`` and ``recompute_grad``,
+and for control flow ``trace_branch`` and ``Program``.
 """

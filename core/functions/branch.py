@@ -1,7 +1,7 @@
-"""``trace_branch``: a function as a graph of its own, for ops that run graphs (``cond``, ``scan``).
+"""``trace_branch``: a function as a separate graph, for ops that run graphs (``cond``, ``scan``).
 
-A branch is self-contained: whatever it takes from its surroundings, be it a tensor that is traced,
-batched or watched by a tape, or a variable, becomes an input of it, and of the op that runs it.
+A branch is self-contained. Every captured variable, and every captured tensor that is traced,
+batched or watched by a tape, becomes an input of the branch and of the op that runs it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["Branch", "trace_branch"]
 
 
 class Branch(Graph):
-    """A graph that takes what it finds around it as further inputs.
+    """A graph that takes captured tensors and variables as further inputs.
 
     Attributes
     ----------
     taken
-        The tensors that its inputs after the explicit ones stand for, with their symbols.
+        The captured tensors, by the symbols of the inputs that come after the explicit ones.
     result
         What the function returned, in its structure; outputs are its leaves that are not None.
     assigned
@@ -48,7 +48,7 @@ class Branch(Graph):
         self.taken: dict[Symbol, Tensor] = {}
         self.result: Any = None
         self.assigned: dict[Variable, None] = {}
-        self._inside: dict[int, Symbol] = {}  # by the id of an array taken
+        self._inside: dict[int, Symbol] = {}  # by the id of a captured array
         self._held: dict[Variable, Symbol] = {}
         self.assignments: set[Node] = set()
 
@@ -63,7 +63,7 @@ class Branch(Graph):
         return known
 
     def take(self, tensor: Tensor) -> Symbol:
-        """Add an input that stands for a tensor from outside."""
+        """Add an input for a tensor from outside."""
         array = tensor.array
         symbol = self.input(TensorSpec(array.shape, array.dtype))
         symbol.integers = getattr(array, "integers", None)
@@ -83,7 +83,7 @@ class Branch(Graph):
         self._reads[variable] = self._held[variable] = symbol
 
     def assign(self, variable: Variable, array: Any) -> None:
-        # from here on reads give the new value; gradients reach the variable, and not that value
+        # from here on, reads give the new value; gradients go to the variable, not to that value
         self.assigned[variable] = None
         before = self._held.get(variable)
         if before is None:
@@ -94,15 +94,15 @@ class Branch(Graph):
 
 
 class _Taker(Capture[Branch]):
-    """What a branch makes of tensors from outside: inputs, if tapes may follow them."""
+    """Turns tensors from outside into inputs of a branch, if tapes may follow them."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
         super().__init__(branch)
         self._around = around
-        self._symbols: dict[int, Symbol] = {}  # by a tensor's id: an array may be of several
+        self._symbols: dict[int, Symbol] = {}  # by a tensor's id: tensors may share an array
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
-        """Tell those who look on outside that a variable is read."""
+        """Report to the outer recorders that a variable is read."""
         for recorder in self._around:
             recorder.accessed(variable, read)
 
@@ -110,7 +110,7 @@ class _Taker(Capture[Branch]):
         return node not in self.graph.assignments
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
-        # of constants alone: computed here, once, and outside for those who look on there
+        # from constants only: computed here, once, and reported to the outer recorders
         with recording_to(self._around):
             for recorder in self._around:
                 getattr(recorder, method)(*arguments)
@@ -126,7 +126,7 @@ class _Taker(Capture[Branch]):
             return symbol
         symbol = branch.adopt(x.array)
         if symbol in branch.taken and not branch.taken[symbol].id:
-            branch.taken[symbol] = x  # itself: what is known of it may live as long as it does
+            branch.taken[symbol] = x  # itself: what is known of it may live only as long
         elif symbol in branch.taken or is_differentiable(x.dtype):
             symbol = branch.take(x)
         self._symbols[x.id] = symbol
@@ -140,10 +140,10 @@ def trace_branch(
     parent: Graph | None,
     held: Sequence[Variable] = (),
 ) -> Branch:
-    """Return a function of tensors (flat) as a graph; its results are the graph's outputs.
+    """Trace a function of a flat list of tensors; its results are the graph's outputs.
 
-    Variables that are ``held`` have an input after the explicit ones, and an output after the
-    results: what they are assigned.
+    Each variable in ``held`` has an input after the explicit ones, and an output after the results:
+    its assigned value.
     """
     branch = Branch(name, parent)
     taker = _Taker(branch, active_tapes.get())
@@ -159,13 +159,13 @@ def trace_branch(
 
 
 def holding(trace: Callable[[list[Variable]], Sequence[Branch]]) -> tuple[Any, list[Variable]]:
-    """Trace branches, and again with the variables that they turn out to assign."""
+    """Trace branches, and trace them again with the variables that they assign."""
     held: dict[Variable, None] = {}
     again = False
     while True:
         first = next_id()
         branches = trace(list(held))
-        # a variable that is made anew each time is the branch's own
+        # a variable that each trace creates belongs to the branch
         found = {
             v: None for branch in branches for v in branch.assigned if v.id < first or not again
         }
@@ -175,7 +175,7 @@ def holding(trace: Callable[[list[Variable]], Sequence[Branch]]) -> tuple[Any, l
 
 
 def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list[Tensor]]:
-    """Give branches the same inputs after the explicit ones; return them, and what those are."""
+    """Give branches the same inputs after the explicit ones; return them and these inputs."""
     taken: dict[tuple[int, int], Tensor] = {}
     for branch in branches:
         for tensor in branch.taken.values():

@@ -1,4 +1,4 @@
-"""``ConcreteFunction``, one trace of a function; and functions of which only traces are left."""
+"""``ConcreteFunction``: one trace of a function. ``RestoredFunction``: traces without code."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ __all__ = ["ConcreteFunction", "Output", "RestoredFunction", "output_of"]
 
 
 class _Kept:
-    """What pickle keeps as the bytes of a file, and what is copied part by part."""
+    """Base of functions that pickle saves as the bytes of a file; copies copy each attribute."""
 
-    #: What keeps it.
+    #: The name of the function that reduces it for pickle.
     _kept_by: ClassVar[str]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -71,13 +71,13 @@ class ConcreteFunction(_Kept):
     name
         The function's name.
     graph
-        What was traced.
+        The traced graph.
     arguments
         ``(args, kwargs)`` with a :class:`TensorSpec` for each tensor and the value itself for each
         Python argument that the trace depends on.
     results
-        The structure of what is returned: the index of an output of the graph for each tensor, any
-        other value as it is.
+        The structure of the results, with an :class:`Output` for each tensor and any other value
+        unchanged.
 
     Attributes
     ----------
@@ -95,20 +95,20 @@ class ConcreteFunction(_Kept):
 
     #: Whether a function called it again since it last looked for a trace to drop.
     called_again = False
-    #: Whether a module in it was called without ``training``, and what it was told then.
+    #: Whether a module in it was called without ``training``, and whether it then trained.
     asks_mode = False
     while_training = False
     #: The shapes of the first call that it served.
     met: tuple[Any, ...] | None = None
-    #: Whether its sizes could not be left open, as ``reduce_retracing`` asks.
+    #: Whether ``reduce_retracing`` failed to trace it with unknown sizes.
     closed = False
-    #: Dtypes of the tensors among its arguments for which its Python code makes the same steps.
+    #: Other dtypes of its tensor arguments for which its Python code runs the same steps.
     also: tuple[tuple[str, ...], ...] = ()
-    #: The executor that runs it, by name, if not the one that is selected.
+    #: The name of its executor, if this is not the selected one.
     executor: str | None = None
-    #: What its positional arguments are called, as far as that is known.
+    #: The names of its positional arguments, as far as they are known.
     names: tuple[str, ...] = ()
-    #: The variables and modules that were asked, in the trace, whether they train; and the answers.
+    #: The variables and modules whose ``trainable`` the trace read, and the values.
     trained: tuple[tuple[Any, bool], ...] = ()
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
@@ -127,12 +127,12 @@ class ConcreteFunction(_Kept):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
         tensors = self.fitted(args, kwargs)
-        if active_graph.get() is not None:  # which need not know all that this trace relies on
+        if active_graph.get() is not None:  # it may not know the sizes that this trace needs
             tensors = held(tensors, self.specs)
         return self.call_flat(tensors)
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
-        """Return the tensors among the arguments, or raise if this trace is not for them.
+        """Return the tensors among the arguments, or raise if these do not fit this trace.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class ConcreteFunction(_Kept):
         TypeError
             If the structure, a dtype or a Python value differs from what was traced.
         ValueError
-            If a shape does not fit, or sizes of one name differ.
+            If a shape does not fit, or sizes with the same name differ.
         """
         given = self._completed(tuple(args), kwargs)
         args, kwargs = as_declared(given, self.arguments)
@@ -171,7 +171,7 @@ class ConcreteFunction(_Kept):
         return tensors
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Return arguments in their places, with the Python values that need not be given again."""
+        """Return the arguments in order, with traced Python values for those left out."""
         declared, named = self.arguments
         if len(args) == len(declared) and kwargs.keys() == named.keys():
             return args, kwargs
@@ -184,7 +184,7 @@ class ConcreteFunction(_Kept):
                 found.append(kwargs.pop(self.names[i]))
             elif constant and not whole:
                 if rest and type(rest[0]) is type(x) and same_value(rest[0], x):
-                    rest.pop(0)  # given again all the same
+                    rest.pop(0)  # passed nevertheless
                 found.append(x)
             elif rest:
                 found.append(rest.pop(0))
@@ -194,7 +194,7 @@ class ConcreteFunction(_Kept):
         return (*found, *rest), kwargs
 
     def of_dtypes(self, args: Any, kwargs: Any) -> ConcreteFunction | None:
-        """Return the same steps for the dtypes of these arguments, if they are among ``also``.
+        """Return the same steps for the dtypes of these arguments, if ``also`` has them.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class ConcreteFunction(_Kept):
         tensors = [(x, spec) for x, spec in pairs if isinstance(spec, TensorSpec)]
         try:
             dtypes = tuple([dtype_beside(x, spec) for x, spec in tensors])
-        except (TypeError, ValueError):  # no tensor
+        except (TypeError, ValueError):  # not a tensor
             return None
         if dtypes not in self.also:
             return None
@@ -232,7 +232,7 @@ class ConcreteFunction(_Kept):
         return ConcreteFunction(self.name, prune(graph), arguments, self.results)
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
-        """Return whether tensors of the right dtypes, as many as there are specs, fit by shape.
+        """Return whether tensors of the right dtypes, one per spec, fit by shape.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class ConcreteFunction(_Kept):
         Returns
         -------
         bool
-            False if a shape does not fit, or sizes of one name differ.
+            False if a shape does not fit, or sizes with the same name differ.
         """
         fitting = (spec.admits(x.shape) for spec, x in zip(self.specs, tensors, strict=True))
         return all(fitting) and self._clash(tensors) is None
@@ -252,7 +252,7 @@ class ConcreteFunction(_Kept):
 
     @property
     def outdated(self) -> bool:
-        """Whether a variable or module that was asked was frozen or thawed since."""
+        """Whether a variable or module in ``trained`` was frozen or thawed since."""
         return any(x.trainable is not answer for x, answer in self.trained)
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
@@ -288,12 +288,13 @@ class ConcreteFunction(_Kept):
         )
 
     def explain(self) -> str:
-        """Return how the selected executor runs it, in words: what it fused, and what it did not.
+        """Describe how the selected executor runs it: what it fused, and what it did not.
 
         Returns
         -------
         str
-            Lines to print. The plan is made on the first call, since it depends on the arrays.
+            Lines to print. The executor makes the plan on the first call, because it depends on the
+            arrays.
         """
         return explained(self.graph, self.executor)
 
@@ -302,7 +303,7 @@ class ConcreteFunction(_Kept):
 
 
 class Output:
-    """Stands for an output of the graph in the structure of a function's results."""
+    """An output of the graph in the structure of a function's results."""
 
     __slots__ = ("index",)
 
@@ -311,20 +312,20 @@ class Output:
 
 
 class RestoredFunction(_Kept):
-    """A function whose Python code is gone: it runs the trace that fits its arguments.
+    """A function without its Python code: it runs the trace that fits its arguments.
 
     Parameters
     ----------
     name
         The function's name.
     signature
-        The parameters that it had, to bind keyword arguments and defaults.
+        The original parameters, to bind keyword arguments and defaults.
     concrete_functions
         Its traces.
     sizes
-        ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
+        ``"seen"`` if it was saved only for the sizes that it had been called with.
     converts
-        Whether what is given first becomes a tensor (or a container of them), as in a layer.
+        Whether the first argument becomes a tensor (or a container of tensors), as in a layer.
     """
 
     _kept_by = "function"
@@ -361,10 +362,11 @@ class RestoredFunction(_Kept):
         Raises
         ------
         TypeError
-            If none does; the message lists the traces. Or if several may, in a trace that does not
-            know the sizes.
+            If none fits; the message lists the traces. In a trace that does not know the sizes, if
+            several may fit.
         ValueError
-            If there is one trace, or it was saved for the sizes seen, and only sizes do not fit.
+            If only sizes do not fit, and there is one trace or the function was saved for the sizes
+            seen.
         """
         reason: Exception | None = None
         misfits: list[ConcreteFunction] = []
@@ -383,8 +385,8 @@ class RestoredFunction(_Kept):
                 possible.append(concrete)
         if len(possible) > 1:
             raise TypeError(
-                f"{self.name}: several saved traces may take {told(args, kwargs)}, of which this "
-                f"trace does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
+                f"{self.name}: several saved traces may take {told(args, kwargs)}, whose sizes the "
+                f"current trace does not know: {'; '.join(str(x.arguments) for x in possible)}"
             )
         if possible:
             return possible[0]
@@ -394,7 +396,7 @@ class RestoredFunction(_Kept):
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
         raise TypeError(
-            f"{self.name}: no saved trace takes {told(args, kwargs)}; there are: {traces}"
+            f"{self.name}: no saved trace takes {told(args, kwargs)}; the traces are: {traces}"
         )
 
     def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
@@ -402,10 +404,10 @@ class RestoredFunction(_Kept):
         got = [x for x in flatten((args, kwargs)) if isinstance(x, (Tensor, Variable, np.ndarray))]
         takes = dict.fromkeys(", ".join(map(str, x.specs)) for x in misfits)
         return (
-            f"{self.name}: got {', '.join(describe(x.shape, x.dtype) for x in got)}, and was saved "
+            f"{self.name}: got {', '.join(describe(x.shape, x.dtype) for x in got)}, but was saved "
             f'for the sizes seen (sizes="seen"): {" or ".join(takes)}. Call it with these, or save '
-            "the model again, after a call with the sizes that you need, or for any size: "
-            'gradtape.save(..., sizes="open")'
+            "the model again, either after a call with the sizes that you need, or for any size "
+            'with gradtape.save(..., sizes="open")'
         )
 
     def __repr__(self) -> str:
@@ -413,14 +415,14 @@ class RestoredFunction(_Kept):
 
 
 def output_of(leaf: Any, closure: Closure) -> Any:
-    """Return what stands for a part of a trace's result: an output of its graph, or the value."""
-    if isinstance(leaf, Held) or is_open(leaf):  # each run has a value of its own
+    """Return a part of a trace's result as an ``Output`` of its graph, or as the value itself."""
+    if isinstance(leaf, Held) or is_open(leaf):  # its value differs between runs
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         if holds(_parts(leaf), Open):
             raise TraceError(
-                f"{closure.graph.name}: it returns {leaf!r}, with a size that each call has anew; "
-                "return the size itself, or a tensor of sizes (gradtape.stack)"
+                f"{closure.graph.name}: it returns {leaf!r}, with a size that is unknown while "
+                "tracing; return the size itself, or a tensor of sizes (gradtape.stack)"
             )
         return leaf
     graph = closure.graph
@@ -429,7 +431,7 @@ def output_of(leaf: Any, closure: Closure) -> Any:
 
 
 def _parts(leaf: Any) -> Any:
-    """Return what a Python value that may hold sizes is made of."""
+    """Return the parts of a Python value that may hold sizes."""
     if isinstance(leaf, slice):
         return leaf.start, leaf.stop, leaf.step
     return leaf.shape if isinstance(leaf, TensorSpec) else ()

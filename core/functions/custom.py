@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 class VariableWatcher(Recorder):
-    """Stands among the tapes to learn which variables a function reads; records nothing."""
+    """Notes which variables a function reads, and records nothing."""
 
     def __init__(self) -> None:
         self.variables: dict[int, Variable] = {}
@@ -55,22 +55,22 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     Returns
     -------
     callable
-        A function returning ``result`` alone. Ops inside ``grad_fn`` are recorded by outer tapes,
-        so gradients of every order exist. Inside :func:`gradtape.function` the backward function is
-        traced too, and is saved with the module.
+        A function that returns only ``result``. Outer tapes record the ops inside ``grad_fn``, so
+        gradients of every order exist. Inside :func:`gradtape.function` the gradient function is
+        also traced, and is saved with the module.
 
     Raises
     ------
     TypeError
-        When called, if variables were read and ``grad_fn`` takes no ``variables`` argument, or if
+        When called, if ``f`` reads variables and ``grad_fn`` takes no ``variables`` argument, or if
         ``f`` does not return a pair.
     ValueError
         During the backward pass, if the number or a shape of the gradients is wrong.
 
     Notes
     -----
-    Semantics follow ``tf.custom_gradient``: tensors that ``f`` closes over, or takes by keyword,
-    get no gradient.
+    Semantics follow ``tf.custom_gradient``: captured tensors and keyword arguments have no
+    gradient.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 
 
 class _Backward:
-    """Call a user's gradient function and check what it returns."""
+    """Calls a user's gradient function, and checks what it returns."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class _Backward:
     ) -> None:
         self.f = f
         self.grad_fn = grad_fn
-        # per argument, whether it is a tensor; and the places of those that could be one
+        # for each argument, whether it is a tensor; and the places of those that could be one
         self.tensors = [type(leaf) is Tensor for leaf in leaves]
         self.numeric = [
             i for i, leaf in enumerate(leaves) if type(leaf) in (Tensor, float, complex)
         ]
         self.variables = variables
-        # not the inputs themselves: what grad_fn needs of them it holds
+        # not the inputs themselves: grad_fn holds those that it needs
         self.specs = [(x.shape, x.dtype) for x in inputs]
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
@@ -147,18 +147,18 @@ class _Backward:
             grads, variable_grads = flatten([returned[0]]), flatten([returned[1]])
             if len(variable_grads) != len(self.variables):
                 raise ValueError(
-                    f"custom_gradient: {_name(self.f)} reads {len(self.variables)} variables, its "
-                    f"gradient function returned {len(variable_grads)} variable gradients"
+                    f"custom_gradient: {_name(self.f)} reads {len(self.variables)} variables, but "
+                    f"its gradient function returned {len(variable_grads)} variable gradients"
                 )
         else:
             grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
         count = len(self.tensors)
         places: Sequence[int] = range(count)
         if len(grads) != count:
-            places = self.numeric  # Python values that are no numbers of a continuum need no None
+            places = self.numeric  # integers and other Python values need no None
             if len(grads) != len(places):
                 raise ValueError(
-                    f"custom_gradient: {_name(self.f)} has {count} arguments, its gradient "
+                    f"custom_gradient: {_name(self.f)} has {count} arguments, but its gradient "
                     f"function returned {len(grads)} gradients"
                 )
         grads = [g for g, i in zip(grads, places, strict=True) if self.tensors[i]]
@@ -173,7 +173,7 @@ class _Backward:
             what = f"argument {i}" if i < sum(self.tensors) else "a variable"
             raise ValueError(
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
-                f"the argument has shape {shape}"
+                f"but the argument has shape {shape}"
             )
         result: Tensor = g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
         return result
@@ -182,7 +182,7 @@ class _Backward:
 def _attach(
     name: str, backward: _Backward, inputs: list[Tensor], results: list[Tensor]
 ) -> list[Tensor]:
-    """Give results new identities whose gradient is ``backward``, in tapes and in the trace."""
+    """Give results new ids whose gradient is ``backward``, on tapes and in the trace."""
     graph = active_graph.get()
     arrays = [x.array for x in results]
     if graph is not None:
@@ -198,26 +198,27 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     The function takes the upstream gradient first; the names of its other parameters say what it
     needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input,
     or a tuple with one gradient (or ``None``) per input. The registry is global. A module that runs
-    the op is saved with the rule, so it has to be written with ops.
+    the op is saved with the rule, so write the rule with ops.
 
     Parameters
     ----------
     op_name
         The op, as ``gradtape plugins --ops`` lists it.
     override
-        Replace a rule that exists. Without it, that is an error.
+        Replace an existing rule. If false (the default), an existing rule is an error.
 
     Returns
     -------
     callable
-        A decorator, which returns the function as it is.
+        A decorator that returns the function unchanged.
 
     Raises
     ------
     LookupError
         If no plugin provides the op.
     PluginError
-        If the op has a rule already, or the function asks for something that the op does not have.
+        If the op already has a rule, or if the function has a parameter that the op does not
+        provide.
 
     Examples
     --------

@@ -32,29 +32,29 @@ __all__ = [
 
 
 def dtype_beside(leaf: Any, spec: TensorSpec) -> str:
-    """Return the dtype of a tensor among arguments; the declared one of Python's numbers."""
+    """Return the dtype of a tensor among arguments; for a Python number, the declared dtype."""
     weak = type(leaf) in SCALARS or is_open(leaf)
     return spec.dtype.name if weak else as_tensor(leaf).dtype.name
 
 
 def as_inputs(inputs: Any) -> Any:
-    """Return a layer's inputs as a tensor; containers of tensors or arrays as containers of them.
+    """Return a layer's inputs as a tensor, or a container of arrays as a container of tensors.
 
     Parameters
     ----------
     inputs
-        What a layer was called with first.
+        The first argument of the layer's call.
     """
     return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
 
 
 def are_several(inputs: Any) -> bool:
-    """Return whether these are containers of arrays, and not one array in lists of numbers.
+    """Return whether inputs are a container of arrays, not one array as lists of numbers.
 
     Parameters
     ----------
     inputs
-        What a layer was called with first.
+        The first argument of the layer's call.
     """
     if isinstance(inputs, dict):
         return True
@@ -62,7 +62,7 @@ def are_several(inputs: Any) -> bool:
 
 
 def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
-    """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
+    """Return ``leaf`` as a tensor that fits ``spec``, or raise an error that says what differs."""
     tensor = as_tensor(leaf)
     if tensor.dtype != spec.dtype:
         weak = type(leaf) in SCALARS or is_open(leaf) or isinstance(leaf, (list, tuple))
@@ -82,7 +82,7 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
 
 
 def fits_surely(spec: TensorSpec, x: Tensor) -> bool:
-    """Return whether a tensor fits a spec by what a trace knows of it."""
+    """Return whether what a trace knows of a tensor ensures that it fits a spec."""
     if spec.shape is None or x.shape is None:
         return spec.shape is None
     return all(
@@ -91,7 +91,7 @@ def fits_surely(spec: TensorSpec, x: Tensor) -> bool:
 
 
 def held_to(x: Tensor, shape: Shape) -> Tensor:
-    """Return a tensor of a shape that it may have: each run checks what a trace does not know.
+    """Return a tensor with a shape that it may have; each run checks what the trace does not know.
 
     Parameters
     ----------
@@ -103,21 +103,21 @@ def held_to(x: Tensor, shape: Shape) -> Tensor:
     if shape is None:
         return x
     if x.shape is None:
-        x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which other ranks do not take
+        x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which fails for other ranks
     for axis, want in enumerate(shape):
         if want is not None and not same_size(want, x.shape[axis]):
-            # one axis at a time: none makes up for another
+            # one axis at a time, so that no axis compensates for another
             x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
     return x
 
 
 def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
-    """Return tensors that fit specs, and names in these, in each run.
+    """Return tensors that each run checks against their specs, and the names in these.
 
     Parameters
     ----------
     tensors
-        Tensors that may fit, as far as the trace knows them.
+        Tensors that may fit, as far as the trace knows.
     specs
         A spec for each.
     """
@@ -134,10 +134,10 @@ def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]
 
 
 def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
-    """Say which sizes of one name differ: of ``(argument, names, shape)``; None if none do."""
-    known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where they are first
+    """Describe two differing sizes of one name in ``(argument, names, shape)``; None if equal."""
+    known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where each appears first
     for argument, names, shape in named:
-        if shape is None:  # a trace around this call does not know it
+        if shape is None:  # an enclosing trace does not know it
             continue
         for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
             if name is None:
@@ -146,7 +146,7 @@ def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
             sizes = known.setdefault(name, {})
             for other, where in sizes.items():
                 if sizes_differ(other, size):
-                    equal = "sizes of one name are equal in a call"
+                    equal = "sizes with the same name must be equal in a call"
                     return f"size {name!r} is {where} and {place}; {equal}"
             sizes.setdefault(size, place)
     return None
@@ -160,7 +160,7 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def as_declared(args: Any, signature: Any) -> Any:
-    """Turn a list of numbers that stands where a tensor is declared into a tensor."""
+    """Turn lists of numbers into tensors where tensors are declared."""
     if isinstance(signature, TensorSpec):
         if not isinstance(args, (list, tuple)):
             return args
@@ -175,9 +175,9 @@ def as_declared(args: Any, signature: Any) -> Any:
 
 
 def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
-    """Refuse Python's floats where integers are declared: they would be cut off."""
+    """Refuse Python floats where integers are declared, because they would be truncated."""
     fraction = spec.dtype.kind in "biu" and given.dtype.kind in "fc"
-    if fraction and sizes_differ(given.size, 0):  # an empty list is of floats
+    if fraction and sizes_differ(given.size, 0):  # an empty list becomes floats
         raise TypeError(
             f"{what} must be {spec}, got Python numbers of kind {given.dtype.name}; round them, or "
             f"cast a tensor of them with .astype({spec.dtype.name!r})"
@@ -185,7 +185,7 @@ def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
 
 
 def told(args: Any, kwargs: Any) -> str:
-    """Return arguments as messages show them: of arrays what they are, not what is in them."""
+    """Return arguments as messages show them: arrays by shape and dtype, without values."""
     args, kwargs = map_structure(_kind, (args, kwargs))
     return ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
 

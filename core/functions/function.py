@@ -46,32 +46,33 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A callable that is traced into a graph the first time it meets a signature.
+    """A callable that traces a Python function into a graph, once per signature.
 
     :func:`gradtape.function` makes it.
 
     Parameters
     ----------
     python_function
-        What to trace.
+        The function to trace.
     input_signature
         A :class:`TensorSpec` per positional tensor argument, in the arguments' structure.
     name
         The name of its graphs; by default that of the Python function.
     max_traces
-        How many traces made by calls it keeps; ``None`` for all of them.
+        How many of the traces that calls make it keeps, 128 by default; ``None`` for all of them.
     reduce_retracing
-        Whether a call that differs from another only in sizes is traced with these open.
+        Whether a call that differs from earlier ones only in sizes is traced with these sizes
+        unknown. False by default.
     executor
-        What runs its traces; by default what is selected when it is called.
+        The executor of its traces; by default the one that is selected when you call it.
     autograph
-        Whether Python's control flow becomes a part of its graphs; by default as in the function
-        that calls it.
+        Whether Python's control flow becomes a part of its graphs; by default the setting of the
+        function that calls it.
 
     Raises
     ------
     TypeError
-        If ``input_signature`` holds something else, the function's parameters cannot be known, or
+        If ``input_signature`` holds anything else, if the function's parameters are unknown, or if
         it is a generator or a coroutine.
     ValueError
         If ``max_traces`` is below 1.
@@ -98,7 +99,9 @@ class Function(Generic[P, R]):
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
-            raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
+            raise ValueError(
+                f"function {self.name!r}: max_traces must be at least 1 or None, got {max_traces}"
+            )
         self.autograph = autograph
         self.executor = executor
         if executor is not None:
@@ -125,7 +128,7 @@ class Function(Generic[P, R]):
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """The traces that are kept; to ask for one keeps it for good."""
+        """The traces that it keeps. It never drops those from :meth:`get_concrete_function`."""
         return list(self._traces.by_key.values())
 
     @overload
@@ -139,11 +142,11 @@ class Function(Generic[P, R]):
         if instance is None:
             return self
         if isinstance(instance, type) or not hasattr(instance, "__dict__"):
-            # nowhere to keep traces of its own: the instance is one more Python argument
+            # the instance cannot keep traces, so it becomes one more Python argument
             return functools.partial(self, instance)
         # by descriptor, not by name: a method and the one that it overrides are two functions
         store: tuple[int, dict[Any, Any]] = vars(instance).get(STORE, (0, {}))
-        if store[0] != id(instance):  # none yet, or what copy.copy took along from another
+        if store[0] != id(instance):  # none yet, or those that copy.copy copied
             store = vars(instance)[STORE] = (id(instance), {})
         bound = store[1]
         if self not in bound:
@@ -170,14 +173,14 @@ class Function(Generic[P, R]):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         alone = active_graph.get() is None and not active_batches.get() and reducing.get() is None
-        if not alone:  # a part of what is around it
+        if not alone:  # part of an outer trace, batch or distributed step
             leaves = flatten((given, named))
-            if self.input_signature is not None:  # which the code may rely on
+            if self.input_signature is not None:  # its code may rely on it
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])
             rest = iter(tensors)
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
-            with computing_in(None):  # as anywhere else: which layer calls it makes no difference
+            with computing_in(None):  # not in that of the layer that calls it
                 return self._run(*given, **named)
         concrete = self._traces.known(key)
         if concrete is None:
@@ -191,7 +194,7 @@ class Function(Generic[P, R]):
         return concrete.call_flat(tensors)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what makes it: a name, as for any function; a method; or what it was made of."""
+        """Pickle it by name as any function, as a method, or by its constructor's arguments."""
         method: Any = self.python_function
         if isinstance(method, MethodType):
             whole = getattr(type(method.__self__), method.__name__, None)
@@ -215,7 +218,7 @@ class Function(Generic[P, R]):
 
     @property
     def _run(self) -> Callable[..., Any]:
-        """What a trace runs: the Python function, or what AutoGraph makes of it."""
+        """The function to trace: the Python function, or what AutoGraph converts it to."""
         around = converting.get()
         if self.autograph or (self.autograph is None and around is not None):
             run: Callable[..., Any] = late("autograph.conversion").running(self.python_function)
@@ -237,26 +240,27 @@ class Function(Generic[P, R]):
         return twin
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
+        """Return the trace for these arguments (tensors or TensorSpecs) without running it.
 
-        With an ``input_signature``, no arguments are needed. The function keeps the trace for good.
+        With an ``input_signature``, you need not pass arguments. The function never drops this
+        trace.
 
         Parameters
         ----------
         args, kwargs
-            The arguments of the function; tensors may be given by their :class:`TensorSpec`.
+            The arguments of the function; for a tensor, you can pass its :class:`TensorSpec`.
 
         Returns
         -------
         ConcreteFunction
-            The trace, made now or before; its ``graph`` can be printed.
+            The new or existing trace; you can print its ``graph``.
 
         Raises
         ------
         TypeError
             If the arguments do not fit the function's parameters or its ``input_signature``.
         TraceError
-            If Python code reads a value that is not there while tracing.
+            If Python code reads a value that is unknown while tracing.
         """
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
@@ -268,7 +272,7 @@ class Function(Generic[P, R]):
         return concrete
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """Return how an executor runs the trace for these arguments, in words.
+        """Describe how an executor runs the trace for these arguments.
 
         Parameters
         ----------
@@ -278,8 +282,8 @@ class Function(Generic[P, R]):
         Returns
         -------
         str
-            Lines to print: what the executor fused and what it did not. The plan is made on the
-            first call, since it depends on the arrays.
+            Lines to print: what the executor fused and what it did not. The executor makes the plan
+            on the first call, because it depends on the arrays.
 
         Examples
         --------
@@ -287,12 +291,12 @@ class Function(Generic[P, R]):
         >>> y = square(gt.constant(3.0))
         >>> print(square.explain(gt.constant(3.0)))
         <lambda>, by the executor 'plain':
-        on numpy: plain, a kernel's call for each of 1 nodes
+        on numpy: plain, one kernel call for each of 1 nodes
         """
         return self.get_concrete_function(*args, **kwargs).explain()
 
     def _found_or_made(self, key: Any, call: Any, tensors: Sequence[Tensor]) -> ConcreteFunction:
-        """Return a trace for a call that has none of its own: with open sizes, or a new one."""
+        """Return a trace for a call that has none: one with unknown sizes, or a new one."""
         traces, names = self._traces, self._positional
         wide = traces.fitting(key, tensors) if traces.open else None
         if wide is None and traces.reduce:
@@ -305,7 +309,7 @@ class Function(Generic[P, R]):
                 return concrete
             try:
                 concrete = self._trace(*wide.call)
-            except Exception as error:  # not for every size, then: for those that came
+            except Exception as error:  # not for every size: trace these sizes
                 refused = error
             else:
                 traces.add(wide.key, concrete, call, names)
@@ -440,55 +444,57 @@ def function(
     Parameters
     ----------
     fn
-        A function or method of tensors, in any nested containers, and of Python values. Each
-        distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
-        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for.
-        Python side effects happen while tracing only; assignments to variables happen on every
-        call.
+        A function or method that takes tensors, in any nested containers, and Python values. Each
+        distinct Python value makes a separate trace; without ``input_signature``, so does each
+        shape and dtype. A trace with unknown sizes that you requested by ``get_concrete_function``
+        serves all calls that fit. Python side effects happen only while tracing; assignments to
+        variables happen on every call.
     input_signature
-        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One
-        trace then serves all calls. Further arguments are Python values. Sizes of one name must be
-        equal in a call.
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One trace
+        then serves all calls. Further arguments are Python values. In each call, sizes with the
+        same name must be equal.
     max_traces
         How many of the traces that calls make are kept, 128 by default; ``None`` keeps all. A
-        trace that was dropped is made again when it is needed. :func:`gradtape.save` saves those
-        that are kept, among them all that ``get_concrete_function`` was asked for.
+        dropped trace is made again when it is needed. :func:`gradtape.save` saves the traces that
+        are kept, which include all those from ``get_concrete_function``.
     reduce_retracing
-        Whether a call that differs from those before only in sizes is traced with these sizes open
-        (``None``), so that further sizes make no trace. False by default. If that cannot be traced,
-        each size makes a trace of its own.
+        Whether a call that differs from earlier ones only in sizes is traced with these sizes
+        unknown (``None``), so that further sizes make no new trace. False by default. If this
+        tracing fails, each size makes a separate trace.
     executor
-        What runs its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By default
-        what is selected when it is called (see :func:`gradtape.executor`). Files do not keep it.
+        The executor of its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By
+        default the one that is selected when you call the function (see :func:`gradtape.executor`).
+        Files do not store it.
     autograph
         Whether Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, ``assert`` and
-        ``print`` on traced tensors become a part of the graph, in ``fn`` and in the functions of
-        yours that it calls: :mod:`gradtape.autograph`, which needs
-        ``pip install "gradtape[autograph]"``. By default as in the function that calls it: False
-        at the top.
+        ``print`` on traced tensors become a part of the graph, in ``fn`` and in those of your
+        functions that it calls (see :mod:`gradtape.autograph`; it needs
+        ``pip install "gradtape[autograph]"``). By default the setting of the function that calls
+        it; False at the top.
 
     Returns
     -------
     Function
-        A callable like ``fn``; calls of it may be recorded by tapes, to any order. Without ``fn``,
-        a decorator that makes one.
+        A callable like ``fn``. Tapes can record calls of it, to any order. Without ``fn``, a
+        decorator that returns one.
 
     Raises
     ------
     TypeError
-        If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if a
-        dtype or the structure of the arguments is not that of ``input_signature``.
+        If ``input_signature`` holds anything other than a :class:`TensorSpec`. When called, if a
+        dtype or the structure of the arguments differs from ``input_signature``.
     ValueError
-        If ``max_traces`` is below 1; when called, if a shape does not fit ``input_signature``, or
-        sizes of one name differ.
+        If ``max_traces`` is below 1. When called, if a shape does not fit ``input_signature``, or
+        sizes with the same name differ.
     TraceError
-        On the first call, if Python code reads a value that is not there while tracing.
+        On the first call, if Python code reads a value that is unknown while tracing.
 
     Warns
     -----
     UserWarning
-        Once, after 32 traces: it names the argument that makes them, and what to write instead.
-        Once, if ``reduce_retracing`` cannot be done: it names the argument and the reason.
+        Once, after 32 traces: the warning names the argument that causes them, and what to write
+        instead. Once, if ``reduce_retracing`` has no effect: the warning names the argument and the
+        reason.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A graph with its gradient as two graphs: one forward, which keeps what the one back needs."""
+"""Splits a graph with its gradient into two graphs, one forward and one back."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..tensors.tensor import Tensor
 
 __all__ = ["Halves", "halved"]
 
-#: Views of what is kept are not kept beside it.
+#: Views of a kept value are not kept in addition to it.
 _VIEWS = frozenset("expand_dims moveaxis reshape split squeeze swapaxes transpose".split())
 
 
 class Halves(NamedTuple):
-    """What a graph does, and its gradient.
+    """The forward and backward graphs of one graph.
 
     Attributes
     ----------
     forward : Graph
-        From the graph's inputs to its outputs, and behind them what ``back`` needs.
+        Takes the graph's inputs. Returns its outputs, followed by the values that ``back`` needs.
     back : Graph
-        From that, and gradients of the differentiable outputs, to gradients of the differentiable
-        inputs: zeros where nothing depends on them.
+        Takes these values, and the gradients of the differentiable outputs. Returns the gradients
+        of the differentiable inputs, zeros for an input that nothing depends on.
     """
 
     forward: Graph
@@ -41,17 +41,17 @@ class Halves(NamedTuple):
 
 
 def halved(graph: Graph, arrays: Sequence[Any]) -> Halves | None:
-    """Return the halves of a graph for inputs like these, made once for each of their shapes.
+    """Return the halves of a graph for inputs like these, made once for their shapes and dtypes.
 
-    None if it assigns variables, or a part of its gradient is lost: what runs it on tensors says so
-    then.
+    None if the graph assigns variables, or if a part of its gradient is lost. The run on tensors
+    that follows then reports the loss.
 
     Parameters
     ----------
     graph
         A graph as it was traced.
     arrays
-        What it is given.
+        The inputs of the graph.
     """
     if graph.updates or strictness.get() or active_batches.get():
         return None

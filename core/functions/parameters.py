@@ -1,4 +1,4 @@
-"""What a traced function's parameters are, and what of its arguments selects a trace."""
+"""The parameters of traced functions, and the keys by which Python values select traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["signatures_of", "static_key"]
 
-# What a call of does not run.
+# Functions whose calls do not run their code.
 _NO_TRACE: dict[str, Callable[[Any], bool]] = {
     "a generator": inspect.isgeneratorfunction,
     "a coroutine": inspect.iscoroutinefunction,
@@ -31,25 +31,25 @@ def signatures_of(
     for kind, asks in _NO_TRACE.items():
         if asks(function):
             raise TypeError(
-                f"function {name!r} is {kind}, which runs after its trace has "
-                "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
+                f"function {name!r} is {kind}, which runs after its trace has ended; "
+                "return values instead (gradtape.scan and gradtape.while_loop repeat)"
             )
     try:
         if isinstance(function, np.ufunc):
             raise ValueError("its optional parameters do not all go together")
         named = inspect.signature(function)
-        # a transformed function tells arguments apart by how they are passed
+        # a transformed function distinguishes positional from keyword arguments
         as_given = getattr(function, "_as_given", False)
         return named, inspect.signature(function, follow_wrapped=False) if as_given else named
     except ValueError:
         raise TypeError(
-            f"function: the parameters of {function!r} cannot be known; wrap it in a "
-            "Python function (and use gradtape's op in place of NumPy's)"
+            f"function: the parameters of {function!r} are unknown; wrap it in a "
+            "Python function (and use gradtape's op instead of NumPy's)"
         ) from None
 
 
 def static_key(leaf: Any, what: str) -> Any:
-    """Return what selects a trace by a Python value.
+    """Return the key by which a Python value selects a trace.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def static_key(leaf: Any, what: str) -> Any:
         hash(leaf)
     except TypeError:
         raise TypeError(
-            f"{what} of type {type(leaf).__name__} is neither a "
-            "tensor nor hashable, so it cannot select a trace"
+            f"{what} of type {type(leaf).__name__} is neither a tensor nor hashable, so it "
+            "cannot select a trace; pass a tensor or a hashable value"
         ) from None
     return (type(leaf), leaf)

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["found_by_name", "pickled_as_code"]
 
-# Modules that take functions which have no name: Python's own, and picklers of code.
+# Modules that accept functions without a name: Python's ``copy``, and picklers of code.
 _TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 
 
@@ -21,10 +21,10 @@ def found_by_name(value: Any) -> bool:
 
 
 def pickled_as_code() -> bool:
-    """Return whether somebody is at work who copies functions, or pickles them as code.
+    """Return whether the caller copies functions, or pickles them as code.
 
-    Such picklers take functions without a name, and those of the main module, which is another in
-    each process.
+    Such picklers accept functions without a name, and those of the main module, which is a
+    different module in each process.
     """
     frame: FrameType | None = sys._getframe()
     while frame is not None:

@@ -1,8 +1,8 @@
 """``Program``: an op that runs graphs, with gradients of every order from one description.
 
-``forward`` says in tensors what the op does. Its gradient is what a tape finds that watches
-``forward`` run; and that gradient is the same op with ``order`` one higher. So the op and its
-gradients can be traced, batched and saved like any other.
+``forward`` runs the op on tensors. A tape that records ``forward`` computes its gradient. This
+gradient is the same op with ``order`` one higher. The op and its gradients can therefore be traced,
+batched and saved like any other op.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["Program", "batched_graph"]
 
 
 class Program(Op):
-    """An op with graphs for parameters; subclasses say what it does.
+    """An op whose parameters are graphs; subclasses define what it does.
 
     Parameters
     ----------
     name, doc
         As for :class:`Op`.
     params
-        The parameters with their defaults; ``inspect.Parameter.empty`` for one that must be given.
+        The parameters with their defaults; ``inspect.Parameter.empty`` for a required one.
     """
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class Program(Op):
             settings = {**defaults, **given}
             if order == 0 and not self._acts_for_some(settings):
                 return self.quick_run(xp, arrays, **settings)
-            with muting() if order else nullcontext():  # it has run before
+            with muting() if order else nullcontext():  # effects happened in the first run
                 quick = self.quick_pull(xp, arrays, **settings) if order == 1 else None
                 if quick is not None:
                     return quick
@@ -78,20 +78,20 @@ class Program(Op):
             doc=doc,
         )
 
-    # -- what a subclass says --------------------------------------------------------------------
+    # -- what a subclass defines -----------------------------------------------------------------
 
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         """Run on raw arrays."""
         raise NotImplementedError
 
     def quick_pull(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any] | None:
-        """Return the gradients of first order on raw arrays; None if a tape is to find them."""
+        """Return the gradients of first order on raw arrays; None if a tape should compute them."""
         return None
 
     def joint(self, run: Node, pull: Node) -> list[Node] | None:
-        """Return what replaces a node of this op, and the gradient of it in the same program.
+        """Return the nodes that replace a node of this op and its gradient's node.
 
-        The first replaces ``run``, the others ``pull``; None if they stay apart.
+        The first replaces ``run``, and the others replace ``pull``. None keeps both.
         """
         return None
 
@@ -112,14 +112,14 @@ class Program(Op):
         raise NotImplementedError
 
     def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        """Return the parameters for inputs with a further leading axis, those of :attr:`fixed` not.
+        """Return the parameters for inputs with a batch axis first, except the :attr:`fixed` ones.
 
-        None if what differs from example to example decides what runs: ``forward`` is then run on
+        None if values that differ between examples decide what runs. ``forward`` then runs on
         batches.
         """
         raise NotImplementedError
 
-    #: How many inputs come first that never have a leading axis.
+    #: The number of inputs, from the first, that never have a batch axis.
     fixed = 0
 
     # -- orders ----------------------------------------------------------------------------------
@@ -127,10 +127,11 @@ class Program(Op):
     def _orders(
         self, specs: Sequence[Any], order: int, params: dict[str, Any]
     ) -> list[tuple[list[bool], list[int], list[bool]]]:
-        """Return for orders up to one: its inputs' layout, its differentiable results, and theirs.
+        """Return input layouts, differentiable results and result layouts of orders to ``order``.
 
-        The inputs of an order are those of the order before, and the gradients of its results; its
-        results are the gradients of the differentiable ones of the inputs before.
+        The inputs of an order are those of the order before, and the gradients of its
+        differentiable results. The results of an order are the gradients of the differentiable
+        inputs of the order before.
         """
         inputs, results = self.layout(**params)
         followed = [i for i, t in enumerate(self.result_dtypes(**params)) if is_differentiable(t)]
@@ -152,7 +153,7 @@ class Program(Op):
         return steps
 
     def eager(self, tensors: list[Tensor], order: int, params: dict[str, Any]) -> list[Tensor]:
-        """Run the gradient of an order on tensors, each of an identity of its own."""
+        """Run the gradient of an order on tensors, each with a separate id."""
         if order == 0:
             return self.forward(tensors, **params)
         followed = self._orders(tensors, order, params)[order - 1][1]
@@ -191,7 +192,7 @@ class Program(Op):
         return [(x.shape, x.dtype) for x in specs[:before] if is_differentiable(x.dtype)]
 
     def _acts_for_some(self, params: dict[str, Any]) -> bool:
-        """Return whether it is to have effects for some examples only, which replays see to."""
+        """Return whether it has effects for only some examples, which replays handle."""
         graphs = [x for x in params.values() if isinstance(x, Graph)] if meant() else []
         return any(node.acts for graph in graphs for node in graph.nodes)
 
@@ -200,7 +201,7 @@ class Program(Op):
     def _batch(self, *arrays: Any, order: int = 0, **params: Any) -> list[Any]:
         level = outermost(arrays)
         decides = arrays[: len(self.layout(**params)[0])]
-        # what runs is the same for all examples if only gradients on their way back differ
+        # the same steps run for all examples if only upstream gradients differ
         alike = not any(map(is_transformed, decides)) or self._acts_for_some(params)
         inside = None if alike else self.in_batch(arrays, level, **params)
         if inside is None:
@@ -224,9 +225,9 @@ class Program(Op):
 
 
 def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
-    """Return the shapes of a graph's inputs, None for a size of which they do not tell all parts.
+    """Return the shapes of a graph's inputs, with None for sizes that they do not determine.
 
-    It was computed around the graph, from sizes that nothing in it has.
+    Such a size was computed outside the graph, from sizes that no input has.
     """
     sizes = [n for x in inputs for n in x.shape or () if isinstance(n, Size)]
     told = {n.dim for n in sizes}
@@ -241,7 +242,7 @@ def batched_graph(
 ) -> Graph:
     """Return a graph whose inputs and outputs have a leading axis for examples.
 
-    ``run(inputs)`` is what it does for one example: the graph itself, if not given.
+    ``run(inputs)`` computes one example; by default, it runs the graph.
     """
     result = Graph(graph.name)
     size = size if known_size(size) else None
@@ -251,7 +252,7 @@ def batched_graph(
             whole = None if shape is None else (size, *shape)
             symbol = result.input(TensorSpec(whole, x.dtype))
             if size is None and symbol.shape is not None:
-                size = symbol.shape[0]  # one unknown for all inputs
+                size = symbol.shape[0]  # the same unknown size for all inputs
             inputs.append(symbol)
         given = [Tensor(HIDE.raw(x, level=level)) for x in inputs]
         found = replay(graph, given) if run is None else run(given)

@@ -1,4 +1,4 @@
-"""``recompute_grad``: forget what a function computed inside, and compute it again going back."""
+"""``recompute_grad``: frees a function's intermediate values; the backward pass recomputes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
 class _Outside(Recorder):
-    """Stands in the tapes' place: hears what a function takes from outside, and records nothing."""
+    """Replaces the tapes: notes what a function takes from outside, and records nothing."""
 
     def __init__(self, recorders: tuple[Recorder, ...]) -> None:
         self.recorders = recorders
@@ -51,7 +51,7 @@ class _Outside(Recorder):
         #: What variables held when the function began.
         self.states: dict[int, tuple[Variable, Tensor]] = {}
         self.tensors: dict[int, Tensor] = {}
-        # what was there before has a smaller id
+        # tensors that existed before have smaller ids
         self._first = next_id()
         self._graph = active_graph.get()
 
@@ -64,7 +64,7 @@ class _Outside(Recorder):
         """Note the array that a variable held."""
         if variable.id in self.states:
             return
-        if active_graph.get() is not self._graph:  # in a branch, say, which assigns nothing
+        if active_graph.get() is not self._graph:  # for example in a branch, which assigns nothing
             before = self._graph.read(variable) if self._graph else variable.array
         self.states[variable.id] = variable, Tensor(before)
 
@@ -84,34 +84,37 @@ class _Outside(Recorder):
         self.hear(inputs)
 
     def hear(self, inputs: Iterable[Any]) -> None:
-        """Note inputs from outside that a gradient may go to."""
+        """Note inputs from outside that may have a gradient."""
         for x in inputs:
             if type(x) is Tensor and 0 < x.id < self._first and self._matters(x):
                 self.tensors.setdefault(x.id, x)
 
     def _matters(self, x: Tensor) -> bool:
-        # in a trace or a batch, whoever looks on may come later
+        # in a trace or a batch, a recorder may come later
         return is_transformed(x.array) or any(x.id in tape.records for tape in self.recorders)
 
 
 def recompute_grad(f: Fn) -> Fn:
-    """Decorate a function so that tapes keep its arguments alone, and the backward pass reruns it.
+    """Decorate a function so that tapes keep only its arguments, and the backward pass reruns it.
 
-    Memory for time: what the function computes on the way is not kept for the backward pass, which
-    calls it a second time. Known as rematerialisation, or gradient checkpointing.
+    This saves memory and takes more time: intermediate values of the function are not kept for the
+    backward pass, which calls the function a second time. Also known as rematerialisation or
+    gradient checkpointing.
 
     Parameters
     ----------
     f
-        A function of tensors, in any nested containers, and of Python values, that returns the same
-        result whenever it is called with variables as they were: it may read and assign them, and
-        draw random numbers. The second call has the values of the first, and assigns nothing.
+        A function that takes tensors, in any nested containers, and Python values. It may read and
+        assign variables, and draw random numbers. Given the same variables, it must always return
+        the same result. The second call reads the values that variables had in the first, and
+        assigns nothing.
 
     Returns
     -------
     callable
-        A function with the result and the gradients of ``f``, to any order: of its arguments, of
-        variables that it reads, and of tensors that it closes over or takes by keyword.
+        A function with the result and the gradients of ``f``, to any order. It has gradients with
+        respect to its arguments, the variables that it reads, captured tensors and keyword
+        arguments.
 
     References
     ----------
@@ -143,7 +146,7 @@ def recompute_grad(f: Fn) -> Fn:
         @functools.wraps(f)
         def forgetting(closed: list[Tensor], *args: Any) -> Any:
             for variable in outside.variables.values():
-                _ = variable.value  # whoever looks on hears that it was read
+                _ = variable.value  # reports the read to recorders
 
             def again(*upstream: Any, variables: Any = ()) -> Any:
                 places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
@@ -181,7 +184,7 @@ def recompute_grad(f: Fn) -> Fn:
 def _as_then(
     states: Sequence[tuple[Variable, Tensor]], batches: Sequence[Batching]
 ) -> Iterator[None]:
-    """Run a block with variables as they were, and in the batches; undo what it assigns."""
+    """Run a block with the variables' earlier values, in the batches; undo its assignments."""
     levels = {batch.level for batch in batches}
     inside = (batch for batch in active_batches.get() if batch.level not in levels)
     token = active_batches.set((*batches, *inside))
@@ -199,7 +202,7 @@ def _as_then(
 
 @contextmanager
 def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Run a block with variables as they were; then they are as they are now."""
+    """Run a block with the variables' earlier values, then restore the current ones."""
     others = [(variable, then) for variable, then in states if variable.array is not then.array]
     with exclusive(variable for variable, _ in others):
         now = [(variable, variable.array) for variable, _ in others]
@@ -213,7 +216,7 @@ def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
 
 
 def _apart(leaf: Any) -> Any:
-    """Return an argument with an identity of its own: one tensor may stand in two places."""
+    """Return an argument with a separate id, because two arguments may be the same tensor."""
     if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
         return ops["identity"](leaf)
     return leaf

@@ -1,4 +1,4 @@
-"""``Traces``: those that a function keeps, and a warning that says what makes them many."""
+"""``Traces``: the traces that a function keeps, and a warning if there are many."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["MAX_TRACES", "Open", "Traces", "leaf_names", "told_to_train"]
 
 #: How many traces a function keeps by default.
 MAX_TRACES = 128
-# With so many a warning tells which argument makes them.
+# With this many traces, a warning names the argument that causes them.
 _MANY = 32
-# How many shapes of arguments are known by heart; a trace may serve any number of them.
+# How many shapes of arguments are remembered; a trace may serve any number of them.
 _MOST_SHAPES = 1024
-# Held while traces come and go; one for all, so that functions can be copied.
+# Held while traces are added or dropped; shared by all functions, so that these can be copied.
 _LOCK = RLock()
 
 
 class Open(NamedTuple):
-    """Arguments with open sizes, for which a function has a trace or should have one."""
+    """Arguments with unknown sizes, for which a function has a trace or should have one."""
 
     key: Any
     #: ``(args, kwargs)`` with a spec for each tensor.
@@ -35,39 +35,40 @@ class Open(NamedTuple):
 
 
 class Traces:
-    """The traces of one function: up to ``limit``, and those that were asked for.
+    """The traces of one function: up to ``limit`` from calls, and all requested ones.
 
     Parameters
     ----------
     name
         The function's name, for the warning.
     limit
-        How many of those made by calls are kept; ``None`` for all. Of the oldest, one that was not
-        called again since it was looked at last goes first.
+        How many of the traces that calls make are kept; ``None`` for all. The oldest one that was
+        not called again since the last check is dropped first.
     reduce
-        Whether a call that differs from another only in sizes leaves these open.
+        Whether a call that differs from earlier ones only in sizes is traced with these sizes
+        unknown.
     """
 
     def __init__(self, name: str, limit: int | None, reduce: bool) -> None:
         self.name, self.limit, self.reduce = name, limit, reduce
         self.by_key: dict[Any, ConcreteFunction] = {}
-        #: By the shapes and dtypes of calls with tensors alone, which are the most.
+        #: By the shapes and dtypes of calls with only tensors, which are the most frequent.
         self.quick: dict[Any, ConcreteFunction] = {}
-        #: Those with open sizes, by what else a call must have; the most specific first.
+        #: Traces with unknown sizes, by the rest of the key; the most specific first.
         self.open: dict[Any, list[tuple[Any, ConcreteFunction]]] = {}
         self._asked_for: set[Any] = set()
         self._seen: list[Any] | None = []  # the keys so far, until the warning
         self._told = False
 
     def known(self, key: Any) -> ConcreteFunction | None:
-        """Return the trace of a key, if there is one for what is frozen and what trains now."""
+        """Return the trace of a key that fits the modules' training and frozen states; or None."""
         found = self.by_key.get(key)
         if (found is None or found.asks_mode) and told_to_train():
             found = self.by_key.get(_mode_key(key))
         return None if found is None or (found.trained and found.outdated) else found
 
     def ask_for(self, key: Any, concrete: ConcreteFunction) -> None:
-        """Keep a trace whatever comes."""
+        """Keep a trace for good."""
         with _LOCK:
             kept = self._keep(key, concrete)
             if kept not in self._asked_for:
@@ -75,7 +76,7 @@ class Traces:
                 self.quick = {}  # it may fit better than what was found so far
 
     def add(self, key: Any, concrete: ConcreteFunction, call: Any, names: Sequence[str]) -> None:
-        """Keep a trace that a call has made, of ``call = (args, kwargs)`` with positional names."""
+        """Keep a trace made by ``call = (args, kwargs)``; ``names`` are those of ``args``."""
         with _LOCK:
             key = self._keep(key, concrete)
             if self.limit is not None and len(self.by_key) - len(self._asked_for) > self.limit:
@@ -89,24 +90,24 @@ class Traces:
         warn_user(_many(self.name, seen, list(_labels(call, names)), self.reduce), UserWarning)
 
     def remember(self, shapes: Any, concrete: ConcreteFunction) -> None:
-        """Find a trace by the shapes and dtypes of its arguments from now on."""
+        """Remember a trace by the shapes and dtypes of its arguments."""
         if len(self.quick) >= _MOST_SHAPES:
             self.quick = {}
         self.quick[shapes] = concrete
 
     def fitting(self, key: Any, tensors: Sequence[Tensor]) -> Open | None:
-        """Return the most specific arguments with open sizes that admit those of a call."""
+        """Return the most specific arguments with unknown sizes that admit those of a call."""
         for known, concrete in self.open.get(_kind(key), ()):
             if concrete.takes(tensors):
                 return Open(known, concrete.arguments)
         return None
 
     def opened(self, key: Any, call: Any) -> Open | None:
-        """Return a call with those sizes open in which it differs from calls before.
+        """Return a call whose sizes are unknown where they differ from earlier calls.
 
-        None if no call was like it in all but sizes, or those could not be left open.
+        None if no earlier call differed only in sizes, or if these could not be traced as unknown.
         """
-        kinds, shapes = {_kind(key)}, _shapes(key)  # a set compares by hash before it asks values
+        kinds, shapes = {_kind(key)}, _shapes(key)  # a set compares hashes before values
         common = shapes
         for known, concrete in list(self.by_key.items()):
             others = _shapes(known)
@@ -124,7 +125,7 @@ class Traces:
         return Open((key[0], tuple(leaves)), pack_like(call, specs))
 
     def refused(self, wide: Open, call: Any, reason: Exception, names: Sequence[str]) -> None:
-        """Say once why a call was not traced with open sizes."""
+        """Warn, once, why a call was not traced with unknown sizes."""
         if self._told or not self.reduce:
             return
         self._told = True
@@ -134,12 +135,12 @@ class Traces:
         ]
         warn_user(
             f"function {self.name!r}: reduce_retracing has no effect, and each size makes a trace: "
-            f"to trace {' and '.join(what)} failed with {type(reason).__name__}: {reason}",
+            f"tracing {' and '.join(what)} failed with {type(reason).__name__}: {reason}",
             UserWarning,
         )
 
     def _keep(self, key: Any, concrete: ConcreteFunction) -> Any:
-        """Keep a trace, and return the key that it has for its mode."""
+        """Keep a trace, and return its key, which includes the mode."""
         kept = _mode_key(key) if concrete.while_training else key
         self.by_key[kept] = concrete
         _file(self.open, key, concrete)
@@ -152,7 +153,7 @@ class Traces:
             if not concrete.called_again:
                 break
             concrete.called_again = False
-            self.by_key[key] = self.by_key.pop(key)  # the newest but one
+            self.by_key[key] = self.by_key.pop(key)  # now after the newest
         else:
             key = old[0] if old else newest
         dropped = self.by_key.pop(key)
@@ -165,13 +166,13 @@ class Traces:
 
 
 def told_to_train() -> bool:
-    """Return whether the call around tells modules to train."""
+    """Return whether the enclosing call sets modules to training."""
     mode = training_mode.get()
     return mode is not None and bool(mode.training)
 
 
 def _mode_key(key: Any) -> Any:
-    """Return the key of a trace in which modules were told to train by a call around it."""
+    """Return the key of a trace whose modules were set to training by an enclosing call."""
     return (*key, "training")
 
 
@@ -181,7 +182,7 @@ def _is_tensor(leaf: Any) -> bool:
 
 
 def _kind(key: Any) -> Any:
-    """Return what is left of a key without shapes and mode."""
+    """Return a key without its shapes and mode."""
     return key[0], tuple([leaf[1] if _is_tensor(leaf) else leaf for leaf in key[1]])
 
 
@@ -198,7 +199,7 @@ def _in_common(a: Any, b: Any) -> Any:
 
 
 def _file(opened: dict[Any, Any], key: Any, concrete: ConcreteFunction) -> None:
-    """Put a trace among those with open sizes, if it has any, in the place of one like it."""
+    """Add a trace to those with unknown sizes, if it has any; replace one with the same key."""
     if any(_is_tensor(leaf) and unsure(leaf[0]) for leaf in key[1]):
         others = [pair for pair in opened.get(_kind(key), ()) if pair[0] != key]
         by_openness = sorted([*others, (key, concrete)], key=lambda pair: _openness(pair[1]))
@@ -206,7 +207,7 @@ def _file(opened: dict[Any, Any], key: Any, concrete: ConcreteFunction) -> None:
 
 
 def _openness(concrete: ConcreteFunction) -> tuple[int, int, int]:
-    """Return how many ranks and sizes a trace leaves open; sizes of one name count once, then."""
+    """Return the numbers of unknown ranks, of distinct unknown sizes, and of all unknown sizes."""
     shapes = [spec.dims for spec in concrete.specs]
     sizes = [n for shape in shapes if shape is not None for n in shape if type(n) is not int]
     unnamed = sizes.count(None)
@@ -214,7 +215,7 @@ def _openness(concrete: ConcreteFunction) -> tuple[int, int, int]:
 
 
 def leaf_names(call: Any, names: Sequence[str]) -> list[str | None]:
-    """Return what to write for each leaf of a call's arguments (``x['a']``), where one can."""
+    """Return an expression for each leaf of a call's arguments (``x['a']``), or None."""
     found: list[str | None] = []
     for name, x in _arguments(call, names):
         found += [None] * len(flatten(x)) if name is None else paths(x, name)
@@ -222,7 +223,7 @@ def leaf_names(call: Any, names: Sequence[str]) -> list[str | None]:
 
 
 def _labels(call: Any, names: Sequence[str]) -> Iterator[str]:
-    """Yield what each leaf of a call's arguments is called."""
+    """Yield a label for each leaf of a call's arguments."""
     for i, (name, x) in enumerate(_arguments(call, names)):
         yield from [f"argument {i}" if name is None else f"argument {name!r}"] * len(flatten(x))
 
@@ -235,25 +236,25 @@ def _arguments(call: Any, names: Sequence[str]) -> list[tuple[str | None, Any]]:
 
 
 def _many(name: str, keys: list[Any], labels: list[str], reduces: bool) -> str:
-    """Say what makes a function's traces many, and what to write instead."""
+    """Return the warning that says what causes many traces, and what to write instead."""
     begin = f"function {name!r} was traced {len(keys)} times: "
     structures: dict[Any, list[Any]] = {}
     for tree, leaves, *_ in keys:
         structures.setdefault(tree, []).append(leaves)
-    alike = structures[keys[-1][0]]  # those that the labels are for
+    alike = structures[keys[-1][0]]  # the calls that the labels describe
     columns = [list(dict.fromkeys(column)) for column in zip(*alike, strict=True)]
     place = max(range(len(columns)), key=lambda i: len(columns[i]), default=None)
     if place is None or len(columns[place]) < len(structures):
         return (
-            f"{begin}its arguments came in {len(structures)} structures (containers of other "
+            f"{begin}its arguments came in {len(structures)} structures (containers of different "
             "lengths, keys or types), and each makes a trace; stack lists of tensors into one "
             "tensor (gradtape.stack)"
         )
     label, values = labels[place], columns[place]
     if len(values) == 1:
         return (
-            f"{begin}for the same arguments each time, since variables that it uses were frozen or "
-            "thawed in between; make a function for each state of them"
+            f"{begin}for the same arguments each time, because variables that it uses were frozen "
+            "or thawed in between; make a separate function for each of these states"
         )
     begin += f"{label} came "
     last = values[-1]
@@ -261,13 +262,13 @@ def _many(name: str, keys: list[Any], labels: list[str], reduces: bool) -> str:
         shown = last if isinstance(last, str) else repr(last[1])
         return (
             f"{begin}as {len(values)} Python numbers (last {shown}), and each makes a trace; pass "
-            f"a tensor, gradtape.constant({shown}), which makes one trace for all"
+            f"a tensor, gradtape.constant({shown}), so that one trace serves all"
         )
     if isinstance(last[0], type):
         return (
             f"{begin}as {len(values)} Python values (last one of type {last[0].__name__}), and "
-            "each makes a trace; pass the same object each time, numbers as a tensor, or make a "
-            "function for each"
+            "each makes a trace; pass the same object each time, pass numbers as a tensor, or make "
+            "a separate function for each value"
         )
     shapes, dtypes = [value[0] for value in values], {value[1] for value in values}
     common = shapes[0]
@@ -275,9 +276,9 @@ def _many(name: str, keys: list[Any], labels: list[str], reduces: bool) -> str:
         common = _in_common(common, shape) if _same_rank(common, shape) else None
     also = ""
     if common is not None and len(dtypes) == 1 and not reduces:
-        also = "; or let it leave sizes open that differ, with reduce_retracing=True"
+        also = "; or use reduce_retracing=True, so that one trace serves all sizes"
     return (
         f"{begin}in {len(values)} shapes or dtypes (last {last[0]} {last[1]}), and each makes a "
-        f"trace; make one for all with input_signature=[...], in it "
+        f"trace; make one for all with input_signature=[...] and "
         f"{TensorSpec(common, last[1])!r} for {label}{also}"
     )

@@ -1,6 +1,6 @@
-"""Graphs: what a trace builds, its text, its rewriting, and the two ways to run it.
+"""Graphs: what a trace builds, with their text, rewriting and the two ways to run them.
 
-Stands on batches: a custom gradient's node is one for all examples. Hands out ``Graph``, ``Symbol``
-and the kinds of nodes, ``replay``, by which tapes see what a graph does, and ``compiled``, which
-asks the selected executor.
+It uses batches, because a custom gradient's node serves all examples. It provides ``Graph``,
+``Symbol`` and the kinds of nodes; ``replay``, which shows tapes the steps of a graph; and
+``compiled``, which calls the selected executor.
 """

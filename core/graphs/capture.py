@@ -1,7 +1,7 @@
-"""How a trace notices tensors from outside, and what a traced function makes of them.
+"""Captured tensors: how a trace notices them, and how a traced function stores them.
 
-Python code may use tensors that it did not get as arguments. To its graph such an array is one like
-any other; a tape may follow it all the same.
+Python code may use tensors that are not among its arguments. To the graph, the array of such a
+tensor is like any other, but a tape may follow the tensor.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ G = TypeVar("G", bound=Graph)
 
 
 class Capture(Recorder, Generic[G]):
-    """Stands among the tapes while a graph is traced, and hears of every op.
+    """A recorder that receives every op run while a graph is traced.
 
-    Where an op is given a tensor from outside, its node is given what stands for the tensor. What
-    Python computes from tensors from outside alone is computed once, and is outside too.
+    If an op uses a tensor from outside, its node uses the tensor's symbol. Values that Python
+    computes only from outside tensors are computed once, and count as outside too.
     """
 
     def __init__(self, graph: G) -> None:
         self.records = Everything()
         self.graph = graph
-        # what was there before the trace has a smaller id
+        # tensors from before the trace have smaller ids
         self._first = next_id()
         self._derived: set[int] = set()
         self._nodes_seen = 0
 
     def symbol(self, x: Tensor) -> Symbol:
-        """Return what stands for a tensor in the graph."""
+        """Return the symbol of a tensor in the graph."""
         raise NotImplementedError
 
     def is_outside(self, x: Any) -> bool:
-        """Return whether something is a tensor from outside, or made of such alone."""
+        """Return whether ``x`` is a tensor from outside, or computed only from such tensors."""
         return type(x) is Tensor and (0 < x.id < self._first or x.id in self._derived)
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
-        """Return whether what ``method`` of a recorder was told of is to be followed."""
+        """Return whether to follow the results of a run reported to ``method`` of a recorder."""
         raise NotImplementedError
 
     def _is_told(self, node: Node) -> bool:
-        """Return whether a node comes from an op of which this is told."""
+        """Return whether a node comes from an op that is reported to this recorder."""
         return True
 
-    # -- what ops tell ---------------------------------------------------------------------------
+    # -- what ops report -------------------------------------------------------------------------
 
     def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
         self._note("record", (op, inputs, output, params), inputs, [output])
@@ -83,7 +83,7 @@ class Capture(Recorder, Generic[G]):
             return
         # a custom gradient's node has the results before the arguments
         offset = len(outputs) if method == "record_call" else 0
-        # inside a batch an op becomes any number of nodes, so that places tell nothing
+        # inside a batch an op becomes any number of nodes, so places do not identify inputs
         single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
         for place, x in enumerate(inputs, offset):
             if not self.is_outside(x):
@@ -97,15 +97,15 @@ class Capture(Recorder, Generic[G]):
 
 
 class Closure(Capture[Graph]):
-    """What a traced function makes of tensors from outside: constants of its graph.
+    """Turns tensors from outside into constants of a traced function's graph.
 
-    A tape that follows such a tensor must see it when the graph runs: so each constant's tensor is
-    kept, and tapes are told how it came about.
+    A tape that follows such a tensor must see it when the graph runs. The closure therefore keeps
+    each constant's tensor, and reports to tapes how it was computed.
 
     Attributes
     ----------
     tensors
-        Symbol of a constant -> the tensor that it was.
+        Symbol of a constant -> its tensor.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -127,7 +127,7 @@ class Closure(Capture[Graph]):
         return known
 
     def tell(self, recorders: Sequence[Recorder]) -> None:
-        """Tell recorders how the constants were computed from tensors that they follow."""
+        """Report to recorders how the constants were computed from tensors that they may follow."""
         for recorder in recorders:
             for method, arguments in self._told:
                 getattr(recorder, method)(*arguments)

@@ -14,7 +14,7 @@ __all__ = ["local_constants"]
 
 
 def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
-    """Return a graph's constants on the backend and device that its inputs or variables are on."""
+    """Return a graph's constants on the backend and device of its inputs or variables."""
     constants = graph.constants
     if not constants:
         return constants

@@ -1,4 +1,4 @@
-"""Custom gradients as nodes: what traces a gradient function into a graph of its own."""
+"""Custom gradients as nodes: traces a gradient function into a separate graph."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["add_custom"]
 def add_custom(
     name: str, graph: Graph, backward: Any, inputs: list[Any], results: list[Any]
 ) -> list[Any]:
-    """Return what stands for results with a gradient of their own in the graph that is traced."""
+    """Return results with a custom gradient, as values of the traced graph."""
     level = outermost((*inputs, *results))
-    if level < graph.level:  # batches from around a branch: it takes them in as one example
+    if level < graph.level:  # batches from outside a branch: it captures one example's value
         inputs, results = ([graph.adopt(x) for x in part] for part in (inputs, results))
         level = 0
-    if level:  # the node is one for all examples
+    if level:  # one node serves all examples
         lowered = InBatch(backward, inputs, results, level)
         rows = add_custom(name, graph, lowered, lowered.inputs, lowered.results)
         return [HIDE.raw(array, level=level) for array in rows]
@@ -39,7 +39,7 @@ def add_custom(
 def _trace_backward(
     name: str, graph: Graph, backward: Any, results: list[Any]
 ) -> tuple[Graph | Refusal, tuple[bool, ...], list[Any]]:
-    """Trace a gradient function into a graph; say why if that cannot be done."""
+    """Trace a gradient function into a graph, or return a ``Refusal`` that says why not."""
     inner = Graph(f"{name}_gradient", parent=graph)
     closure = Closure(inner)
     with tracing_into(inner, closure):
@@ -65,7 +65,7 @@ def _trace_backward(
 
 
 def _branch_capture(graph: Graph) -> Capture[Any] | None:
-    """Return what notices tensors from outside for a graph that is, or is in, a branch."""
+    """Return what captures outer tensors for a graph that is, or is inside, a branch."""
     scope: Graph | None = graph
     while scope is not None and not scope.level:
         scope = scope.parent
@@ -76,9 +76,9 @@ def _branch_capture(graph: Graph) -> Capture[Any] | None:
 
 
 def _pass_on(closure: Closure, around: Capture[Any]) -> None:
-    """Make the tensors that a gradient function alone uses values of the graph around it.
+    """Make the tensors that only a gradient function uses values of the enclosing graph.
 
-    A branch runs as one op, and a gradient reaches its inputs alone.
+    A branch runs as one op, and gradients reach only its inputs.
     """
     inner = closure.graph
     closure.tell((around,))

@@ -1,4 +1,4 @@
-"""Executors: which one runs a graph, and what it made of the graph."""
+"""Executors: selects the one that runs a graph, and keeps what it made for the graph."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ __all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected", "tell
 #: The environment variable that names the executor of a process.
 ENVIRONMENT = "GRADTAPE_EXECUTOR"
 
-#: The executor that runs graphs, by name.
+#: The name of the executor that runs graphs.
 selected: ContextVar[str] = ContextVar(
     "gradtape_executor", default=os.environ.get(ENVIRONMENT) or "default"
 )
 _OF_PROCESS = selected.get()
 
-#: What follows the name of an executor whose runs tell a watcher of their steps.
+#: The suffix of an executor's name if its runs report their steps to a watcher.
 _TELLING = ", telling"
 
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Run traced functions in a block so that they tell whoever watches of their steps."""
+    """Make traced functions in a block report their steps to the watcher."""
     token = selected.set(selected.get().removesuffix(_TELLING) + _TELLING)
     try:
         yield
@@ -49,19 +49,19 @@ def telling() -> Iterator[None]:
 
 @contextmanager
 def executor(name: str) -> Iterator[None]:
-    """Run traced functions by another executor for a block.
+    """Run traced functions with another executor in a block.
 
-    A function keeps what each executor made of it, so nothing is compiled twice. What an executor
-    computes does not depend on it, but for the last digits. ``gt.function(executor=...)`` goes
-    before this, and this before the environment variable ``GRADTAPE_EXECUTOR``, which is read when
-    gradtape is imported.
+    A function keeps what each executor compiled for it, so nothing is compiled twice. Results do
+    not depend on the executor, except for the last digits. ``gt.function(executor=...)`` takes
+    precedence over this block, and this block over the environment variable ``GRADTAPE_EXECUTOR``,
+    which is read when gradtape is imported.
 
     Parameters
     ----------
     name
-        ``"default"``: what the backend of the arrays compiles, or ``"plain"`` if it compiles
-        nothing. ``"plain"``: one call of a kernel per node. Or one of a plugin
-        (``gradtape plugins`` lists them).
+        ``"default"`` runs what the backend of the arrays compiles, or ``"plain"`` if it compiles
+        nothing. ``"plain"`` calls one kernel per node. Plugins can provide others:
+        ``gradtape plugins`` lists them.
 
     Yields
     ------
@@ -88,7 +88,7 @@ def executor(name: str) -> Iterator[None]:
 
 
 def compiled(graph: Graph, name: str | None = None) -> Run:
-    """Return what runs a graph, made by an executor (the selected one) when first asked for."""
+    """Return the function that runs a graph, made once by an executor (the selected one)."""
     name = selected.get() if name is None else name
     run = graph.runs.get(name)
     if run is None:
@@ -103,14 +103,14 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
 
 
 def _telling(graph: Graph, name: str) -> Run:
-    """Return what runs a graph, and tells whoever watches of its steps if the executor can."""
+    """Return a function that runs a graph, and reports its steps if the executor can."""
     compiled(graph, name)
     made = graph.made[name]
     by_steps = getattr(made, "watched", made)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         watching = watcher.get()
-        if watching is None:  # it has gone, and this is a context that it was copied into
+        if watching is None:  # it ended after this context was copied
             return made(arrays)
         return watching.graph(graph.name, name, by_steps, arrays)
 
@@ -118,7 +118,7 @@ def _telling(graph: Graph, name: str) -> Run:
 
 
 def explained(graph: Graph, name: str | None = None) -> str:
-    """Return what an executor made of a graph, in words."""
+    """Describe how an executor runs a graph."""
     name = (selected.get() if name is None else name).removesuffix(_TELLING)
     compiled(graph, name)
     explain = getattr(graph.made[name], "explain", None)
@@ -127,7 +127,7 @@ def explained(graph: Graph, name: str | None = None) -> str:
 
 
 def _alone(graph: Graph, run: Run) -> Run:
-    """Let no other thread change what the graph assigns between its reads and its assignments."""
+    """Lock the variables that a graph assigns, from its reads to its assignments."""
     held = exclusive(graph.updates)
 
     def run_alone(arrays: Sequence[Any]) -> list[Any]:
@@ -138,7 +138,7 @@ def _alone(graph: Graph, run: Run) -> Run:
 
 
 def _made(graph: Graph, name: str) -> Run:
-    """Return what an executor makes of a graph."""
+    """Return the function that an executor makes for a graph."""
     try:
         executor = registry().executor(name)
     except UnknownOp as error:
@@ -150,14 +150,14 @@ def _made(graph: Graph, name: str) -> Run:
     made: Run = executor(graph)
     if not callable(made):
         raise PluginError(
-            f"executor {name!r}: it made {made!r} of the graph {graph.name!r} instead of a "
+            f"executor {name!r}: it made {made!r} for the graph {graph.name!r} instead of a "
             "function from a list of arrays to a list of arrays"
         )
     return made
 
 
 def _checking(graph: Graph, name: str, execute: Run) -> Run:
-    """Look at what somebody else's executor returns, the first time."""
+    """Check the first results of an executor that another package provides."""
     owner = registry().owner("executor", name)
     if owner is None or owner.ours:
         return execute
@@ -169,7 +169,7 @@ def _checking(graph: Graph, name: str, execute: Run) -> Run:
         if not checked:
             wrong = _mistake(graph, arrays, found)
             if wrong is not None:
-                raise PluginError(f"executor {name!r}: of {graph.name!r} it returned {wrong}")
+                raise PluginError(f"executor {name!r}: for {graph.name!r} it returned {wrong}")
             checked = True
         return found
 
@@ -177,12 +177,12 @@ def _checking(graph: Graph, name: str, execute: Run) -> Run:
 
 
 def _mistake(graph: Graph, arrays: Sequence[Any], found: Any) -> str | None:
-    """Say what is wrong with the results of a graph, if anything."""
+    """Describe what is wrong with the results of a graph; None if they are right."""
     if not isinstance(found, (list, tuple)):
         return f"{type(found).__name__} instead of a list of arrays"
     if len(found) != len(graph.outputs):
         return f"{len(found)} results instead of {len(graph.outputs)}"
-    as_traced = all(map(_is_as_traced, graph.inputs, arrays))  # vmap gives others
+    as_traced = all(map(_is_as_traced, graph.inputs, arrays))  # vmap passes other shapes
     for i, (symbol, x) in enumerate(zip(graph.outputs, found, strict=True)):
         if isinstance(x, Tensor) or not hasattr(x, "dtype") or not hasattr(x, "shape"):
             return f"{type(x).__name__} instead of an array as result {i}"
@@ -209,8 +209,8 @@ def _naming(graph: Graph, execute: Run) -> Run:
             return execute(arrays)
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
             if "named_op" not in vars(error):
-                # one op at a time, the failing one names itself; nothing is assigned on this way,
-                # and no other rank of a job waits for what was not yet done
+                # run one op at a time, so that the failing op names itself; assign nothing, and
+                # make no other rank of a job wait
                 with as_group_of_one(), muting():
                     replay(graph.without_updates(), [Tensor(x) for x in arrays])
             raise

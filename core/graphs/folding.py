@@ -15,9 +15,9 @@ from .nodes import Node, Symbol
 
 __all__ = ["folded"]
 
-# what depends on its input's shape and dtype alone
+# ops that depend only on their input's shape and dtype
 _OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
-# larger values are computed when they are needed: a program is not to hold more memory than a run
+# larger values are computed when needed: a program should not hold more memory than a run
 _LARGEST_FOLDED = 2**16
 
 
@@ -29,7 +29,7 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
     node
         A step of a program.
     known
-        The values that are known so far: constants, and what was folded before.
+        The values known so far: constants and values that were folded before.
     owner
         The backend that the program runs on.
     """
@@ -56,5 +56,5 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
     try:
         with np.errstate(all="raise"):
             return op.kernel_for(owner)(*given, **node.params)
-    except Exception:  # it is raised, or warned of, by the runs that come to it
+    except Exception:  # runs that reach this node raise it, or warn
         return None

@@ -1,7 +1,7 @@
 """``Graph``: what a trace builds.
 
-A graph is a pure function: inputs and the variables' values on entry go in, outputs and the
-variables' values on exit come out. Its nodes are in the order in which Python ran them.
+A graph is a pure function. It takes inputs and the variables' values on entry, and returns outputs
+and the variables' values on exit. Its nodes are in the order in which Python ran them.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ class Graph(BaseGraph):
     name
         The traced function's name.
     parent
-        The graph around it, for one that an op or a gradient of that graph runs.
+        The enclosing graph, if an op or a gradient of that graph runs this one.
 
     Attributes
     ----------
     name
         The traced function's name.
     inputs
-        Symbols of the inputs; what a nested graph took from its surroundings (``captures``) first.
+        Symbols of the inputs. In a nested graph, captured values (``captures``) come first.
     nodes
         The steps, in order; an input of a node is a symbol or a weak Python scalar.
     outputs
         Symbols of the results.
     constants
-        Symbol -> array, for arrays that Python code brought in.
+        Symbol -> array, for arrays that Python code used.
     updates
         Variable -> symbol of the value that it has on exit.
     closure
-        Where constants came from that tapes may follow; ``None`` if there are no such.
+        The tensors of constants that tapes may follow; ``None`` if there are none.
     runs, made
-        What runs it on arrays, and what executors made for that, by the executor's name. They are
-        kept here, and not in a table of weak references, since they refer to the graph.
+        The functions that run it on arrays, and what executors made for them, by the executor's
+        name. They refer to the graph, so they are kept here and not in a table of weak references.
     halves
-        It and its gradient as two graphs, by the shapes and dtypes of inputs.
+        Its forward and backward graphs, by the shapes and dtypes of inputs.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Graph(BaseGraph):
     ['multiply']
     """
 
-    #: Batches of lower levels are values from outside, which a branch takes as inputs.
+    #: Batches of lower levels are values from outside, which a branch captures as inputs.
     level = 0
 
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
@@ -97,7 +97,7 @@ class Graph(BaseGraph):
         self._reads: dict[Variable, Symbol] = {}
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
-        # how many there are, in a list that all graphs of a trace share
+        # the number of names, in a list that all graphs of a trace share
         self._names: list[int] = [0] if parent is None else parent._names
         self._named: dict[str, Size] = {} if parent is None else parent._named
 
@@ -114,7 +114,7 @@ class Graph(BaseGraph):
         Returns
         -------
         Symbol
-            The symbol that stands for it.
+            Its symbol.
         """
         symbol = Symbol(self, spec.dims, spec.dtype, spec.name)
         self.inputs.append(symbol)
@@ -124,7 +124,7 @@ class Graph(BaseGraph):
         return symbol
 
     def _size_called(self, size: Any, name: str | None) -> Any:
-        """Return the one size that has a name: each call is asked whether they are equal."""
+        """Return the one size with a name; each call checks that sizes with this name are equal."""
         if name is None:
             return size
         if name not in self._named:
@@ -138,19 +138,18 @@ class Graph(BaseGraph):
         Parameters
         ----------
         array
-            An array of a backend, a symbol of this graph or of one around it, or a weak Python
+            An array of a backend, a symbol of this graph or of an enclosing one, or a weak Python
             scalar.
 
         Returns
         -------
         Symbol or scalar
-            A symbol of this graph; a scalar stays one.
+            A symbol of this graph; a scalar is returned unchanged.
 
         Raises
         ------
         TraceError
-            If it is a symbol of a trace that has ended, or a value that differs from example to
-            example.
+            If it is a symbol of a trace that has ended, or a value that differs between examples.
         """
         if type(array) in SCALARS:
             return array
@@ -179,7 +178,7 @@ class Graph(BaseGraph):
         Returns
         -------
         Symbol
-            The symbol that stands for it, the same each time.
+            Its symbol, the same each time.
 
         Raises
         ------
@@ -192,7 +191,7 @@ class Graph(BaseGraph):
         return known
 
     def another_constant(self, array: Any) -> Symbol:
-        """Add an array as a constant of its own, whether it is one already or not.
+        """Add an array as a new constant, even if it is one already.
 
         Parameters
         ----------
@@ -211,8 +210,8 @@ class Graph(BaseGraph):
         """
         if is_transformed(array):
             raise TraceError(
-                f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside it: "
-                "a value that differs from example to example; pass it as an argument"
+                f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside "
+                "it, which differs from example to example; pass it as an argument"
             )
         symbol = Symbol(self, tuple(array.shape), array.dtype)
         self.constants[symbol] = array
@@ -233,7 +232,7 @@ class Graph(BaseGraph):
         Returns
         -------
         Symbol or list of Symbol
-            What the op gives, of the shapes and dtypes that its shape rule says.
+            The op's outputs, with the shapes and dtypes from its shape rule.
 
         Raises
         ------
@@ -247,7 +246,7 @@ class Graph(BaseGraph):
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
         held, witnesses = settings, dict[Symbol, int]()
-        if settings and holds(settings, Open):  # before the outputs, which may tell sizes too
+        if settings and holds(settings, Open):  # before the outputs, which may also determine sizes
             held = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
             [Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])]
@@ -261,31 +260,31 @@ class Graph(BaseGraph):
         return list(outputs) if several else outputs[0]
 
     def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:
-        """Return an unknown as a formula has it; what tells it joins the witnesses."""
+        """Return an unknown's form in formulas; add the symbol that determines it to witnesses."""
         symbol, axis = self._home(dim)
         place = witnesses.setdefault(symbol, len(witnesses))
         return ("value", place) if axis is None else ("size", place, axis)
 
     def _home(self, dim: Dim) -> tuple[Symbol, int | None]:
-        """Return the symbol of this graph that tells an unknown, and along which axis."""
+        """Return the symbol of this graph that determines an unknown, and the axis."""
         if dim not in self.homes:
             self.homes[dim] = (self.adopt(dim.symbol), dim.axis)
         return self.homes[dim]
 
     def number(self, value: Open, dtype: Any) -> Symbol:
-        """Return a size, number or comparison that is open as a symbol without axes.
+        """Return an unknown size, number or comparison as a symbol without axes.
 
         Parameters
         ----------
         value
-            The open number.
+            The unknown number.
         dtype
             The dtype of the result.
 
         Returns
         -------
         Symbol
-            What computes it in each run.
+            The symbol, which each run computes.
 
         Raises
         ------
@@ -300,18 +299,18 @@ class Graph(BaseGraph):
         return symbol
 
     def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
-        """Return the size of a symbol: a new unknown, or the one that a user's name stands for."""
+        """Return the size of a symbol: a new unknown, or the one with a user's name."""
         if name is None:
             return alone(Dim(self.new_name(), symbol, axis))
         if name not in self._named:
             for dim in self.homes:
-                if dim.name == name:  # it was made up, and another will do
+                if dim.name == name:  # it was generated, and another will do
                     dim.name = self.new_name()
             self._named[name] = alone(Dim(name, symbol, axis))
         return self._named[name]
 
     def new_name(self) -> str:
-        """Return a name for another size that is open: n, m, k and so on."""
+        """Return a name for a new unknown size: n, m, k and so on."""
         while True:
             count = self._names[0]
             self._names[0] += 1
@@ -331,7 +330,7 @@ class Graph(BaseGraph):
         Returns
         -------
         Symbol
-            Its value on entry, or the last that was assigned.
+            Its value on entry, or the last assigned value.
         """
         symbol = self._reads.get(variable)
         if symbol is None:
@@ -348,7 +347,7 @@ class Graph(BaseGraph):
         variable
             The variable.
         array
-            Its value, as :meth:`adopt` takes it.
+            Its value, as :meth:`adopt` accepts it.
 
         Raises
         ------
@@ -371,12 +370,12 @@ class Graph(BaseGraph):
 
     @contextmanager
     def apart(self, values: Iterable[tuple[Variable, Any]]) -> Iterator[None]:
-        """Run a block in which variables begin with other values; what it assigns is forgotten.
+        """Run a block in which variables start with other values, and discard its assignments.
 
         Parameters
         ----------
         values
-            Variables, and arrays as :meth:`adopt` takes them.
+            Variables, and arrays as :meth:`adopt` accepts them.
 
         Yields
         ------
@@ -398,23 +397,23 @@ class Graph(BaseGraph):
         arguments: Sequence[Any],
         saved: Sequence[Any],
     ) -> list[Symbol]:
-        """Append a custom gradient around ``results``; return the symbols that stand for them.
+        """Append a custom gradient around ``results``; return their new symbols.
 
         Parameters
         ----------
         kind
             The custom gradient.
         results
-            What was computed.
+            The computed results.
         arguments
-            What the gradient is with respect to.
+            The values that the gradient is with respect to.
         saved
-            What the backward graph takes beside upstream gradients.
+            The inputs of the backward graph besides upstream gradients.
 
         Returns
         -------
         list of Symbol
-            A symbol per result, through which gradients are the custom ones.
+            A symbol per result, with the custom gradient.
         """
         inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))
         outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
@@ -422,7 +421,7 @@ class Graph(BaseGraph):
         return list(outputs)
 
     def without_updates(self) -> Graph:
-        """Return the same program, assigning no variable when it ends.
+        """Return the same program without its assignments to variables.
 
         Returns
         -------
@@ -434,7 +433,7 @@ class Graph(BaseGraph):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        # a copy has variables of its own, or assigns none
+        # a copy has other variables, or assigns none
         return {**vars(self), "runs": {}, "made": {}, "halves": {}}
 
     # -- looking ---------------------------------------------------------------------------------
@@ -476,7 +475,7 @@ def _spec_of(symbol: Symbol) -> InputSpec:
 
 
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
+    """Apply an op's shape rule to unknown sizes, or to None for them if it must know sizes."""
     if op.infer is None:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
     specs = [x if type(x) in SCALARS else _spec_of(x) for x in inputs]

@@ -1,7 +1,7 @@
-"""Integers that a trace knows by their expressions: what tensors of sizes hold.
+"""Integers that a trace knows as expressions: the values of tensors of sizes.
 
-A shape that is computed with tensors (``stack([n // 2, 3])``, ``prod(shape[1:])``) stays as sharp
-as one that Python computes: what is known of the inputs is computed with as the op does it.
+A shape that is computed with tensors (``stack([n // 2, 3])``, ``prod(shape[1:])``) stays as precise
+as one that Python computes: the op's computation also runs on the known values of its inputs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Integers", "known_integers"]
 
-#: Ints and open sizes, of the shape of the symbol that holds them.
+#: Ints and unknown sizes, in the shape of the symbol that holds them.
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
 
-# shapes and what surrounds them; not data
+# enough for shapes and related values, but not for data
 _MOST = 64
-# Larger numbers may wrap around where a tensor computes, which sizes do not.
+# Larger numbers may overflow in tensors, but not in sizes.
 _LARGEST = 2**20
 _WIDE = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -33,7 +33,7 @@ _WIDE = (np.dtype(np.int32), np.dtype(np.int64))
 def _whole_division(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
         if not sizes_differ(b, 0):
-            raise ZeroDivisionError  # by which a tensor may be divided, and no size
+            raise ZeroDivisionError  # allowed for tensors, not for sizes
         return compute(a, b)
 
     return divide
@@ -59,7 +59,7 @@ _REDUCTIONS: dict[str, Any] = {
     "max": _ELEMENTWISE["maximum"].reduce,
     "min": _ELEMENTWISE["minimum"].reduce,
 }
-#: Ops that move elements: their kernels move objects too.
+#: Ops that move elements. Their kernels also move objects.
 _MOVING = frozenset(
     {
         *("broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "identity", "pad"),
@@ -82,7 +82,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
 
 
 def _compute_of(op: Op) -> Callable[..., Any] | None:
-    """Return what computes an op on arrays of objects."""
+    """Return the function that computes an op on arrays of objects."""
     if op.name in _MOVING:
         kernel = op.kernel
         if isinstance(kernel, str):
@@ -100,14 +100,14 @@ def known_integers(
     outputs: Sequence[Symbol],
     constants: Mapping[Symbol, Any],
 ) -> list[Integers | None]:
-    """Return what is known of the outputs of a node, None for an output of which nothing is.
+    """Return the known integers of a node's outputs, with None for an unknown output.
 
     Parameters
     ----------
     op, inputs, params, outputs
         The node, as it was called.
     constants
-        The arrays of its graph.
+        The constants of its graph.
     """
     nothing: list[Integers | None] = [None] * len(outputs)
     compute = _compute_of(op)
@@ -119,7 +119,7 @@ def known_integers(
     try:
         result = compute(*given, **params)
     except (ArithmeticError, TypeError, ValueError):
-        return nothing  # it depends on what only a run knows
+        return nothing  # it depends on values that only a run knows
     results = result if isinstance(result, (tuple, list)) else [result]
     return [_checked(x, symbol) for x, symbol in zip(results, outputs, strict=True)]
 
@@ -129,7 +129,7 @@ def _may_be_known(symbol: Symbol) -> bool:
 
 
 def _integers_of(x: Any, constants: Mapping[Any, Any]) -> Integers | None:
-    """Return what is known of an input: a symbol or a weak scalar."""
+    """Return the known integers of an input, which is a symbol or a weak scalar."""
     if type(x) is int:
         return _checked(x)
     if isinstance(x, (bool, float, complex)) or not _may_be_known(x):
@@ -142,7 +142,7 @@ def _integers_of(x: Any, constants: Mapping[Any, Any]) -> Integers | None:
 
 
 def _checked(result: Any, symbol: Any = None) -> Integers | None:
-    """Return a result as an array, if it is one that a tensor would give too."""
+    """Return a result as an array if a tensor would give the same; otherwise None."""
     integers: Integers = np.asarray(result, object)
     if integers.size > _MOST or (symbol is not None and integers.shape != symbol.shape):
         return None

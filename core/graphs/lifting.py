@@ -1,4 +1,4 @@
-"""Values of a trace that do not depend on its arguments, taken out of it."""
+"""Computes those values of a trace that do not depend on its arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["lifted"]
 
 
 def lifted(symbol: Symbol) -> Any:
-    """Return the array that a run would give for a symbol, if no argument is needed for it.
+    """Return the array that a run would compute for a symbol, if it depends on no argument.
 
-    Variables have their values of now. So a variable can begin with what a trace computes.
+    Variables have their current values. A variable's initial value can therefore come from a trace.
 
     Parameters
     ----------

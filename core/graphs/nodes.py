@@ -1,4 +1,4 @@
-"""What graphs are made of: symbols, which stand for values, and nodes, the steps between them."""
+"""The parts of graphs: symbols, which represent values, and nodes, the steps between them."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ __all__ = [
     "Written",
 ]
 
-#: What runs a graph: from arrays to arrays.
+#: A function that runs a graph: it takes arrays and returns arrays.
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 
 
 class BaseGraph:
-    """A graph, as far as its parts know it: nodes may hold graphs of their own."""
+    """The interface of a graph that its symbols and nodes use; nodes may hold nested graphs."""
 
     name: str
     inputs: list[Symbol]
     nodes: list[Node]
     outputs: list[Symbol]
     constants: dict[Symbol, Any]
-    #: By an unknown, the symbol of this graph that tells it.
+    #: For each unknown, the symbol of this graph that determines it, and the axis.
     homes: dict[Dim, tuple[Symbol, int | None]]
 
     def new_name(self) -> str:
-        """Return a name for another value that is open."""
+        """Return a name for a new unknown."""
         raise NotImplementedError
 
     def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Any:
-        """Return the size of a symbol along an axis of which nothing is known but a name."""
+        """Return the unknown size of a symbol along an axis, which may have a name."""
         raise NotImplementedError
 
 
@@ -76,9 +76,9 @@ class Symbol(ArrayOperators):
     Attributes
     ----------
     shape
-        Its sizes, in which what is unknown is an open size; or ``None``.
+        Its sizes: ints and unknown sizes; ``None`` for unknown rank.
     integers
-        What it holds, ints and open sizes in an array of its shape, where the trace knows it.
+        Its values, if the trace knows them: ints and unknown sizes, in an array of its shape.
     """
 
     __slots__ = ("__weakref__", "dtype", "graph", "integers", "name", "shape")
@@ -92,15 +92,15 @@ class Symbol(ArrayOperators):
         self.shape = shape
         for n in shape or ():
             if type(n) is not int:
-                if len(shape or ()) > _MOST_AXES:  # before there is a size for each of them
+                if len(shape or ()) > _MOST_AXES:  # check before making a size for each
                     raise ValueError(
-                        f"an array has {_MOST_AXES} axes at most, not {len(shape or ())}"
+                        f"an array has at most {_MOST_AXES} axes, got {len(shape or ())}"
                     )
                 self.shape = tuple(map(self._size, shape, itertools.count()))  # type: ignore[arg-type]
                 break
 
     def _size(self, size: Any, axis: int) -> Any:
-        """Return one of the sizes; one that nobody knows, or that has a name, is an unknown."""
+        """Return one of the sizes; an unknown if it is None or a name."""
         if size is None or type(size) is str:
             size = self.graph.size_of(self, axis, size)
         if type(size) is Size and size.dim is not None:
@@ -108,7 +108,7 @@ class Symbol(ArrayOperators):
         return size
 
     def as_size(self, name: str) -> Any:
-        """Return the value of an integer as a size: what is known of it, or an unknown."""
+        """Return the value of an integer as a size: the known value, or an unknown."""
         if self.dtype.kind not in "iu" or self.shape not in ((), None):
             raise TypeError(f"{name}: a size is one integer, got {self!r}")
         if self.integers is None:
@@ -118,14 +118,14 @@ class Symbol(ArrayOperators):
         return self.integers[()]
 
     def gone(self) -> str | None:
-        """Say that the trace has ended; None while it runs."""
+        """Return a message if the trace has ended; None while it runs."""
         graph: Any = active_graph.get()
         while graph is not None and graph is not self.graph:
             graph = graph.parent
         return self.used_after() if graph is None else None
 
     def used_after(self) -> str:
-        """Say that it is used after its trace."""
+        """Return the message for a use after the trace."""
         return (
             f"{self!r} was made while {self.graph.name!r} was traced and is used after it; return "
             "it from the function instead"
@@ -179,7 +179,7 @@ class Refusal:
 
 
 class NotSaved(Refusal):
-    """The backward function is not there: the file was saved without custom gradients."""
+    """The backward function is missing: the file was saved without custom gradients."""
 
     __slots__ = ()
 
@@ -217,13 +217,13 @@ class CustomGradient:
 
 
 class Node:
-    """One step of a graph: an op (or node kind), what it is applied to, and what it gives.
+    """One step of a graph: an op (or node kind), its inputs and its outputs.
 
     Attributes
     ----------
     witnesses
-        How many of the inputs, the last ones, are there for the sizes of which formulas among the
-        parameters are made.
+        The number of inputs, at the end, that only provide the sizes in formulas among the
+        parameters.
     """
 
     __slots__ = ("inputs", "op", "outputs", "params", "several", "witnesses")
@@ -246,17 +246,17 @@ class Node:
         self.several = several
 
     def settled(self, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return what the op is given, and its parameters, from the values of the inputs.
+        """Return the op's arguments and parameters, from the values of the inputs.
 
         Parameters
         ----------
         values
-            Arrays or tensors in the place of the inputs.
+            An array or a tensor for each input.
         """
         return self.settling()(values) if self.witnesses else (values, self.params)
 
     def settling(self) -> Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]:
-        """Return what :meth:`settled` does, made once for many runs."""
+        """Return :meth:`settled` as a function, made once for many runs."""
         count = len(self.inputs) - self.witnesses
         plan = planned(self.params)
         name = getattr(self.op, "name", "graph")
@@ -269,7 +269,7 @@ class Node:
 
     @property
     def acts(self) -> bool:
-        """Whether it has an effect beside its outputs, be it in a graph inside."""
+        """Whether it has an effect besides its outputs, also inside nested graphs."""
         op: Any = self.op
         if getattr(op, "effect", False):
             return True
@@ -278,7 +278,7 @@ class Node:
 
     @property
     def graphs(self) -> list[Any]:
-        """The graphs inside: a custom gradient's backward, or those that an op runs."""
+        """The nested graphs: a custom gradient's backward, or those that an op runs."""
         if isinstance(self.op, CustomGradient):
             return [self.op.backward] if isinstance(self.op.backward, BaseGraph) else []
         return [value for value in self.params.values() if isinstance(value, BaseGraph)]

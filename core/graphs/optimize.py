@@ -1,4 +1,4 @@
-"""Rewriting graphs: dead nodes removed, common subexpressions merged."""
+"""Graph rewriting: removes dead nodes, and merges common subexpressions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def prune(graph: Graph) -> Graph:
     return graph
 
 
-# what returns its input: it matters to tapes alone
+# ops that return their input; they matter only to tapes
 _SAME = frozenset({"identity", "stop_gradient"})
 
 
 def forward_only(graph: Graph) -> Graph:
-    """Return what computes the same values when nobody differentiates.
+    """Return a graph that computes the same values, for runs without gradients.
 
-    Custom gradients become what they are in the forward direction: nothing. Equal subexpressions
-    are computed once. Gradients of the original must not be taken through the result: merging
-    changes the order in which they would be summed.
+    Custom gradients are removed, because they do nothing in the forward direction. Equal
+    subexpressions are computed once. Do not differentiate the result instead of the original:
+    merging changes the order in which gradients are summed.
     """
     result = Graph(graph.name, graph.parent)
     result.inputs, result.constants = list(graph.inputs), dict(graph.constants)
@@ -70,7 +70,7 @@ def forward_only(graph: Graph) -> Graph:
 
 
 def joined_pulls(graph: Graph) -> Graph:
-    """Let gradients use what the ops before them computed, where these ops know how; in place."""
+    """Let gradients use results of the ops before them, if these ops support it; in place."""
     nodes: list[Node] = []
     for node in graph.nodes:
         op: Any = node.op
@@ -86,7 +86,7 @@ def joined_pulls(graph: Graph) -> Graph:
 
 
 def _forward_of(pull: Node, nodes: list[Node]) -> int:
-    """Return where the node is of which another one is the gradient; -1 if there is none."""
+    """Return the index of the node whose gradient ``pull`` is; -1 if there is none."""
     if not hasattr(pull.op, "joint"):
         return -1
     wanted = {**pull.params, "order": 0}
@@ -98,7 +98,7 @@ def _forward_of(pull: Node, nodes: list[Node]) -> int:
 
 
 def _identity(value: Any) -> Any:
-    """Return what tells ops, and values of parameters, apart."""
+    """Return a key that distinguishes ops, and values of parameters."""
     if isinstance(value, Read):
         return ("read", value.variable)
     return value if isinstance(value, (Op, CustomGradient, Graph)) else repr(value)

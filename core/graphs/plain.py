@@ -1,4 +1,4 @@
-"""Graphs on raw arrays: as their backend compiles them, or as one straight-line function."""
+"""Graphs on raw arrays: compiled by the backend, or as one straight-line function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["argument_of", "by_backend", "default", "kernel_of", "node_by_node", 
 
 
 def default(graph: Graph) -> Run:
-    """Return what runs ``graph``: what the backend of the arrays compiles, or the plain executor.
+    """Return a function that runs ``graph``: compiled by the arrays' backend, or plain.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ def default(graph: Graph) -> Run:
 
 
 def plain(graph: Graph) -> Run:
-    """Return what runs ``graph`` with one call of a kernel per node, in one Python function.
+    """Return a Python function that runs ``graph`` with one kernel call per node.
 
-    Variables are read when it runs, and change together after the last node. Kernels are looked up
-    once for each backend that the arrays are on.
+    It reads variables when it runs, and changes them together after the last node. It looks up
+    kernels once per backend of the arrays.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ def plain(graph: Graph) -> Run:
 
 
 def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
-    """Return what runs a graph on any backend's arrays: compiled, or node by node.
+    """Return a function that runs a graph on any backend's arrays: compiled, or node by node.
 
     Parameters
     ----------
     graph
         A graph as it was traced.
     compiler
-        ``compiler(program, owner, arrays)`` returns what runs the program on arrays of the backend
-        ``owner``, or None if the plain executor is to.
+        ``compiler(program, owner, arrays)`` returns a function that runs the program on arrays of
+        the backend ``owner``, or None to use the plain executor.
     """
     program = joined_pulls(forward_only(graph))
     variables = program.variables
@@ -67,7 +67,7 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         owner = current_backend() if some is None else backend_for_type(type(some))
         if not owner.waits or some is None:
             return run_at(owner.name, owner, arrays, telling)
-        with scope_of((some,)):  # what it makes, and its constants, go where the arrays are
+        with scope_of((some,)):  # results and constants go to the arrays' device
             return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays, telling)
 
     def run_at(place: str, owner: Backend, arrays: Sequence[Any], telling: bool) -> list[Any]:
@@ -81,7 +81,7 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
 
     def explain() -> str:
         told = [f"on {name}: {_told(program, found)}" for name, found in runs.items()]
-        return "\n".join(told) or "it has not run yet; what it compiles to depends on its arrays"
+        return "\n".join(told) or "it has not run yet; how it is compiled depends on the arrays"
 
     run.explain = explain  # type: ignore[attr-defined]
     run.watched = functools.partial(run, telling=True)  # type: ignore[attr-defined]
@@ -91,17 +91,17 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
 def _told(program: Graph, run: Run) -> str:
     explain = getattr(run, "explain", None)
     if explain is None:
-        return f"plain, a kernel's call for each of {len(program.nodes)} nodes"
+        return f"plain, one kernel call for each of {len(program.nodes)} nodes"
     return str(explain())
 
 
 def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
-    """Return what runs a program with one call of a kernel per node.
+    """Return a function that runs a program with one kernel call per node.
 
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as ``forward_only`` returns it.
     owner
         The backend that the arrays are on.
     arrays
@@ -128,7 +128,7 @@ def _compile(
 ) -> Callable[..., list[Any]]:
     """Write the program as Python source with numbered names only, and compile it.
 
-    If it is ``telling``, each kernel tells whoever watches.
+    If ``telling`` is true, each kernel reports to the watcher.
     """
     scope: dict[str, Any] = {}
     names: dict[Symbol, str] = {}
@@ -187,7 +187,7 @@ def _expression(
 
 
 def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:
-    """Return what computes a node of an op: a function of the arrays of all its inputs.
+    """Return a function that computes an op's node from the arrays of all its inputs.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:
 
 
 def argument_of(node: Node, scalar: Any, owner: Backend) -> Any:
-    """Return what a kernel is given for a weak scalar among its inputs.
+    """Return the value that a kernel receives for a weak scalar among its inputs.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ def argument_of(node: Node, scalar: Any, owner: Backend) -> Any:
     """
     if not isinstance(node.op, BinaryOp):
         return scalar
-    # as an array, made once, where the op does that when it runs eagerly
+    # an array, made once, if the op makes one when it runs eagerly
     return owner.weak_scalar(scalar, next(x.dtype for x in node.inputs if type(x) is Symbol))
 
 
 def _settling(node: Node, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that takes the witnesses too, of which its parameters are made."""
+    """Return a kernel that also takes the witnesses, and computes its parameters from them."""
     settle = node.settling()
 
     def run(*arrays: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Running a graph op by op on tensors, so that tapes record it and other traces absorb it."""
+"""Runs a graph op by op on tensors, so that tapes record it and other traces include it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["replay"]
 def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Run ``graph`` on tensors through public ops; return its outputs.
 
-    Variables change together, after the last node, so that an error leaves them as they were.
+    Variables change together, after the last node, so that an error leaves them unchanged.
     """
     token = running.set((*running.get(), graph))
     try:
@@ -78,7 +78,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _acts(acts: Tensor) -> Tensor:
-    """Return for which examples an effect is meant, of those for which it was traced."""
+    """Return the examples that an effect applies to, of those that it was traced for."""
     for chosen in meant():
         acts = ops["logical_and"](acts, chosen)
     return acts

@@ -1,7 +1,7 @@
-"""Gradient rules as graphs: what a file keeps of a rule that its reader would not have.
+"""Gradient rules as graphs: how a file stores a rule that its reader does not have.
 
 A node's op is then a twin of the registered one, whose rules run a graph. Nodes in that graph may
-be of the same twin: so a rule that uses its own op is kept to every order.
+use the same twin, so a rule that uses its own op is stored to every order.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .replay import replay
 __all__ = ["StoredRule", "trace_rule"]
 
 _NOT_KEPT = (
-    "its gradient rule, or one that it uses, was replaced where the file was saved, and the file "
+    "its gradient rule, or one that it uses, was replaced before the file was saved, and the file "
     "does not keep it (to this order)"
 )
 _ONE_EXAMPLE = (
-    "the gradient rule that its file has is for one example; inside gradtape.function, take the "
+    "the gradient rule in its file is for one example; inside gradtape.function, take the "
     "gradient inside vmap"
 )
-# what sums and spreads gradients beside elementwise ops
+# ops that sum and spread gradients, besides elementwise ops
 _POINTWISE = frozenset(
     {"broadcast_like", "cast_like", "ones_like", "unbroadcast_like", "zeros_like"}
 )
@@ -50,21 +50,21 @@ class StoredRule:
     op
         The registered op.
     inputs
-        What the op is given: a spec for each array, and Python numbers.
+        The op's inputs: a spec for each array, and Python numbers.
     outputs
         A spec for each result.
     params
         The op's parameters.
     apart
-        Whether each input has a rule of its own, or one rule serves all.
+        Whether each input has a separate rule; otherwise, one rule serves all.
 
     Attributes
     ----------
     graph
-        From the arrays among the inputs, the outputs and the upstream gradients to a gradient for
-        each input that is connected; None where it was not kept.
+        Takes the arrays among the inputs, the outputs and the upstream gradients. Returns a
+        gradient for each connected input. None if it was not stored.
     connected
-        Whether a gradient goes to an input, for each.
+        For each input, whether it has a gradient.
     twin
         The op with this rule.
     """
@@ -90,7 +90,7 @@ class StoredRule:
         self._single: dict[int, tuple[Graph, list[int]]] = {}
 
     def attach(self, graph: Graph | None, connected: Sequence[bool], why: str = "") -> None:
-        """Take the rule; without one, say ``why`` where a gradient is asked for."""
+        """Set the rule; without one, computing a gradient raises an error that says ``why``."""
         self.graph, self.connected, self.why = graph, tuple(connected), why
         twin = self.twin
         twin.vjp = None
@@ -109,10 +109,10 @@ class StoredRule:
             twin.vjp = self._pull
 
     def settle_batches(self) -> None:
-        """Choose how the op runs on batches, once all rules that this one uses are attached.
+        """Choose how the op runs on batches, after all rules that this one uses are attached.
 
-        A tape inside ``vmap`` has the rule run for one example. A tape around a trace of ``vmap``
-        would run it on arrays of another rank, which not every rule that was traced can take.
+        A tape inside ``vmap`` runs the rule for one example. A tape around a trace of ``vmap``
+        would run it on arrays of another rank, which not every traced rule accepts.
         """
         if not _is_pointwise(self):
             self._of_one_example()
@@ -181,7 +181,7 @@ class _InputRule(Rule):
 
 
 def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:
-    """Run a rule on tensors that somebody looks on, or on arrays."""
+    """Run a rule on tensors, for recorders to see, or on arrays."""
     if any(type(x) is Tensor for x in given):
         return replay(graph, [as_tensor(x) for x in given])
     if any(is_transformed(x) for x in given):
@@ -190,7 +190,7 @@ def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:
 
 
 def _is_pointwise(stored: StoredRule) -> bool:
-    """Return whether a rule computes each element by itself, so that it takes any rank."""
+    """Return whether a rule computes each element separately, so that it takes any rank."""
     seen = {stored: None}
     waiting = [stored]
     while waiting:
@@ -212,12 +212,12 @@ def _is_pointwise(stored: StoredRule) -> bool:
 
 
 def trace_rule(node: Node) -> StoredRule:
-    """Trace the gradient rule that the op of a node has now.
+    """Trace the current gradient rule of a node's op.
 
     Raises
     ------
     Exception
-        What the rule raises, where it cannot be traced.
+        What the rule raises if it cannot be traced.
     """
     op = node.op
     assert isinstance(op, Op)

@@ -19,13 +19,13 @@ def shape_in_run(symbol: Symbol, arrays: Mapping[Symbol, Any]) -> tuple[int | No
     symbol
         A value of a graph.
     arrays
-        What symbols of its graph are in the run, its inputs for instance.
+        The arrays of some symbols of its graph in the run, for instance of its inputs.
 
     Returns
     -------
     tuple or None
-        The sizes, with ``None`` for one that these arrays do not tell; ``None`` if its rank is
-        unknown.
+        The sizes, with ``None`` for those that these arrays do not determine; ``None`` if its rank
+        is unknown.
     """
     if symbol.shape is None:
         return None
@@ -44,7 +44,7 @@ def shape_in_run(symbol: Symbol, arrays: Mapping[Symbol, Any]) -> tuple[int | No
         witnesses.clear()
         try:
             formula = lowered(size, place)
-        except KeyError:  # the size of something else
+        except KeyError:  # the size of another symbol
             return None
         shapes = [x.shape for x in witnesses]
         number: int = evaluated(formula, shapes, lambda k: int(witnesses[k]))

@@ -14,7 +14,7 @@ __all__ = ["graph_text"]
 
 
 def graph_text(graph: BaseGraph, indent: str = "") -> str:
-    """Return the graph as text, one line a node, nested graphs indented below their node."""
+    """Return the graph as text, one line per node, with nested graphs indented below it."""
     names: dict[Symbol, str] = {}
     arguments = []
     for i, symbol in enumerate(graph.inputs):
@@ -49,7 +49,7 @@ def graph_text(graph: BaseGraph, indent: str = "") -> str:
             settings = [f"{key}={value!r}" for key, value in plain.items()]
             right = f"{op.name}({', '.join(inputs + settings)})"
             if op.stored is not None:
-                right += ", with a gradient rule of its own"
+                right += ", with a stored gradient rule"
         lines.append(f"{indent}  {left} = {right}")
         if isinstance(op, CustomGradient) and isinstance(op.backward, Refusal):
             lines.append(f"{indent}    {op.backward}")

@@ -1,4 +1,4 @@
 """Modules: objects that find their variables, submodules and traced functions.
 
-Stands on functions and tensors. Hands out ``Module``.
+It uses functions and tensors, and provides ``Module``.
 """

@@ -1,4 +1,4 @@
-"""What a module remembers of its calls, and what it tells the modules that it calls."""
+"""What a module remembers of its calls, and how it passes ``training`` to inner calls."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS", "OUTPUT", "PLAIN", "handing_on", "noting"]
 
-#: Under what a module keeps the signatures of its calls, and the shape of its last output.
+#: The attributes for the signatures of a module's calls, and for the shape of its last output.
 CALLS = "_gradtape_calls"
 OUTPUT = "_gradtape_output"
 
 
 def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a ``__call__`` that takes ``training``, so that calls inside it hear of it.
+    """Wrap a ``__call__`` that takes ``training``, so that calls inside it receive it.
 
-    Where it is not given, it is what the call around says. As in Keras; PyTorch has one mode for
-    all.
+    A call without it uses the value of the enclosing call, as in Keras. PyTorch sets the mode on
+    modules instead.
     """
     names = list(inspect.signature(call).parameters)
     if "training" not in names:
@@ -61,9 +61,9 @@ def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def noting(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``__call__`` so that the module remembers what it was called with.
+    """Wrap ``__call__`` so that the module remembers the signatures of its calls.
 
-    That is what a module without decorated methods is traced from when it is saved.
+    When a module without decorated methods is saved, it is traced for these signatures.
     """
 
     converts = getattr(call, "converts", None)
@@ -78,7 +78,7 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
         calls = state.get(CALLS)
         if calls is None:
             calls = state[CALLS] = {}
-        # lists first: half the cost of generators
+        # lists cost half as much as generators
         key = tuple([_signature_of(x) for x in args])
         if kwargs:
             key += tuple([(name, _signature_of(x)) for name, x in kwargs.items()])
@@ -99,11 +99,11 @@ def _shapes(result: Any) -> Any:
 
 
 def _lasting(shape: Any) -> Any:
-    """Return a shape as it may be kept: sizes that are open belong to a trace."""
+    """Return a shape that may be kept: unknown sizes, which belong to a trace, become None."""
     return blunt(shape) if unsure(shape) else shape
 
 
-#: Types of values that are what they are, and hold nothing.
+#: Types of plain values, which contain no variables or modules.
 PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
@@ -125,7 +125,7 @@ def _signature_of(x: Any) -> Any:
 def _spec_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
         return TensorSpec(_lasting(x.shape), x.dtype)
-    if hasattr(x, "__array__") and not isinstance(x, type):  # a table, say: ops take it for one
+    if hasattr(x, "__array__") and not isinstance(x, type):  # a table: ops accept it as an array
         try:
             array = as_tensor(x)
         except (TypeError, ValueError):

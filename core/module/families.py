@@ -1,4 +1,4 @@
-"""The docstrings of families: what a class or a function does not say is said for all."""
+"""Docstrings of families: shared texts complete those of a class or a function."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["complete_docstring", "summary_of"]
 
 
 def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
-    """Complete a class's docstring by what its bases have in ``_family``, or a function's by texts.
+    """Complete a class's docstring from the ``_family`` of its bases, or a function's from texts.
 
-    The texts have sections. Of parameters it gets those that it takes and does not describe itself,
-    in the order in which it takes them; of attributes those that it does not describe; of other
-    sections those that it lacks. What a base says comes before what its own bases say. What is of
-    another package stays as it is.
+    The texts have sections. The docstring gets the parameters that the object takes and does not
+    describe itself, in the order of its signature. It also gets the attributes that it does not
+    describe, and the other sections that it lacks. The text of a class takes precedence over those
+    of its bases. Objects of other packages stay unchanged.
 
     Parameters
     ----------
     thing
-        The class, whose docstring is made when somebody asks for it; or the function.
+        The class, whose docstring is made when it is first read; or the function.
     texts
         The texts for a function.
     values
-        What stands for ``{name}`` in the docstring and in the texts.
+        What replaces ``{name}`` in the docstring and in the texts.
     """
     if not thing.__doc__ or not thing.__module__.startswith(f"{__name__.partition('.')[0]}."):
         return
@@ -35,7 +35,7 @@ def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
 
 
 class _Docstring:
-    """Stands in a class for its docstring."""
+    """A class's docstring, which is made when it is first read."""
 
     def __init__(self, own: str, values: Mapping[str, str]) -> None:
         self.own, self.values = own, values
@@ -50,7 +50,7 @@ class _Docstring:
 
 
 def summary_of(cls: type[Any]) -> str:
-    """Return the first line of a class's docstring, of which no more is made; none with ``-OO``."""
+    """Return only the first line of a class's docstring; an empty string with ``-OO``."""
     held = vars(cls)["__doc__"]
     own = held.own if isinstance(held, _Docstring) else held
     return inspect.cleandoc(own or "").partition("\n")[0]
@@ -77,7 +77,7 @@ def _complete(thing: Any, own: str, texts: Sequence[str], values: Mapping[str, s
 
 
 def _completed(section: str, more: str, taken: list[str] | None) -> str:
-    """Return a section with what more descriptions add: of names that are taken, in that order."""
+    """Return a section with the descriptions that ``more`` adds for the names in ``taken``."""
     entries = [(_names(head), head, body) for head, body in _entries(section)]
     described = {name for names, _, _ in entries for name in names}
     for head, body in _entries(more):
@@ -91,7 +91,7 @@ def _completed(section: str, more: str, taken: list[str] | None) -> str:
 
 
 def _entries(section: str) -> list[tuple[str, str]]:
-    """Return the descriptions of a section: who they are of, and what they say."""
+    """Return the descriptions of a section: the names that they describe, and their text."""
     found: list[tuple[str, str]] = []
     for line in section.splitlines():
         if line[:1].strip():

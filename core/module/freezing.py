@@ -1,4 +1,4 @@
-"""Modules that do not train: which of their variables train again when they are thawed."""
+"""Frozen modules: which of their variables train again when they are thawed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _FROZEN = "_gradtape_frozen"
 
 
 def freeze(module: Module, variables: Iterable[Variable] | None = None) -> None:
-    """Keep a module's own variables from training, those of the modules inside left alone.
+    """Freeze a module's own variables, without those of the modules inside.
 
     Parameters
     ----------
     module
         The module.
     variables
-        What trains again once it is thawed; by default what trains now, or was frozen before.
+        The variables that train again once it is thawed; by default those that train now, or were
+        frozen before.
     """
     if variables is None:
         own = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]

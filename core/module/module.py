@@ -29,14 +29,14 @@ __all__ = ["Module", "saved_classes", "snake_case"]
 class Module:
     """Base class of everything that holds variables: models, layers, optimizers.
 
-    Assign variables and modules to attributes (also inside lists, tuples and dicts); they are
-    found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
-    as graphs. A call with ``training=True`` or ``False`` says so to all modules called inside it
-    that take ``training`` and are not given it.
+    Assign variables and modules to attributes, also inside lists, tuples and dicts. The module
+    finds them there, in a stable order. Methods decorated with :func:`gradtape.function` are saved
+    as graphs. A call with ``training=True`` or ``False`` passes the value to all modules called
+    inside it that take ``training`` and are called without it.
 
-    A class that a plugin provides says the name that files know it by:
+    A class that a plugin provides sets its name in files:
     ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
-    constructor that takes what that returns.
+    constructor that takes the settings that this returns.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ class Module:
     """
 
     saved_as: ClassVar[str | None] = None
-    #: Whether its name may be any text, of which files make an identifier.
+    #: Whether its name may be any text, which files turn into an identifier.
     _gradtape_any_name: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = snake_case(type(self).__name__)
         if not (self._gradtape_any_name and isinstance(name, str)) and not str(name).isidentifier():
-            raise ValueError(f"a module's name is a Python identifier, got {name!r}")
+            raise ValueError(f"a module's name must be a Python identifier, got {name!r}")
         self._name = str(name)
 
     def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
@@ -105,11 +105,11 @@ class Module:
 
     @property
     def trainable(self) -> bool:
-        """Whether the module trains; setting it does the same for all modules inside.
+        """Whether the module trains. Setting it also sets it for all modules inside.
 
-        A frozen module's variables are not trainable, tapes do not watch them, and a frozen
-        :class:`BatchNorm` keeps to its moving statistics. A module that is frozen and thawed again
-        trains what it trained before. Files keep it.
+        A frozen module's variables are not trainable, and tapes do not watch them. A frozen
+        :class:`BatchNorm` uses its moving statistics. After freezing and thawing, the same
+        variables train as before. Files store this setting.
         """
         return told_trainable(self, not is_frozen(self))
 
@@ -117,7 +117,7 @@ class Module:
     def trainable(self, value: bool) -> None:
         if not isinstance(value, (bool, np.bool_)):
             raise TypeError(
-                f"module {self.name!r}: trainable is True or False, got {value!r}; to choose "
+                f"module {self.name!r}: trainable must be True or False, got {value!r}; to choose "
                 "variables, set their own trainable"
             )
         for module in (self, *self.submodules):
@@ -142,9 +142,9 @@ class Module:
         Yields
         ------
         path : str
-            The attributes that lead to it, ``"/"`` between them: ``"layers/0/kernel"``.
+            The attributes that lead to it, joined by ``"/"``: ``"layers/0/kernel"``.
         leaf : Variable or Module
-            What is there.
+            The object at this path.
         """
         seen: set[int] = {id(self)}
         queue: list[tuple[str, Module]] = [("", self)]
@@ -168,12 +168,12 @@ class Module:
         Yields
         ------
         path : str
-            The attribute, with ``"/"`` and an index or key for each container on the way. What is
-            in a container that is in several places of an attribute comes once.
+            The attribute, followed by ``"/"`` and an index or key for each container inside it. If
+            a container is in an attribute several times, its contents come once.
         leaf : Variable or Module
-            What is there.
+            The object at this path.
         """
-        # training loops ask for a model's variables at every step, so this is kept lean
+        # training loops read a model's variables at every step, so this is kept fast
         state = vars(self)
         for attribute in self._attribute_order():
             value = state[attribute]
@@ -206,7 +206,7 @@ class Module:
         return found
 
     def call_signatures(self) -> list[Any]:
-        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place.
+        """Return the ``(args, kwargs)`` of past calls, with a ``TensorSpec`` for each tensor.
 
         Returns
         -------
@@ -256,12 +256,12 @@ class Module:
         Parameters
         ----------
         path, mapping, layout, strict, max_bytes
-            As there.
+            As for :func:`gradtape.load_weights`.
 
         Returns
         -------
         WeightsReport
-            What became of each array and variable.
+            What was done with each array and variable.
         """
         return public("load_weights")(
             path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
@@ -273,20 +273,20 @@ class Module:
         Parameters
         ----------
         path, layout
-            As there.
+            As for :func:`gradtape.save_weights`.
         """
         public("save_weights")(self, path, layout=layout)
 
     def set_trainable(self, value: bool, *patterns: str) -> tuple[str, ...]:
-        """Freeze parts of the module, or let them train again, chosen by their names.
+        """Freeze parts of the module, or let them train again, selected by name.
 
         Parameters
         ----------
         value
-            As for :attr:`trainable`: ``False`` freezes a part with all that is in it.
+            As for :attr:`trainable`: ``False`` freezes a part and everything in it.
         patterns
-            Paths of modules inside, as :meth:`named_leaves` gives them, in which ``*`` stands for
-            any text, ``?`` for a character and ``[0-3]`` for one of some.
+            Paths of modules inside, as :meth:`named_leaves` returns them. ``*`` matches any text,
+            ``?`` matches one character, and ``[0-3]`` matches one of these characters.
 
         Returns
         -------
@@ -296,7 +296,7 @@ class Module:
         Raises
         ------
         ValueError
-            If a pattern matches no module, or there is none; nothing changes then.
+            If a pattern matches no module, or if you pass no pattern. Nothing changes then.
         TypeError
             If ``value`` is not True or False.
 
@@ -324,7 +324,8 @@ class Module:
             matched |= found
         if not patterns:
             raise ValueError(
-                "set_trainable: say which parts; for all of them, set the module's trainable"
+                "set_trainable: pass the paths of the parts; to set the whole module, set its "
+                "trainable attribute"
             )
         for module in matched.values():
             module.trainable = value
@@ -341,11 +342,11 @@ class Module:
         Returns
         -------
         str
-            The table. Output shapes are those of the last call; ``?`` stands for the batch size,
-            and for the parameters of a layer that is not built. What is inside a layer follows it,
-            set in, and its parameters are counted in that layer's; a layer in several places counts
-            once. The states of random numbers are no parameters. A module that does not train is
-            marked as frozen, and the last line counts what trains.
+            The table. Output shapes are those of the last call. ``?`` marks the batch size, and the
+            number of parameters of a layer that is not built. The layers inside a layer follow it,
+            indented, and its count includes theirs. A layer in several places counts once. The
+            states of random numbers are not parameters. A module that does not train is marked as
+            frozen, and the last line counts the trainable parameters.
 
         Raises
         ------
@@ -354,18 +355,18 @@ class Module:
         """
         forms = {"text": text_table, "html": html_table}
         if form not in forms:
-            raise ValueError(f"summary: form is 'text' or 'html', got {form!r}")
+            raise ValueError(f"summary: form must be 'text' or 'html', got {form!r}")
         return forms[form](self)
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show."""
+        """Return the table that notebooks show."""
         return html_table(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what pickle and copy make it of: its attributes, without the traces it made."""
+        """Reduce it for pickle and copy to its attributes, without its traces."""
         reduced = super().__reduce_ex__(protocol)
         if not isinstance(reduced, tuple) or len(reduced) < 3 or type(reduced[2]) is not dict:
-            return reduced  # the class has a way of its own
+            return reduced  # the class defines its own reduction
         state = {name: value for name, value in reduced[2].items() if name != STORE}
         for name, value in state.items():
             check_named(f"{type(self).__name__}.{name}", value)
@@ -376,19 +377,19 @@ class Module:
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
-    """Return the classes in these namespaces that files may name, by that name.
+    """Return the classes in these namespaces that have a name in files, by this name.
 
-    A plugin's ``gradtape_modules`` returns them: ``saved_classes(vars(my_layers))``.
+    A plugin returns them from its hook ``gradtape_modules``: ``saved_classes(vars(my_layers))``.
 
     Parameters
     ----------
     namespaces
-        What ``vars`` of a module or a package gives.
+        The ``vars`` of modules or packages.
 
     Raises
     ------
     ValueError
-        If two classes say the same name.
+        If two classes set the same name.
     """
     found: dict[str, type[Module]] = {}
     for value in chain.from_iterable(namespace.values() for namespace in namespaces):
@@ -397,7 +398,7 @@ def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
         if found.setdefault(value.saved_as, value) is not value:
             raise ValueError(
                 f"{found[value.saved_as]!r} and {value!r} are both saved as {value.saved_as!r}; "
-                "files need one class for a name"
+                "each name in files needs one class"
             )
     return found
 
@@ -409,7 +410,7 @@ def snake_case(name: str) -> str:
 
 
 def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable | Module]]:
-    """Yield what is in a value; each container once, or lists of lists could take for ever."""
+    """Yield what is in a value; each container once, so that lists that share lists stay fast."""
     if isinstance(value, (Variable, Module)):
         yield path, value
     elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:

@@ -1,4 +1,4 @@
-"""What pickle makes of a module's attributes."""
+"""Checks of a module's attributes for pickle."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..functions.pickled import found_by_name, pickled_as_code
 
 __all__ = ["check_named"]
 
-# Types of what may hold a function.
+# Types of values that may be or hold a function.
 _HOLDING = (FunctionType, Function, list, tuple, dict)
 
 
 def check_named(where: str, value: Any) -> None:
-    """Say which attribute holds a function that pickle would not find; pickle does not."""
+    """Raise an error that names the attribute if pickle cannot find a function by its name."""
     if isinstance(value, (list, tuple, dict)):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
@@ -29,7 +29,7 @@ def check_named(where: str, value: Any) -> None:
     if pickled_as_code():
         return
     raise pickle.PicklingError(
-        f"{where} is {function.__qualname__}, which pickle would not find by its name: define it "
-        "with def at the top of a module, or save the module with gradtape.save, whose files keep "
-        "what functions compute"
+        f"{where} is {function.__qualname__}, which pickle cannot find by its name: define it "
+        "with def at the top level of a Python file, or save the module with gradtape.save, whose "
+        "files store what functions compute"
     )

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["html_table", "parameters", "text_table"]
 
 _HEAD = ("Layer", "Output shape", "Parameters")
-#: How wide a table is, if that leaves so many columns to the layers.
+#: The width of a table, and the least width of its first column.
 _COLUMNS, _LEAST = 80, 24
 
 
 @dataclass
 class _Row:
-    """A module in a module.
+    """A row of the table, for one module.
 
     Attributes
     ----------
     parent
-        The number of the row that it is inside, if there is one.
+        The number of the row of the module that contains it, if there is one.
     count
-        Its parameters, those inside it included; ``None`` where it stood in a row before.
+        The number of its parameters, including those inside it; ``None`` if an earlier row has it.
     """
 
     path: str
@@ -41,7 +41,7 @@ class _Row:
     count: int | None
 
     def cells(self) -> tuple[str, str, str]:
-        """Return what the table says of it."""
+        """Return the cells of the row."""
         shape = vars(self.module).get(OUTPUT)
         if self.count is None:
             count = "shared"
@@ -53,9 +53,9 @@ class _Row:
 
 
 def parameters(module: Module) -> Iterator[Variable]:
-    """Yield the variables in a module but for the states of random numbers; each once.
+    """Yield the variables in a module except the states of random numbers; each once.
 
-    Those of a module come before those of the next: in the order in which they stand.
+    Modules come in the order of their attributes, each with all that is in it.
     """
     yield from _within(module, set())
 
@@ -78,7 +78,7 @@ def text_table(root: Module) -> str:
 
 
 def html_table(root: Module) -> str:
-    """Return the table as HTML, in the colours of what it is shown in."""
+    """Return the table as HTML, in the colours of the page that shows it."""
     found = list(_rows(root))
     line = "border-top:1px solid rgba(128,128,128,.4)"
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in _HEAD)
@@ -99,7 +99,7 @@ def html_table(root: Module) -> str:
 
 
 def _rows(root: Module) -> Iterator[_Row]:
-    """Yield the modules in a module, each before what is in it; itself if it has parameters."""
+    """Yield the rows of a module, if it has parameters, and of those in it, outer ones first."""
     seen: set[int] = {id(root)}
     found: list[_Row] = []
     own = sum(v.size for v in _own(root, seen))
@@ -154,7 +154,7 @@ def _is_built(module: Any) -> bool:
 
 
 def _given_name(module: Module, path: str) -> str:
-    """Return the name of a module that somebody gave, unless its path says it."""
+    """Return the name that the user gave a module, unless its path shows it."""
     name = module.name
     kind = type(module).__name__.lower()
     own = name.replace("_", "").rstrip("0123456789") == kind.rstrip("0123456789")
@@ -162,7 +162,7 @@ def _given_name(module: Module, path: str) -> str:
 
 
 def _shortened(text: str, room: int) -> str:
-    """Return a text without its middle, if it is longer than the room for it."""
+    """Return a text without its middle if it is longer than ``room``."""
     first = room // 4
     return text if len(text) <= room else f"{text[:first]}...{text[first + 3 - room :]}"
 

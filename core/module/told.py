@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class told(Generic[T]):
-    """A property of a base class whose name subclasses may use for an attribute of their own."""
+    """A property of a base class that subclasses may hide with an attribute of the same name."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         self.function, self.__doc__ = function, function.__doc__

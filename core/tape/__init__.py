@@ -1,5 +1,5 @@
-"""The tape: records of ops, the backward pass over them, Jacobians, and where a gradient ended.
+"""The tape: records of ops, the backward pass, Jacobians, and reports of broken paths.
 
-Stands on batches: the rows of a Jacobian go back as one. Hands out ``GradientTape``; ``debug``
-holds ``nan_guard``.
+It uses ``batches`` to compute all rows of a Jacobian in one backward pass. It provides
+``GradientTape``; ``nan_guard`` is in ``debug``.
 """

@@ -1,4 +1,4 @@
-"""What a tape is asked with: targets and sources, upstream gradients, and choices in words."""
+"""Checks of the tape methods' arguments: targets, sources, upstream gradients and choices."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = [
 
 
 class UnconnectedGradients(enum.Enum):
-    """What :meth:`GradientTape.gradient` returns for a source without influence on the target.
+    """What :meth:`GradientTape.gradient` returns for a source that does not influence the target.
 
-    ``NONE`` (or the word ``"none"``) stands for ``None``, ``ZERO`` (or ``"zero"``) for zeros of the
+    ``NONE`` (or ``"none"``) gives ``None``, and ``ZERO`` (or ``"zero"``) gives zeros of the
     source's shape and dtype.
 
     Examples
@@ -59,7 +59,7 @@ def check_rows(parallel_iterations: int | None, name: str) -> None:
 
 
 def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
-    """Return the tensor that stands for a target or source; a variable is not watched by this."""
+    """Return the tensor of a target or source. This does not watch a variable."""
     if type(leaf) is Tensor:
         if is_transformed(leaf.array):
             check_alive(leaf.array)
@@ -74,7 +74,7 @@ def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
 
 
 def refuse_parts(method: str, sources: list[Any]) -> None:
-    """Raise if derivatives would be those of this rank's part of a batch, and silently so."""
+    """Raise if derivatives would silently cover only this rank's part of a batch."""
     reducer = reducing.get()
     if reducer is not None:
         reducer.refuse(method, sources)

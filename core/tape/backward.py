@@ -1,4 +1,4 @@
-"""The backward pass: what walks back through a tape's records, and sums where gradients meet."""
+"""The backward pass: walks a tape's records from the end, and sums gradients that meet."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def run_backward(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    """Send gradients from outputs to inputs, taking records from the end; sum where they meet.
+    """Pass gradients from outputs to inputs, last record first; sum gradients that meet.
 
     Parameters
     ----------
     records
-        What is walked back; empty afterwards.
+        The records to walk; empty afterwards.
     grads
         The upstream gradients of the targets, by id. Afterwards it holds those of the sources.
     wanted
         The ids of the sources: their gradients are kept.
     raw
-        Whether gradients are arrays. If not they are tensors, and somebody looks on.
+        Whether gradients are arrays. Otherwise they are tensors, for other recorders to see.
     useful
         The ids of the tensors that sources influence; None for all.
     """
@@ -61,7 +61,7 @@ def _run(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    """Walk back, and tell where the pass is if anybody asks."""
+    """Walk the records, and report the current one if a recorder asks for it."""
     if raw or not any(recorder.asks_where for recorder in active_tapes.get()):
         _walk(last, records, grads, wanted, raw, useful)
         return
@@ -92,7 +92,7 @@ def _walk(
     while records:
         output, record = last()
         kind = type(record)
-        if kind is tuple:  # the commonest record first
+        if kind is tuple:  # the most common record first
             g = take(output, None)
             if g is None:
                 continue
@@ -148,7 +148,7 @@ def _run_rare(
         g = grads.get(output) if output in wanted else grads.pop(output, None)
         tensor = record.input
         if g is not None and (useful is None or tensor in useful):
-            # nothing else of the tensor's size comes of it until the pass gets there
+            # the pass makes no array of the tensor's size until it reaches the tensor
             picks = records[tensor]
             if type(picks) is not Picks:
                 picks = records[tensor] = Picks(picks)
@@ -157,7 +157,7 @@ def _run_rare(
         for gx in record.gradients(raw):
             known = grads.get(output)
             grads[output] = gx if known is None else _sum(known, gx)
-        records[output] = record.record  # the next to be walked
+        records[output] = record.record  # which is walked next
 
 
 def _run_multi_output(
@@ -177,12 +177,12 @@ def _run_multi_output(
             grads[id] = gx if known is None else _sum(known, gx)
 
 
-#: From how many elements on a new array costs more than to ask who has the old one.
+#: From this number of elements, a new array costs more than counting the old one's references.
 _MANY = 1 << 14
 
 
 def _sum(known: Any, gx: Any) -> Any:
-    """Return the sum of two gradients, in the first one's memory if nobody else has it."""
+    """Return the sum of two gradients, in the first one's memory if nothing else refers to it."""
     if (
         type(known) is np.ndarray
         and known.size >= _MANY
@@ -203,7 +203,7 @@ def _count(known: Any, gx: Any) -> int:
 
 
 def _alone() -> int:
-    """Return what is counted in :func:`_sum` of an array that ``grads`` alone has."""
+    """Return how many references :func:`_sum` counts if only ``grads`` holds the array."""
     grads = {0: np.zeros(1)}
     known = grads.get(0)
     return _count(known, None) if COUNTS else -1

@@ -1,8 +1,8 @@
-"""Broken paths: where floats depend on a source through what has no gradient, and is not meant so.
+"""Broken paths: floats that depend on a source through an op that unintentionally has no gradient.
 
-An op without any gradient rule is followed all the same: its record is ``Lost``, through which no
-gradient passes. So who asks can be told exactly what of a gradient is missing. A strict tape
-follows so what rounds and what goes through integers, too.
+The tape also follows an op without gradient rules: its record is ``Lost``, which passes no
+gradient. The tape can therefore report exactly which part of a gradient is missing. A strict tape
+follows rounding and integers in the same way.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_strict", "is_meant", "lost_between", "lost_inputs", "severed", "tell"]
 
-#: Ops of which floats come that do not depend on the values of their inputs without a rule, or
-#: where the path is meant to end.
+#: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
+#: intentionally.
 _MEANT = frozenset(
     {
         "stop_gradient",
@@ -47,7 +47,7 @@ _MEANT = frozenset(
 
 
 def is_meant(op: Op, place: int) -> bool:
-    """Return whether an op has no gradient for an input because its values play no part."""
+    """Return whether an op intentionally has no gradient for an input."""
     name = op.inputs[min(place, len(op.inputs) - 1)]
     return op.name in _MEANT or op.name.startswith("random_") or name == "like"
 
@@ -55,8 +55,8 @@ def is_meant(op: Op, place: int) -> bool:
 def lost_inputs(op: Op, inputs: Sequence[Any], output: Tensor, live: Collection[int]) -> list[int]:
     """Return the followed inputs whose influence on the output has no gradient.
 
-    Conditions, which are boolean, and integers that select do not count: what is chosen by them has
-    its own gradient.
+    Boolean conditions, and integers that select elements, do not count: the selected values have
+    their own gradients.
     """
     if output.dtype.kind == "b":
         return []
@@ -74,7 +74,7 @@ def lost_inputs(op: Op, inputs: Sequence[Any], output: Tensor, live: Collection[
 def lost_between(
     records: dict[int, Any], sources: Collection[int], targets: Collection[int]
 ) -> list[str]:
-    """Return why parts of the gradients of targets by sources are lost, each reason once."""
+    """Return the distinct reasons why parts of the targets' gradients are lost."""
     reached = reachable(records, set(sources))
     needed = set(targets)
     reasons: dict[str, None] = {}
@@ -92,10 +92,11 @@ def lost_between(
 
 
 def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> list[str]:
-    """Return why gradients lack what they should have; nothing, if they lack nothing.
+    """Return why gradients are incomplete; an empty list if they are complete.
 
-    A value that was read may have gone anywhere: that counts where no other path leads to a target.
-    So does one that was assigned, but for what is read later of a variable that is followed.
+    A value that was read may have gone anywhere, so it counts only if no other path leads to a
+    target. The same holds for an assigned value, except that reads of a followed variable after the
+    assignment count if they lead to a target.
     """
     if not tape._may_lack:
         return []
@@ -116,7 +117,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
 
 
 def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
-    """Return the assignments by which a source has a part in targets."""
+    """Return the reasons of assignments through which a source influences targets."""
     records = tape._all
     assigned = [b for b in tape._breaks if b.is_read and b.output != ELSEWHERE]
     reached = reachable(records, {start}) if assigned else ()
@@ -124,7 +125,7 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
     for b in assigned:
         if b.input not in reached:
             continue
-        later = {b.output}  # what a traced function reads after it has assigned
+        later = {b.output}  # what a traced function reads after the assignment
         if not is_read(records.get(b.output)):
             later = {
                 id for id, r in records.items() if id > b.time and is_read(r) and r[0] == b.output
@@ -135,20 +136,20 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
 
 
 def tell(reasons: Sequence[str], strict: bool) -> None:
-    """Raise ``GradientError`` if there are reasons and somebody is strict; warn otherwise."""
+    """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn."""
     if not reasons:
         return
     why = f"a path from a source to the target is broken: {'; '.join(dict.fromkeys(reasons))}"
     if strict:
-        raise GradientError(f"{why}. Where that is meant, say so with gradtape.stop_gradient")
+        raise GradientError(f"{why}. If this is intended, use gradtape.stop_gradient there")
     warn_user(
-        f"{why}. The derivative lacks what came that way. Where that is meant, say so with "
-        "gradtape.stop_gradient; strict=True makes this an error",
+        f"{why}. The derivative does not include that path. If this is intended, use "
+        "gradtape.stop_gradient there; strict=True makes this an error",
         BrokenPathWarning,
     )
 
 
 def check_strict(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
-    """Raise ``GradientError`` if a strict tape lacks a part of a gradient."""
+    """Raise ``GradientError`` if the tape is strict and a gradient is incomplete."""
     if tape._strict:
         tell(severed(tape, targets, sources), True)

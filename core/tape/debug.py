@@ -1,4 +1,4 @@
-"""Tools for finding out what went wrong; they cost nothing while they are not in use."""
+"""Debugging tools. They cost nothing while they are not in use."""
 
 from __future__ import annotations
 
@@ -23,40 +23,42 @@ from ..tensors.tensor import Tensor
 
 __all__ = ["nan_guard"]
 
-# The guard knows the source lines of so many ops, the latest ones.
+# The guard remembers the source lines of this many ops, the latest ones.
 _REMEMBERED = 100_000
 
 
 @contextmanager
 def nan_guard(infinities: bool = True) -> Iterator[None]:
-    """Raise an error at the first op that makes a NaN or an infinity out of finite numbers.
+    """Raise an error at the first op that makes a NaN or an infinity out of finite values.
 
-    Both what runs forward in the block and what gradients run there is looked at, op by op: inside
-    functions made by :func:`gradtape.function` too, which run one op at a time meanwhile.
+    The guard checks every op that runs in the block, in forward and backward passes. This includes
+    functions made by :func:`gradtape.function`: inside the block, they run one op at a time.
 
     Parameters
     ----------
     infinities
-        Whether infinities count. If not, only NaN is an error, wherever infinities led to it.
+        Whether an infinity is an error. If false, only NaN is, even if it results from an infinity.
+        True by default.
 
     Yields
     ------
     None
-        The block runs as it is.
+        The block runs unchanged.
 
     Raises
     ------
     NonFiniteError
-        (A ``FloatingPointError``.) It names the op, the user's line, and the ranges of the op's
-        inputs; for an op of a gradient also the op that is differentiated, and its line.
+        (A ``FloatingPointError``.) The message names the op, your line of code, and the ranges of
+        the op's inputs. For an op in a backward pass, it also names the differentiated op and its
+        line.
 
     Notes
     -----
-    An op that is given what is not finite already is not to blame, and passes: data may hold NaN,
-    and masks infinities. What is computed on raw arrays (an optimizer's step, a custom gradient in
-    NumPy) is not looked at, nor is what runs in a new thread.
+    An op whose inputs are not finite is not reported, because data may contain NaN, and masks
+    infinities. The guard does not check computations on raw arrays (an optimizer's step, a custom
+    gradient in NumPy), and it does not check new threads.
 
-    Every element of every result is read, so the block is slower; outside it nothing is.
+    The guard reads every element of every result, so the block runs slower. Other code does not.
 
     Examples
     --------
@@ -76,9 +78,10 @@ def nan_guard(infinities: bool = True) -> Iterator[None]:
 
 
 class _Guard(Recorder):
-    """Stands among the tapes and looks at what every op makes.
+    """A recorder that checks the results of every op.
 
-    While it does, gradients run on tensors as they do for a second tape, so it sees their ops too.
+    While it is active, backward passes run on tensors, as for a second tape, so it sees their ops
+    too.
     """
 
     asks_where = True
@@ -128,7 +131,7 @@ class _Guard(Recorder):
                 )
 
     def _passes(self, value: Any) -> bool:
-        """Return whether a value is free of what is looked for."""
+        """Return whether a value holds no NaN and, if they count, no infinities."""
         array = _all_examples(value.array if type(value) is Tensor else value)
         if type(array) in SCALARS:
             return not self._faults(np, array)
@@ -143,7 +146,7 @@ class _Guard(Recorder):
         return ~xp.isfinite(array) if self._infinities else xp.isnan(array)
 
     def _surroundings(self) -> str:
-        """Say which gradient and which traced function the running op is part of."""
+        """Name the gradient and the traced function that the running op is part of."""
         told = []
         for what in reversed(running.get()):
             if isinstance(what, BackwardPass):
@@ -162,7 +165,7 @@ def _all_examples(array: Any) -> Any:
 
 
 def _named(names: tuple[str, ...], inputs: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Return an op's inputs with their names; those of a variadic op are counted."""
+    """Return an op's inputs with their names; those of a variadic op are numbered."""
     if len(names) == len(inputs) and not any(name.startswith("*") for name in names):
         return list(zip(names, inputs, strict=True))
     return [(f"input {i}", x) for i, x in enumerate(inputs)]

@@ -1,4 +1,4 @@
-"""Why a gradient is what it is: the answer of ``GradientTape.explain``."""
+"""``GradientTape.explain``: why a gradient exists, is ``None`` or is zero."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
 if TYPE_CHECKING:
     from .tape import GradientTape
 
-#: How many names a sentence lists.
+#: The number of names that a sentence lists at most.
 SHOWN = 8
 
 
 def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -> str:
-    """Return one sentence or more on the path from ``source`` to ``target``."""
+    """Return one or more sentences about the path from ``source`` to ``target``."""
     name = f"variable {original.name!r}" if isinstance(original, Variable) else "the source"
     for what, tensor in (("target", target), (name, source)):
         if not is_differentiable(tensor.dtype):
@@ -39,7 +39,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         lost = _lost(tape, target, source, reached, name)
         try:
             why = _why_zero(tape, target, source, reached)
-        except Exception as error:  # of a rule that somebody wrote; gradient() will raise it again
+        except Exception as error:  # from a user's rule; gradient() raises it too
             return f"Connected: {depends}, but a rule raises {type(error).__name__}: {error}."
         return (f"Zero: {depends}, but {why}." if why else f"Connected: {depends}.") + lost
     reached = reachable(tape._all, {source.id})
@@ -56,7 +56,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             "call explain() first, or make it with persistent=True"
         )
     if tape._was_reset:
-        reasons.append("the tape was reset, and forgot what it had watched and recorded before")
+        reasons.append("the tape was reset, which removed what it had watched and recorded before")
     if not used and source.id not in tape._roots and source.id not in tape._all:
         reasons.append(
             f"{name} was never watched{' since' if tape._was_reset else ''}; call tape.watch(...) "
@@ -71,23 +71,23 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if tape._stops:
         reasons.append(f"recording was stopped at {', '.join(dict.fromkeys(tape._stops))}")
     if tape._thread != threading.get_ident():
-        reasons.append("the tape was entered in another thread; a new thread records on no tape")
+        reasons.append("the tape was entered in another thread; it does not record in new threads")
     if not reasons:
-        found = "what was recorded from it leads elsewhere" if len(reached) > 1 else "no op used it"
+        found = "the ops that used it lead elsewhere" if len(reached) > 1 else "no op used it"
         reasons.append(
-            f"no recorded op connects {name} to the target ({found}); what ran outside the tape's "
-            "with block, or in a new thread (unless by contextvars.copy_context().run), is not "
-            "recorded, and an array or a Python number enters as a constant, as does what was read "
-            "of a variable before the tape began"
+            f"no recorded op connects {name} to the target ({found}). Ops that run outside the "
+            "tape's with block, or in a new thread (unless by contextvars.copy_context().run), are "
+            "not recorded. Arrays, Python numbers, and values that were read from a variable "
+            "before the tape began are constants"
         )
     return f"None: {'; '.join(reasons)}."
 
 
 def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:
-    """Return why paths end that may have led to the target, without repeating a reason.
+    """Return the distinct reasons why paths that may lead to the target end.
 
-    Where a path ends in the target itself, the others are not asked. Otherwise what was made
-    after the target is not on the way to it; ids are given in the order of creation.
+    If paths end in the target itself, only these count. Otherwise, paths count that end before the
+    target was made: ids grow in the order of creation.
     """
     broken = [b for b in tape._breaks if b.input in reached]
     ends = [b for b in broken if b.output == target.id]
@@ -98,7 +98,7 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
 
 
 def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int], name: str) -> str:
-    """Say where paths end beside those of the gradient, or may end: a sentence, or nothing."""
+    """Return a sentence that says where other paths end or may end, or an empty string."""
     known = lost_between(tape._all, {source.id}, {target.id})
     if known:
         return f" Other paths from {name} end: {'; '.join(known)}."
@@ -107,7 +107,7 @@ def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int],
         for b in tape._breaks
         if b.floats
         and not isinstance(b.why, str)
-        and b.why.rules is not None  # an op without any is followed
+        and b.why.rules is not None  # the tape follows an op without any rules
         and not any(is_meant(b.why, i) for i in range(len(b.why.inputs)))
         and b.input in reached
         and b.output < target.id
@@ -118,7 +118,7 @@ def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int],
 
 
 def _watched(tape: GradientTape) -> str:
-    """Say what the tape watches: variables by name, tensors by shape and dtype."""
+    """List what the tape watches: variables by name, tensors by shape and dtype."""
     variables, tensors, gone = [], [], 0
     for _, watched in sorted(tape._roots.items(), key=itemgetter(0)):
         source = watched if isinstance(watched, Variable) else watched()
@@ -130,7 +130,7 @@ def _watched(tape: GradientTape) -> str:
             gone += 1
     found = variables + tensors
     if gone:
-        found.append(f"{gone} that {'is' if gone == 1 else 'are'} no longer there")
+        found.append(f"{gone} that no longer exist{'s' if gone == 1 else ''}")
     more = len(found) - SHOWN
     return ", ".join(found[:SHOWN]) + (f" and {more} more" if more > 0 else "") or "nothing"
 
@@ -139,10 +139,10 @@ def _watched(tape: GradientTape) -> str:
 
 
 def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int]) -> str | None:
-    """Say where the gradient became all zeros on its way back, None if it did not.
+    """Say where the gradient became all zeros in the backward pass; None if it did not.
 
-    The records are walked with the true gradient, all of it kept: this costs a backward pass and
-    its memory.
+    This runs a backward pass that keeps every intermediate gradient, at the cost of its time and
+    memory.
     """
     if is_transformed(target.array) or is_transformed(source.array):
         return None
@@ -175,7 +175,7 @@ def _ends(
         if all(map(_vanished, coming.values())):
             continue
         for id, name, piece in pieces(record):
-            # of a variable that was read twice, both reads have gradients that may cancel
+            # the gradients of two reads of the same variable may cancel
             if id in reached and _vanished(grads.get(reads.get(id, id))):
                 alone = dict(coming)
                 run_backward({output: piece}, alone, {id}, True, None)

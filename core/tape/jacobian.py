@@ -1,4 +1,4 @@
-"""Jacobians in one backward pass: the rows of the identity go back together, as a batch."""
+"""Jacobians in one backward pass: its upstream gradients are a batch of identity rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "rows_beside",
 ]
 
-#: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
+#: The default limit on the bytes that the gradients of one backward pass take, by estimate.
 MEMORY_BUDGET = 2**30
 
 
@@ -44,7 +44,7 @@ def jacobian(
     parallel_iterations: int | None,
     vectorized: bool,
 ) -> list[Tensor | None]:
-    """Return the derivative of ``target`` by every source, ``target.shape + source.shape`` each."""
+    """Return the Jacobian for each source, of shape ``target.shape + source.shape``."""
     shape = target.shape
     if shape is None:
         raise TraceError(f"{user_line()}: jacobian: the target's rank is unknown in this trace")
@@ -88,14 +88,14 @@ def _blocks(
 
 
 def identity_rows(x: Tensor, between: tuple[int, ...] = ()) -> Tensor:
-    """Return the rows of an identity matrix in the shape of ``x``, whose sizes may be open.
+    """Return the rows of an identity matrix in the shape of ``x``; its sizes may be unknown.
 
     Parameters
     ----------
     x
         A tensor.
     between
-        Sizes between the axis of the rows and those of ``x``; its first axis falls away for them.
+        Sizes to put after the axis of rows. They replace as many leading axes of ``x``.
     """
     shape: Any = x.shape[len(between) :] if x.shape else ()
     count = prod(shape)
@@ -105,13 +105,12 @@ def identity_rows(x: Tensor, between: tuple[int, ...] = ()) -> Tensor:
 
 
 def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
-    """Raise if a batch Jacobian has no meaning; nothing of the tape is used up."""
+    """Raise if a batch Jacobian is undefined. This keeps the records of the tape."""
     for what, x in (("target", target), ("source", source)):
         if x.shape is None or len(x.shape) < 2:
             raise ValueError(
-                f"batch_jacobian: the {what} needs a first axis that counts examples, and another "
-                f"for what belongs to one, got shape {x.shape}; use gradient where each example "
-                "has one number"
+                f"batch_jacobian: the {what} needs a first axis for the examples, and at least one "
+                f"more axis, got shape {x.shape}; use gradient if each example is one number"
             )
     batch, also = (target.shape or ())[0], (source.shape or ())[0]
     if sizes_differ(batch, also):
@@ -126,7 +125,7 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
 def batch_jacobian(
     tape: GradientTape, target: Tensor, source: Tensor, parallel_iterations: int | None
 ) -> Tensor:
-    """Return the derivative of ``target[i]`` by ``source[i]`` for every ``i``, stacked."""
+    """Return the Jacobians of ``target[i]`` with respect to ``source[i]``, stacked over ``i``."""
     batch, *inner = target.shape or ()
     _, *given = source.shape or ()
     blocks = []
@@ -138,7 +137,7 @@ def batch_jacobian(
             break
         blocks.append(found)
     if not blocks:
-        tape._backward([target], [None], [source.id])  # the tape is used up all the same
+        tape._backward([target], [None], [source.id])  # this uses up the tape too
         zeros = F.zeros_like(F.cast_like(target.array, source.array))
         for _ in given:
             zeros = F.expand_dims(zeros, axis=-1)
@@ -157,7 +156,7 @@ def batch_jacobian(
 def _example_rows(
     tape: GradientTape, target: Tensor, source: Tensor, at_once: int | None
 ) -> Iterator[tuple[Any, bool]]:
-    """Yield rows of the identity in the shape of one example, and whether more come."""
+    """Yield rows of the identity in the shape of one example, and whether more follow."""
     _, *inner = target.shape or ()
     if not is_differentiable(target.dtype):
         return
@@ -175,7 +174,7 @@ def _example_rows(
 def pull_rows(
     tape: GradientTape, target: Tensor, seeds: Any, ids: list[int], keep: bool
 ) -> list[Tensor | None]:
-    """Send a stack of upstream gradients back at once; return stacks of gradients."""
+    """Run one backward pass for a stack of upstream gradients; return stacks of gradients."""
     with running_level() as level:
         return _pull_seed(tape, target, Batched(in_trace(seeds), level), level, ids, keep)
 
@@ -184,10 +183,10 @@ def _pull_seed(
     tape: GradientTape, target: Tensor, seed: Any, level: int, ids: list[int], keep: bool
 ) -> list[Tensor | None]:
     like = Tensor.with_id(_inside(seed, level), 0)
-    if not active_tapes.get() and not active_batches.get():  # nobody to tell of the batch
+    if not active_tapes.get() and not active_batches.get():  # no recorder needs to know the batch
         found = tape._backward([target], [Tensor(seed)], ids, keep)
         return [None if g is None else _left(g, like, level) for g in found]
-    with batching(level, like, "same"):  # a gradient function that draws, draws once
+    with batching(level, like, "same"):  # a custom gradient draws random numbers once
         found = tape._backward([target], [Tensor(seed)], ids, keep)
     return [None if g is None else leave(g, like, level) for g in found]
 
@@ -206,7 +205,7 @@ def _inside(seed: Any, level: int) -> Any:
 
 
 def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
-    """Return host values as an array where the target is, of its dtype or another."""
+    """Return host values as an array on the target's device, in its dtype or in ``dtype``."""
     dtype = dtype or target.dtype
     array = target.array
     while type(array) is Batched:
@@ -218,12 +217,12 @@ def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
 
 
 def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:
-    """Return how many rows go back at once within the memory budget."""
+    """Return how many rows of one backward pass fit in the memory budget."""
     shapes = {whole_shape(x.array) for x in (target, *sources)} | tape._saved_shapes()
     largest = max(
         (prod(shape) for shape in shapes if shape is not None and None not in shape), default=1
     )
-    # the upstream gradient, what comes out, and temporaries of rules, in double precision
+    # the upstream gradient, the result, and temporaries of rules, in double precision
     return max(1, MEMORY_BUDGET // (6 * 8 * max(largest, 1)))
 
 
@@ -251,7 +250,7 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
     shape = target.shape or ()
     signs = rng.choice([-1.0, 1.0], (2, shape[0])) if shape[0] > 1 else np.ones((2, shape[0]))
     if shape[0] > 1:
-        signs[0, :2] = 1.0, -1.0  # neither all alike
+        signs[0, :2] = 1.0, -1.0  # one pair of different signs, and one of equal signs
         signs[1, :2] = 1.0, 1.0
     probe = rng.standard_normal(shape)
     spread = (slice(None), *(None,) * (len(shape) - 1))
@@ -262,7 +261,7 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
     host = np.asarray(found.numpy())
     plain, flipped = host[0], host[1:]
     axes = (slice(None), slice(None), *(None,) * (plain.ndim - 1))
-    # changing signs rounds nothing; the order of a sum may. nan is no evidence of independence
+    # sign changes round nothing, but the order of a sum may. NaN does not prove independence
     allowed = 1e3 * float(np.finfo(host.dtype).eps) * np.abs(plain)
     if not (np.abs(flipped - plain * signs[axes]) <= allowed).all():
         raise ValueError(

@@ -21,11 +21,11 @@ __all__ = ["OuterTape", "batching"]
 
 
 class OuterTape(Recorder):
-    """Stands for a tape where values may differ from example to example of batches inside it.
+    """Adapts a tape that was opened outside ``vmap``: sums shared inputs' gradients over examples.
 
-    What all examples share has one gradient for the tape, the sum over the examples; a tape opened
-    for one example keeps them apart. So where an op joins a batched input and a shared one, the
-    shared one's gradient is summed over the hidden axis here.
+    To this tape, a value that all examples share has one gradient, the sum over the examples. A
+    tape that was opened for one example keeps the examples separate. So if an op combines a batched
+    input and a shared one, this class sums the shared one's gradient over the hidden axis.
     """
 
     def __init__(self, tape: RecordingTape) -> None:
@@ -33,12 +33,12 @@ class OuterTape(Recorder):
 
     @property
     def records(self) -> dict[int, Any]:  # type: ignore[override]
-        """The tape's own."""
+        """The records of the tape."""
         return self.root.records
 
     @classmethod
     def of(cls, recorder: Recorder) -> Recorder:
-        """Return what stands for a recorder; itself, if it is no tape."""
+        """Return the adapter of a tape, or any other recorder itself."""
         return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
 
     def accessed(self, variable: Any, read: Tensor) -> None:
@@ -48,7 +48,7 @@ class OuterTape(Recorder):
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
         self.root.record(op, inputs, output, params)
-        if op is not HIDE:  # whose input is all examples
+        if op is not HIDE:  # its input holds all examples
             self._sum_shared(inputs, [output])
 
     def record_joint(
@@ -95,7 +95,7 @@ class OuterTape(Recorder):
 
 
 def _summed(edge: Edge, levels: list[int]) -> Edge:
-    """Return an edge with the gradient summed over the examples of levels."""
+    """Return an edge whose rule also sums the gradient over the examples of ``levels``."""
     rule, values, like = edge.rule, edge.values, edge.like
     n = len(values)
 
@@ -119,7 +119,7 @@ def _summed_outputs(
     record: MultiOutputRecord, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
 ) -> MultiOutputRecord:
     outputs, inputs, backward, name = record
-    # for each level a result that has it, and which results do not
+    # for each level: a result that has it, and which results do not
     spread = [
         (
             level,
@@ -132,7 +132,7 @@ def _summed_outputs(
     def summed(gs: list[Any]) -> list[Any]:
         raw = is_raw(gs)
         for level, like, alike in spread:
-            # the upstream gradient of a result that all examples share is shared out among them
+            # divide the upstream gradient of a result that all examples share among them
             gs = [
                 _share(g, like, level, raw) if every and g is not None else g
                 for g, every in zip(gs, alike, strict=True)
@@ -153,7 +153,7 @@ def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
 
 @contextmanager
 def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
-    """Run a block for one example of a batch; tapes from outside sum over the examples."""
+    """Run a block for one example of a batch; outer tapes sum gradients over the examples."""
     tapes = tuple(OuterTape.of(tape) for tape in active_tapes.get())
     for tape in tapes:
         if type(tape) is OuterTape:

@@ -1,4 +1,4 @@
-"""``RecordingTape``: the half of a gradient tape that hears of ops and keeps records."""
+"""``RecordingTape``: the half of a gradient tape that receives op runs and keeps records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["RecordingTape"]
 
 
 class RecordingTape(Recorder):
-    """What a tape watches, and the records of the ops that ran on it."""
+    """Holds what a tape watches, and the records of the ops that ran."""
 
     def __init__(
         self,
@@ -38,25 +38,24 @@ class RecordingTape(Recorder):
     ) -> None:
         self._persistent = bool(persistent)
         self._strict = bool(strict)
-        self.wants_ops = self._strict  # an instance's own: every op reads it
+        self.wants_ops = self._strict  # on the instance, because every op reads it
         self._watch_accessed = bool(watch_accessed_variables)
-        # what is followed, by id; see the records module. Ops add to it themselves where that is
-        # worth it
+        # what is followed, by id; see the records module. Quick ops add records to it themselves
         self._all: dict[int, Any] = {}
-        # what ops see of it: nothing unless the tape is recording (a task that was started inside
-        # the with block may outlive it, and still has the tape among its active ones)
+        # what ops see: empty unless the tape is recording. A task that was started inside the with
+        # block may outlive it, and still has the tape among its active ones
         self.records: dict[int, Any] = {}
         self.reads: dict[int, tuple[Any, int]] = {}
-        # what is watched, by id; tensors are free to go, since only messages look at them
+        # what is watched, by id. Tensors are weakly referenced: only messages look at them
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
-        # whether something may lack in a gradient that a break tells of
+        # whether a break may make a gradient incomplete
         self._may_lack = False
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
-        # the tensor picked from last, by id, as a witness of its shape
+        # the last tensor that was picked from, by id, as a witness of its shape
         self._picked_last: dict[int, Any] = {}
         # the levels of the batches in which the tape was opened, and whether it has seen others
         self.levels: frozenset[int] = frozenset()
@@ -74,7 +73,7 @@ class RecordingTape(Recorder):
         if self._recording:
             raise RuntimeError("GradientTape is already recording; open another tape to nest")
         if self._used and not self._persistent:
-            self._forget()  # a tape that has answered starts afresh
+            self._forget()  # a used tape starts again from nothing
         self._entered = True
         self._thread = threading.get_ident()
         self.levels = frozenset(batch.level for batch in active_batches.get())
@@ -96,17 +95,17 @@ class RecordingTape(Recorder):
         active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
 
     def _is_in(self, recorder: Any) -> bool:
-        """Return whether an active recorder is this tape, or stands for it inside a batch."""
+        """Return whether an active recorder is this tape, or its adapter inside a batch."""
         return recorder is self or getattr(recorder, "root", None) is self
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Pause this tape (and its watching of variables) for a block; other tapes go on.
+        """Pause recording and automatic watching of this tape for a block; other tapes continue.
 
         Yields
         ------
         None
-            What runs in the block is a constant to this tape.
+            To this tape, results from the block are constants.
 
         Raises
         ------
@@ -125,7 +124,9 @@ class RecordingTape(Recorder):
         9.0
         """
         if not self._recording:
-            raise RuntimeError("stop_recording: this tape is not recording")
+            raise RuntimeError(
+                "stop_recording: this tape is not recording; call it inside the with block"
+            )
         frame = sys._getframe(2)
         self._stops.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         self._pause()
@@ -154,7 +155,7 @@ class RecordingTape(Recorder):
         self._was_reset = self._used = self._may_lack = False
 
     def watch(self, tensor: Any) -> None:
-        """Follow a tensor or variable (or those of a nested container).
+        """Watch a tensor or variable, or all those in a nested container.
 
         Parameters
         ----------
@@ -174,7 +175,7 @@ class RecordingTape(Recorder):
                     self._roots[leaf.id] = weakref.ref(leaf)
                 if isinstance(leaf, Variable):
                     self._variables[leaf.id] = leaf
-                    self.reads.pop(leaf.id, None)  # what was read before is not followed
+                    self.reads.pop(leaf.id, None)  # earlier reads are not followed
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
@@ -182,9 +183,9 @@ class RecordingTape(Recorder):
                 )
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """Return the variables that were read or given to :meth:`watch`, in order of creation.
+        """Return the watched variables, in the order of their creation.
 
-        Reading adds those that are trainable; :meth:`watch` adds any.
+        Reading a trainable variable adds it; :meth:`watch` adds any variable.
 
         Returns
         -------
@@ -194,7 +195,7 @@ class RecordingTape(Recorder):
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
-        """Follow what was read of a variable that is watched (called by the variable)."""
+        """Follow the value that was read from a watched variable (called by the variable)."""
         id, live = variable.id, self.records
         if id not in live:
             if not (variable.trainable and self._watch_accessed and self._recording):
@@ -228,7 +229,7 @@ class RecordingTape(Recorder):
             fn, like = rule.fn_complex if kind == "c" else rule.fn, None
             if rule.broadcasts:
                 shape = x.array.shape
-                # equal in every run: nothing to sum back to, and nothing to keep
+                # if these are equal in every run, there is nothing to sum and nothing to keep
                 if x.array.dtype is not array.dtype or not same_shape(shape, array.shape):
                     like = shape_witness(x)
             place = rule.single
@@ -262,7 +263,7 @@ class RecordingTape(Recorder):
                 self._lose(output.id, [*lost, *(edge[0] for edge in edges)], reason)
         elif lost:
             reason = f"op {op.name!r} does not pass gradients to this input"
-            if edges:  # beside the inputs that have one
+            if edges:  # in addition to the inputs that have one
                 aside = next_id()
                 self._lose(aside, lost, reason)
                 edges.append((aside, read_of, None, None, None))
@@ -284,14 +285,14 @@ class RecordingTape(Recorder):
             x = inputs[0]
             if x.id in live and (not self.wants_ops or is_differentiable(x.dtype)):
                 settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
-                if self._picked_last.get(x.id) is None:  # rows are picked one after the other
+                if self._picked_last.get(x.id) is None:  # usually picked row by row
                     self._picked_last = {x.id: shape_witness(x)}
                 values = (self._picked_last[x.id], *inputs[1:])
                 live[outputs[0].id] = Pick(x.id, op.name, together, values, settings)
             return
-        # lists first, here and below: half the cost of generators
+        # lists cost half as much as generators, here and below
         ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
-        if self.wants_ops:  # a strict tape's: integers that are followed select, here
+        if self.wants_ops:  # on a strict tape: followed integers only select here
             ids = tuple(
                 id if id and is_differentiable(x.dtype) else None
                 for id, x in zip(ids, inputs, strict=True)
@@ -326,7 +327,7 @@ class RecordingTape(Recorder):
     def _join(self, outputs: list[Tensor], record: MultiOutputRecord) -> None:
         followed = [y.id for y in outputs if is_differentiable(y.dtype)]
         for id in followed:
-            # the record comes first, so that going backwards all of its outputs are before it
+            # the record comes first, so that a backward walk meets all of its outputs before it
             self.records[id] = record if id == followed[0] else None
 
     def record_call(
@@ -344,7 +345,7 @@ class RecordingTape(Recorder):
             )
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that gradients stop here, and why."""
+        """Record that gradients stop here, and why."""
         for x in inputs:
             if x.id in self.records:
                 self._may_lack = True

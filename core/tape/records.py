@@ -1,8 +1,8 @@
-"""What a tape keeps: one record for each tensor that it follows, by the tensor's id.
+"""The records of a tape: one for each tensor that it follows, by the tensor's id.
 
-Records are plain tuples and lists, since they are made for every op that runs. The quick ops,
-``RecordingTape.record`` and the backward pass unpack them by hand, and so do the loops over whole
-tapes in here; all others ask :func:`edges`.
+Records are plain tuples and lists, because every op that runs makes one. The quick ops,
+``RecordingTape.record``, the backward pass, and the loops over whole tapes in this module unpack
+them by hand. All other code uses :func:`edges`.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ __all__ = [
     "with_rules",
 ]
 
-#: The commonest record, of one input and at most one value that the rule reads: (input, rule, value
-#: or None, like).
+#: The most common record, for one input and at most one value that the rule reads: (input, rule,
+#: value or None, like).
 SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | None]"
-#: None stands for a tensor that is watched, and for the further outputs of the
-#: :class:`MultiOutputRecord` before it. A list holds the fields of an :class:`Edge` per input; with
-#: ``keywords`` None, the one value that the rule reads (or None) stands in the place of ``values``.
+#: None marks a watched tensor, or a further output of the :class:`MultiOutputRecord` before it. A
+#: list holds the fields of an :class:`Edge` per input. If ``keywords`` is None, ``values`` is the
+#: one value that the rule reads, or None.
 Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | Pick | None"
 
 
 class Edge(NamedTuple):
-    """From an output back to an input, whose gradient is ``rule(g, *values, **keywords)``."""
+    """The edge from an output to an input, whose gradient is ``rule(g, *values, **keywords)``."""
 
     input: int
     rule: Callable[..., Any]
-    #: What the rule reads.
+    #: The values that the rule reads.
     values: tuple[Any, ...]
-    #: None where the rule takes no parameters of the op.
+    #: None if the rule takes no parameters of the op.
     keywords: dict[str, Any] | None
-    #: To whose shape the gradient is summed, because inputs broadcast; None if that is not needed.
+    #: The gradient is summed to this tensor's shape, because inputs broadcast; None if not needed.
     like: Tensor | None
 
 
@@ -64,14 +64,14 @@ class MultiOutputRecord(NamedTuple):
     outputs: tuple[int, ...]
     #: None for an input that is not followed.
     inputs: tuple[int | None, ...]
-    #: From upstream gradients (None for zero) to a gradient or None per input, in tensors if it is
-    #: given tensors, and in arrays if it is given arrays.
+    #: Takes upstream gradients (None for zero), and returns a gradient or None per input: tensors
+    #: for tensors, and arrays for arrays.
     backward: Callable[[list[Any]], Sequence[Any]]
     name: str
 
 
 class Lost:
-    """In the place of a record's ``backward``: no gradient passes, and why."""
+    """A record's ``backward`` that passes no gradient, and the reason."""
 
     __slots__ = ("count", "reason")
 
@@ -85,7 +85,7 @@ class Lost:
 
 
 def is_lost(record: Any) -> bool:
-    """Return whether no gradient passes a record."""
+    """Return whether a record passes no gradient."""
     return type(record) is MultiOutputRecord and type(record.backward) is Lost
 
 
@@ -96,16 +96,17 @@ class Pick(NamedTuple):
     name: str
     #: The op's rule for many picks at once.
     together: Callable[..., Any]
-    #: The op's inputs, a witness of the first one's shape in its place.
+    #: The op's inputs, the first replaced by a witness of its shape.
     values: tuple[Any, ...]
     params: dict[str, Any]
 
 
 class Picks:
-    """Stands in a record's place while a backward pass comes closer, if its tensor was picked from.
+    """Replaces the record of a tensor that was picked from, until the backward pass reaches it.
 
-    Each gradient of a pick is zero nearly everywhere. Added one by one, those of n rows would take
-    n² time; so they wait here, and go into one array when the pass gets to the tensor.
+    The gradient of a pick is zero nearly everywhere. To add those of n rows one by one would take
+    n² time. They are collected here instead, and go into one array when the pass reaches the
+    tensor.
     """
 
     __slots__ = ("_waiting", "record")
@@ -115,7 +116,7 @@ class Picks:
         self._waiting: dict[Callable[..., Any], list[tuple[Any, Pick]]] = {}
 
     def add(self, g: Any, pick: Pick) -> None:
-        """Let the gradient of a pick wait."""
+        """Collect the gradient of a pick."""
         self._waiting.setdefault(pick.together, []).append((g, pick))
 
     def gradients(self, raw: bool) -> Iterator[Any]:
@@ -128,29 +129,29 @@ class Picks:
             )
 
 
-#: Stands for the outputs of what no tape sees; no tensor has this id.
+#: The id of outputs that no tape sees; no tensor has it.
 ELSEWHERE = 0
 
 
 class Break(NamedTuple):
-    """Where a gradient path ended: an op that does not pass gradients on."""
+    """The end of a gradient path: an op that does not pass gradients on."""
 
     output: int
     input: int
-    why: Op | str  # an op that has no rule for the input, or a reason in words
-    #: Whether floats depend on the input all the same.
+    why: Op | str  # an op that has no rule for the input, or a reason as text
+    #: Whether floats depend on the input nevertheless.
     floats: bool = False
     #: Tensors with a larger id were made later.
     time: int = 0
 
     @property
     def is_read(self) -> bool:
-        """Whether the value went where no tape sees what becomes of it."""
+        """Whether the value went where no tape sees what is computed from it."""
         return self.floats and isinstance(self.why, str)
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """The reason as text."""
         op = self.why
         if isinstance(op, str):
             return op
@@ -160,17 +161,17 @@ class Break(NamedTuple):
 
 
 def read_of(g: Any) -> Any:
-    """Return the gradient of a variable: the rule of what was read of it."""
+    """Return the gradient of a variable: the rule for the value that was read from it."""
     return g
 
 
 def is_read(record: Any) -> bool:
-    """Return whether a record is of no op, but of a variable that was read."""
+    """Return whether a record is that of a variable's value, not of an op."""
     return type(record) is tuple and record[1] is read_of
 
 
 def edges(record: Record) -> Iterator[Edge]:
-    """Yield what a record says of each of its inputs; a multi-output record has no edges."""
+    """Yield a record's edge for each of its inputs; a multi-output record has no edges."""
     if type(record) is tuple:
         input, rule, value, like = cast("SingleRecord", record)
         yield _edge(input, rule, value, None, like)
@@ -207,16 +208,16 @@ def of_edges(found: Sequence[Edge]) -> Record:
 def with_rules(
     output: int, record: Any, around: Callable[[int, str, Callable[..., Any]], Callable[..., Any]]
 ) -> Any:
-    """Return a record with others in the place of its rules.
+    """Return a record with its rules replaced.
 
     Parameters
     ----------
     output
-        Under what the record is kept.
+        The id under which the record is kept.
     record
-        A record, or picks that wait for theirs.
+        A record, or the :class:`Picks` that replace one.
     around
-        ``around(output, op, rule)`` returns the other one.
+        ``around(output, op, rule)`` returns the replacement.
     """
     if is_read(record):
         return record
@@ -248,7 +249,7 @@ def outputs_of(output: int, record: Record) -> tuple[int, ...]:
 def reachable(records: dict[int, Any], sources: set[int], lost: bool = True) -> set[int]:
     """Return the ids of all tensors that the sources influence.
 
-    Without ``lost``, through gradients alone.
+    Without ``lost``, only paths that pass gradients count.
     """
     reached = set(sources)
     for output, record in records.items():

@@ -1,9 +1,9 @@
-"""``GradientTape``: records ops as they run, then walks back through them.
+"""``GradientTape``: records ops as they run, then runs the backward pass over the records.
 
-A record names tensors by id and holds, for each watched input, the rule that differentiates it and
-what that rule asked for; nothing else stays alive. The backward pass works on raw arrays. If
-another tape (or anything else) looks on, the same rules run on tensors instead, and are recorded
-by it.
+A record names tensors by id. For each watched input it holds the gradient rule and the values that
+the rule reads; nothing else stays alive. The backward pass computes on raw arrays. If another tape
+(or any other recorder) is active, the same rules run on tensors instead, and that tape records
+them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ __all__ = ["GradientTape"]
 
 Key = TypeVar("Key")
 Source = TypeVar("Source", bound=Operators)
-#: A gradient, or None where there is none. ``Tensor | None`` would ask for a check of each gradient
-#: in programs that are right; so a type checker lets None pass, and knows a tensor otherwise.
+#: A gradient, or None if there is none. With ``Tensor | None``, type checkers would demand a check
+#: of every gradient in correct programs. With this alias they let None pass, and still know the
+#: type of a tensor.
 Gradient: TypeAlias = Tensor | Any
 Zero: TypeAlias = 'Literal[UnconnectedGradients.ZERO, "zero"]'
 
@@ -47,25 +48,24 @@ Zero: TypeAlias = 'Literal[UnconnectedGradients.ZERO, "zero"]'
 class GradientTape(RecordingTape):
     """Record operations for automatic differentiation.
 
-    Trainable variables that are read inside the ``with`` block are watched; tensors are watched on
-    request. The semantics are those of TensorFlow's ``tf.GradientTape``.
+    Trainable variables that are read inside the ``with`` block are watched automatically. To watch
+    a tensor, call :meth:`watch`. The semantics are those of TensorFlow's ``tf.GradientTape``.
 
     Parameters
     ----------
     persistent
-        Keep the records after :meth:`gradient`, so that it may be called again. Inside the ``with``
-        block the tape then records the gradients too, and they may be differentiated in turn.
+        Keep the records after :meth:`gradient`, so that you can call it again. Inside its ``with``
+        block a persistent tape also records the gradients, so that you can differentiate them.
         False by default.
     watch_accessed_variables
         Watch trainable variables when they are read. True by default.
     strict
-        Raise :class:`GradientError` where a gradient lacks a part, or is ``None``, because a path
-        from a source to the target is broken by what has no gradient and yet gives floats that
-        depend on the source: an op without gradient rules, rounding, integers that become floats
-        again, an assignment to a variable that is followed; an assignment to another, and a value
-        that was read (``x.numpy()``), if no other path leads to the target. Not broken are
-        :func:`gradtape.stop_gradient`, which says that it is meant, conditions, and integers that
-        select. Costs a little more per op. False by default.
+        Raise :class:`GradientError` if a gradient is incomplete or ``None`` because a path from a
+        source to the target is broken. An op without gradient rules breaks a path, as do rounding,
+        integers that become floats again, and an assignment to a watched variable. If no other path
+        leads to the target, an assignment to another variable and reading a value (``x.numpy()``)
+        also break it. :func:`gradtape.stop_gradient`, conditions, and integers that select elements
+        do not. A strict tape costs a little more per op. False by default.
 
     Examples
     --------
@@ -172,8 +172,8 @@ class GradientTape(RecordingTape):
         output_gradients
             The upstream gradient of each target, in the same structure; ones by default.
         unconnected_gradients
-            ``UnconnectedGradients.NONE`` (or ``"none"``, the default): ``None`` for a source that
-            does not influence the target. ``ZERO`` (or ``"zero"``): zeros.
+            ``UnconnectedGradients.NONE`` (or ``"none"``, the default) returns ``None`` for a source
+            that does not influence the target. ``ZERO`` (or ``"zero"``) returns zeros.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If the tape was never entered, or a non-persistent one is asked a second time.
+            If the tape was never entered, or if it is not persistent and was already used.
         GradientError
             If the tape is strict, and a path is broken.
         TypeError
@@ -195,8 +195,8 @@ class GradientTape(RecordingTape):
         -----
         The gradient of a complex target is TensorFlow's: the conjugate of the derivative.
 
-        A persistent tape that is asked inside its own block records the gradient, for derivatives
-        of higher orders; :meth:`stop_recording` saves that where they are not needed.
+        Inside its own block, a persistent tape records the gradient for higher-order derivatives.
+        If you do not need these, :meth:`stop_recording` saves the cost.
 
         Examples
         --------
@@ -214,7 +214,7 @@ class GradientTape(RecordingTape):
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
         targets = [handle_of(leaf, "target") for leaf in flatten(target)]
         leaves = flatten(sources)
-        # a variable has its handle's identity, which is nearly always all that is asked for
+        # a variable has the id of its handle, and nearly always only the id is needed
         known = [x if type(x) is Variable else handle_of(x, "sources") for x in leaves]
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
@@ -264,7 +264,7 @@ class GradientTape(RecordingTape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """Return the derivative of every element of ``target`` by every element of ``sources``.
+        """Return the Jacobian of ``target`` with respect to each of ``sources``.
 
         Parameters
         ----------
@@ -275,28 +275,29 @@ class GradientTape(RecordingTape):
         unconnected_gradients
             As for :meth:`gradient`.
         parallel_iterations
-            How many rows (elements of the target) go back at once: the memory needed is
-            proportional to it. By default as many as take 1 GiB, by an estimate from the largest
+            The number of rows (elements of the target) that one backward pass computes; memory use
+            is proportional to it. By default, as many as fit in 1 GiB, estimated from the largest
             tensor on the tape.
         experimental_use_pfor
-            If false, the rows go back one by one, without batching rules; outside traces the tape
-            must be persistent then.
+            If false, one backward pass runs per row, without batching rules. Outside traces this
+            needs a persistent tape. True by default.
 
         Returns
         -------
         object
-            Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype, or
-            ``None`` if unconnected; in the structure of ``sources``.
+            For each source, a tensor of shape ``target.shape + source.shape`` in the source's
+            dtype, or ``None`` if unconnected; in the structure of ``sources``.
 
         Raises
         ------
         RuntimeError
-            If the tape was never entered, or a non-persistent one is asked a second time, or for
-            its rows one by one.
+            If the tape was never entered. If it is not persistent, and was already used or would
+            need one backward pass per row.
         GradientError
             If the tape is strict, and a path is broken.
         TypeError
-            If the target is no tensor; in a trace, if its shape is not fully known.
+            If the target is neither a tensor nor a variable. In a trace, if the rank of the target
+            or of a source is unknown.
         ValueError
             If ``parallel_iterations`` is below 1.
 
@@ -337,9 +338,9 @@ class GradientTape(RecordingTape):
         experimental_use_pfor: bool = True,
         check: bool = False,
     ) -> Tensor:
-        """Return the Jacobian of every example: of ``target[i]`` by ``source[i]``.
+        """Return each example's Jacobian: of ``target[i]`` with respect to ``source[i]``.
 
-        It is right where no example's target depends on another example's source.
+        The result is correct only if no example's target depends on another example's source.
 
         Parameters
         ----------
@@ -348,11 +349,12 @@ class GradientTape(RecordingTape):
         source
             A tensor or variable of shape ``(batch, ...)``.
         unconnected_gradients
-            Zeros stand for "unconnected" either way, as in TensorFlow.
+            If unconnected, the result is zeros for either value, as in TensorFlow.
         parallel_iterations, experimental_use_pfor
             As for :meth:`jacobian`.
         check
-            Make sure that the examples are independent, at the cost of one more backward pass.
+            Check that the examples are independent, at the cost of one more backward pass. False by
+            default.
 
         Returns
         -------
@@ -367,8 +369,8 @@ class GradientTape(RecordingTape):
         GradientError
             If the tape is strict, and a path is broken.
         ValueError
-            If target or source has fewer than two axes, or the numbers of examples differ; with
-            ``check``, if examples are not independent.
+            If target or source has fewer than two axes, or the numbers of examples differ. With
+            ``check``, if the examples are not independent.
 
         Examples
         --------
@@ -400,16 +402,16 @@ class GradientTape(RecordingTape):
                 "a non-persistent GradientTape can only be used to compute one set of gradients; "
                 "make it with GradientTape(persistent=True) to call it again"
             )
-        if not at_once and active_graph.get() is None:  # as in TensorFlow, where a trace may
+        if not at_once and active_graph.get() is None:  # as in TensorFlow: traces may
             raise RuntimeError(
-                f"{method}: experimental_use_pfor=False asks the tape once for each row; make it "
-                "with GradientTape(persistent=True)"
+                f"{method}: experimental_use_pfor=False runs one backward pass per row, which "
+                "needs a persistent tape; make it with GradientTape(persistent=True)"
             )
 
     def _saved_shapes(self) -> set[Any]:
         """Return the shapes, hidden axes included, of the followed tensors that records keep.
 
-        Gradients on their way back have these shapes; an untracked operand has no gradient.
+        Gradients in the backward pass have these shapes; an operand that is not followed has none.
         """
         live = self._all
         return {
@@ -428,12 +430,12 @@ class GradientTape(RecordingTape):
         """Run the backward pass and return a tensor or None per source id."""
         keep = keep or self._persistent
         others = active_tapes.get()
-        if not self._persistent:  # a persistent one records what it computes, for higher orders
+        if not self._persistent:  # a persistent tape records its own gradients, for higher orders
             others = tuple(tape for tape in others if not self._is_in(tape))
         if self.batched and others:
-            # what runs now may still differ from example to example of a batch that has ended
+            # values may still differ between the examples of a batch that has ended
             others = tuple(map(OuterTape.of, others))
-        # rules read dtypes as NumPy's, which tensors give whatever the library
+        # rules expect NumPy's dtypes, which tensors return for the arrays of any library
         raw = not others and all(type(t.array.dtype) in DTYPES for t in targets)
         ended = after_batches.set(True) if self.batched else None
         strict = _strict_ones(others) if others else []
@@ -452,7 +454,7 @@ class GradientTape(RecordingTape):
                     known = grads.get(target.id)
                     grads[target.id] = g if known is None else known + g
             useful = None if self._roots.keys() <= wanted else reachable(self._all, wanted)
-            # a persistent tape keeps its records; another gives up each as it is used
+            # a persistent tape keeps its records; any other frees each record after use
             records = self._all.copy() if keep else self._all
             with scope_of(target.array for target in targets):
                 run_backward(records, grads, wanted, raw, useful)
@@ -470,10 +472,10 @@ class GradientTape(RecordingTape):
         return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]
 
     def explain(self, target: Any, source: Any) -> str:
-        """Say why the gradient of ``target`` by ``source`` exists, or is ``None`` or zero.
+        """Explain why the gradient with respect to ``source`` exists, is ``None`` or is zero.
 
-        A non-persistent tape answers before :meth:`gradient` is called, or, once its records are
-        gone, from what it still knows.
+        If the tape is not persistent, call this before :meth:`gradient`, which frees the records.
+        Afterwards the explanation can use only what the tape still knows.
 
         Parameters
         ----------
@@ -485,7 +487,8 @@ class GradientTape(RecordingTape):
         Returns
         -------
         str
-            The reason in words: the path of ops that connects the two, or where it ends, and why.
+            One or more sentences: whether differentiable ops connect the two, or where the path
+            ends and why.
 
         Raises
         ------

@@ -34,8 +34,8 @@ def returning(change: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
 
 
 MISTAKES = {
-    "nothing made": (lambda graph: None, "it made None of the graph 'both' instead of a function"),
-    "no function": (lambda graph: 5, "it made 5 of"),
+    "nothing made": (lambda graph: None, "it made None for the graph 'both' instead of a function"),
+    "no function": (lambda graph: 5, "it made 5 for"),
     "nothing": (returning(lambda found: None), "returned NoneType instead of a list"),
     "one array": (returning(lambda found: found[0]), "returned ndarray instead of a list"),
     "too few": (returning(lambda found: found[:1]), "returned 1 results instead of 2"),

@@ -81,7 +81,7 @@ def test_a_constant_is_named_as_a_likely_reason(x: gt.Tensor) -> None:
         tape.watch(x)
         y = gt.constant(2.0) * 3.0
     assert "no op used it" in tape.explain(y, x)
-    assert "enters as a constant" in tape.explain(y, x)
+    assert "are constants" in tape.explain(y, x)
 
 
 def test_a_variable_read_with_numpy_is_not_watched() -> None:
@@ -217,7 +217,7 @@ def test_what_was_watched_is_named(x: gt.Tensor) -> None:
         tape.watch(gt.ones(5))
         y = v * x
     text = tape.explain(y, x)
-    assert "watched: variable 'w', a tensor float64[2, 3], 1 that is no longer there" in text
+    assert "watched: variable 'w', a tensor float64[2, 3], 1 that no longer exists" in text
     with gt.GradientTape() as tape:
         y = x * 2.0
     assert "(watched: nothing)" in tape.explain(y, x)

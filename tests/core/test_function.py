@@ -746,9 +746,9 @@ def test_a_callable_without_known_parameters_is_refused_in_words() -> None:
         def __call__(self, x):
             return x
 
-    with pytest.raises(TypeError, match=r"parameters of .* cannot be known; wrap it"):
+    with pytest.raises(TypeError, match=r"parameters of .* are unknown; wrap it"):
         gt.function(Opaque())
-    with pytest.raises(TypeError, match="use gradtape's op in place of NumPy's"):
+    with pytest.raises(TypeError, match="use gradtape's op instead of NumPy's"):
         gt.function(np.sin)
 
 

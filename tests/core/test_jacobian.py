@@ -225,7 +225,7 @@ def test_what_is_wrong_is_said() -> None:
         s = gt.sum(x)
     with pytest.raises(ValueError, match=r"same number of examples.*\(1, 3\) and \(2, 3\)"):
         tape.batch_jacobian(y, x)
-    with pytest.raises(ValueError, match="first axis that counts examples"):
+    with pytest.raises(ValueError, match="first axis for the examples"):
         tape.batch_jacobian(s, x)
     with pytest.raises(ValueError, match="parallel_iterations must be at least 1, got 0"):
         tape.jacobian(y, x, parallel_iterations=0)

@@ -54,7 +54,7 @@ def scaled(x: Any, w: Any) -> Any:
 NAMED = gt.function(scaled, input_signature=[BATCH, gt.TensorSpec(["batch"])])
 CLASH = (
     "scaled: size 'batch' is 2 in axis 0 of argument 'x' and 5 in axis 0 of argument 'w'; "
-    "sizes of one name are equal in a call"
+    "sizes with the same name must be equal in a call"
 )
 
 

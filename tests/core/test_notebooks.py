@@ -100,7 +100,7 @@ def test_a_summary_in_html_says_the_same() -> None:
     rows = cells(model.summary("html"))[1:-1]
     assert [" ".join(row).split() for row in rows] == text
     assert model._repr_html_() == model.summary(form="html")
-    with pytest.raises(ValueError, match="form is 'text' or 'html'"):
+    with pytest.raises(ValueError, match="form must be 'text' or 'html'"):
         model.summary("pdf")
 
 

@@ -331,7 +331,7 @@ SHAPES = {
 def test_the_warning_says_reduce_retracing_where_sizes_alone_differ(kind: str) -> None:
     calls, sizes_alone = SHAPES[kind]
     text = str(warned(gt.function(doubled), *calls).message)
-    assert "input_signature=[...], in it TensorSpec(" in text
+    assert "input_signature=[...] and TensorSpec(" in text
     assert ("reduce_retracing=True" in text) == sizes_alone
 
 

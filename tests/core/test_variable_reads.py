@@ -236,7 +236,7 @@ def test_explain_tells_of_a_read_before_the_tape() -> None:
     with gt.GradientTape() as tape:
         y = before * 2.0
         assert v.value.item() == 3.0
-    assert "read of a variable before the tape began" in tape.explain(y, v)
+    assert "read from a variable before the tape began" in tape.explain(y, v)
 
 
 def test_explain_names_the_op_whose_gradients_of_two_reads_cancel() -> None:

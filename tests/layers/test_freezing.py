@@ -132,7 +132,7 @@ def test_any_module_can_be_frozen() -> None:
 @pytest.mark.parametrize("value", ["no", 0, None, [1]])
 def test_trainable_is_true_or_false(value: Any) -> None:
     for module in (Dense(1), gt.Module()):
-        with pytest.raises(TypeError, match="trainable is True or False, got"):
+        with pytest.raises(TypeError, match="trainable must be True or False, got"):
             module.trainable = value
 
 

@@ -19,7 +19,7 @@ BATCH = gt.TensorSpec(["batch", 3])
 WEIGHTS = gt.TensorSpec(["batch"])
 CLASH = (
     "size 'batch' is 2 in axis 0 of argument 'x' and 5 in axis 0 of argument \"more['w']\"; "
-    "sizes of one name are equal in a call"
+    "sizes with the same name must be equal in a call"
 )
 
 

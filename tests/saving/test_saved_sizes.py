@@ -434,7 +434,7 @@ def test_sizes_seen_are_saved_on_request_and_others_refused_in_words(tmp_path: P
     with pytest.raises(ValueError, match="saved for the sizes seen") as caught:
         loaded(sample(3, 3))
     message = str(caught.value)
-    assert message.startswith("__call__: got float32[3, 3], and was saved for the sizes seen")
+    assert message.startswith("__call__: got float32[3, 3], but was saved for the sizes seen")
     assert "float32[1, 3] or float32[4, 3]" in message
     assert 'gradtape.save(..., sizes="open")' in message
     with pytest.raises(TypeError, match="no saved trace takes"):

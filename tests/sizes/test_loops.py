@@ -504,7 +504,7 @@ def test_a_size_of_another_trace_is_refused(use: Any) -> None:
     ],
 )
 def test_a_result_that_hides_a_size_is_refused(fn: Function) -> None:
-    with pytest.raises(gt.errors.TraceError, match="with a size that each call has anew"):
+    with pytest.raises(gt.errors.TraceError, match="with a size that is unknown while tracing"):
         traced(fn)(rows(2))
 
 

@@ -615,8 +615,8 @@ def test_parts_are_frozen_by_patterns() -> None:
     [
         (False, ("hidden", "encoder"), ValueError, "'encoder' matches none of the modules in it"),
         (False, ("hidden", "scale"), ValueError, "'scale' is a variable: set its trainable"),
-        (False, (), ValueError, "say which parts"),
-        ("no", ("hidden",), TypeError, "trainable is True or False, got 'no'"),
+        (False, (), ValueError, "pass the paths of the parts"),
+        ("no", ("hidden",), TypeError, "trainable must be True or False, got 'no'"),
     ],
 )
 def test_a_pattern_without_a_part_is_refused_and_nothing_is_frozen(
