@@ -192,7 +192,7 @@ def test_csv(tmp_path: Path) -> None:
     ):
         Dataset.from_csv(path, vocabulary={"kind": ["cat"]}).to_list()
     path.write_text("a,b\n1\n")
-    with pytest.raises(ValueError, match="line 2: 1 values for 2 columns"):
+    with pytest.raises(ValueError, match="line 2: got 1 values for 2 columns"):
         Dataset.from_csv(path).to_list()
 
 
