@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     plugins.set_defaults(run=_plugins)
 
     plugin = commands.add_parser(
-        "plugin", help="start your own plugin", description="Start your own plugin."
+        "plugin", help="create your own plugin", description="Create your own plugin."
     )
     steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
     new = steps.add_parser(

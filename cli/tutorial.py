@@ -27,7 +27,7 @@ def add_tutorial(commands: Any) -> None:
     """Add the command to a parser."""
     tutorial = commands.add_parser(
         "tutorial",
-        help="write the guides as Jupyter notebooks and open them",
+        help="write the guides as Jupyter notebooks",
         description="Write the guides as Jupyter notebooks into a folder. This needs an extra: "
         f"{INSTALL}.",
     )
