@@ -6,7 +6,7 @@ conversion.
 
 from __future__ import annotations
 
-# the whole package before its parts: threads that start with different parts would deadlock
+# the whole package before its parts: if threads start with different parts, they can deadlock
 from ..core import extend  # noqa: F401
 from ..public import publish
 from .conversion import do_not_convert, set_loop_options, to_code, to_graph
