@@ -1,8 +1,8 @@
-"""Find the packages: the repository root is ``gradtape``, and ``namespaces/`` holds packages of it.
+"""Find the packages: the repository root is ``gradtape``; ``namespaces/`` has packages of it too.
 
-A folder called ``random`` at the root would hide Python's own module wherever Python starts there,
-so the packages of public names (``gradtape.nn``, ``gradtape.random``, ...) stand one level down.
-The guides are packed for ``gradtape tutorial``.
+A folder ``random`` at the root would hide Python's own module if Python starts there, so the
+packages of public names (``gradtape.nn``, ``gradtape.random``, ...) are one level down. The guides
+are packed for ``gradtape tutorial``.
 """
 
 from pathlib import Path
@@ -10,11 +10,11 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 NAMESPACES = find_packages("namespaces")
-ROOMS = [*find_packages(".", exclude=["docs*", "namespaces*", "tests*"]), "docs.guides"]
+PACKAGES = [*find_packages(".", exclude=["docs*", "namespaces*", "tests*"]), "docs.guides"]
 
 setup(
-    script_name=Path(__file__).name,  # so that it is not packed itself, being at the root
-    packages=["gradtape", *(f"gradtape.{name}" for name in (*ROOMS, *NAMESPACES))],
+    script_name=Path(__file__).name,  # keeps this file out of the package, whose root it is in
+    packages=["gradtape", *(f"gradtape.{name}" for name in (*PACKAGES, *NAMESPACES))],
     package_dir={
         "gradtape": ".",
         **{f"gradtape.{name}": f"namespaces/{name.replace('.', '/')}" for name in NAMESPACES},

@@ -1,11 +1,12 @@
 """Python's own control flow on traced tensors: ``gt.function(fn, autograph=True)``.
 
-Needs ``pip install "gradtape[autograph]"``. :mod:`gradtape.autograph` holds what says how.
+Needs ``pip install "gradtape[autograph]"``. The functions of :mod:`gradtape.autograph` control the
+conversion.
 """
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: if threads start with different parts, they can deadlock
 from ..core import extend  # noqa: F401
 from ..public import publish
 from .conversion import do_not_convert, set_loop_options, to_code, to_graph

@@ -1,4 +1,4 @@
-"""Calls in converted code: a user's function is converted too, others run as they are."""
+"""Calls in converted code: user functions are converted too, all others run unchanged."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .sources import NoSource, source_of
 
 __all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_users"]
 
-#: The mark of a function that is converted, and of one that is to stay as it is.
+#: Attributes that mark a function as converted, or as never to be converted.
 CONVERTED = "_gradtape_converted"
 KEPT = "_gradtape_not_converted"
 
 _PACKAGE = __name__.partition(".")[0]
 _STANDARD = tuple({sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib")})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-#: The installed packages in which somebody asked for a conversion: their functions are users'.
+#: Installed packages that asked for a conversion: their functions count as user functions.
 _ASKED: set[str] = set()
 _CONVERTING = RLock()
-#: By a code's id: the code, and what makes its converted function, or None if it cannot be.
+#: Maps a code's id to the code and its factory, which is None if the code cannot be converted.
 _FACTORIES: dict[int, tuple[CodeType, CodeType | None]] = {}
 
 
 def ask_for(function: Any) -> None:
-    """Take the functions of a package for a user's, since one of them is to be converted."""
+    """Treat a package's functions as user functions, because one of them will be converted."""
     function = inspect.unwrap(getattr(function, "func", function))
     _ASKED.add(str(getattr(function, "__module__", "")).partition(".")[0])
 
 
 def is_users(function: FunctionType) -> bool:
-    """Return whether a function is a user's, and not a library's."""
-    # code that is made by exec may say by its function alone whose it is
+    """Return whether a function belongs to the user rather than to a library."""
+    # for code made by exec, only the function may know its module
     module = function.__globals__.get("__name__") or function.__module__
     package = str(module).partition(".")[0]
     if package == _PACKAGE:
@@ -54,11 +54,11 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
     Parameters
     ----------
     f
-        What is called.
+        The function or other callable.
     args, kwargs
         Its arguments.
     scope
-        Of the function that calls it.
+        The :class:`FunctionScope` of the caller.
     """
     named = kwargs or {}
     if type(f) in (type, type(len)):
@@ -69,14 +69,14 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
 
 
 def _functions_converted(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments with users' functions converted, which gradtape's functions will call."""
+    """Return arguments with the user functions among them converted, if gradtape calls them."""
     if isinstance(f, type) or not str(getattr(f, "__module__", "")).startswith(_PACKAGE):
         return args
     return tuple([converted(x) if isinstance(x, (FunctionType, MethodType)) else x for x in args])
 
 
 def converted(f: Any) -> Any:
-    """Return what runs in a callable's place: itself, if it is not a user's function."""
+    """Return the converted callable, or the callable itself if it is not a user function."""
     if isinstance(f, FunctionType):
         return _function(f)
     if isinstance(f, MethodType):
@@ -115,7 +115,7 @@ def _runs_at_once(f: FunctionType) -> bool:
 
 
 def _factory(f: FunctionType) -> CodeType | None:
-    """Return what makes a converted function; None, and a warning, if it cannot be made."""
+    """Return the factory of a converted function; warn and return None if there is none."""
     try:
         source = source_of(f.__code__)
         made: CodeType = late("autograph.transforms").factory_of(source, f)
@@ -125,8 +125,8 @@ def _factory(f: FunctionType) -> CodeType | None:
     except Exception as error:
         reason = f"AutoGraph does not convert it ({type(error).__name__}: {error})"
     warn_user(
-        f"autograph: {f.__qualname__!r} runs as it is, without its 'if', 'while' and 'for' being "
-        f"traced: {reason}. gradtape.autograph.do_not_convert says that this is meant",
+        f"autograph: {f.__qualname__!r} runs unconverted, so its 'if', 'while' and 'for' are not "
+        f"traced: {reason}. Decorate it with gradtape.autograph.do_not_convert if this is intended",
         UserWarning,
     )
     return None

@@ -1,4 +1,4 @@
-"""``if``, ``and``, ``or``, ``not``, the ternary: Python's own, and ``cond`` on what is traced."""
+"""``if``, ``and``, ``or``, ``not``, ``a if b else c``: Python's own, or ``cond`` in a trace."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def if_stmt(
     Parameters
     ----------
     test
-        Which one.
+        The condition.
     body, orelse
-        The blocks, which change variables of the function around them.
+        The blocks. They change variables of the enclosing function.
     get_state, set_state
-        What returns these variables, and gives them values.
+        Functions that return these variables and assign them.
     names
-        What they are called.
+        The variables' names.
     count
-        How many of them, the first ones, are used afterwards.
+        How many of the variables are used afterwards; these come first.
     """
     if not is_traced(test):
         (body if test else orelse)()
@@ -56,14 +56,14 @@ def staged_if(
     names: Sequence[str],
     count: int,
 ) -> None:
-    """Do as :func:`if_stmt` does, where both blocks are traced."""
+    """Trace both blocks of an ``if``; the parameters are those of :func:`if_stmt`."""
     start = living(get_state(), names)
 
     def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
         def run() -> Sequence[Any]:
             set_state(_decided(start, test, holds))
             try:
-                with raising_while("both ways of the 'if' are traced"):
+                with raising_while("both branches of the 'if' are traced"):
                     block()
                 return get_state()[:count]
             finally:
@@ -77,7 +77,7 @@ def staged_if(
 
 
 def _decided(values: Sequence[Any], test: Tensor, holds: bool) -> tuple[Any, ...]:
-    """Return values with what is known of them where a test holds, or does not."""
+    """Return values in which the test's own tensor is replaced by its known value, ``holds``."""
     symbol = test.array
     if type(symbol) is not Symbol:
         return tuple(values)
@@ -106,12 +106,12 @@ def _chosen(test: Tensor, if_true: Any, if_false: Any, name: str) -> Any:
 
 
 def _value(x: Any) -> Any:
-    """Return what an expression gives: of a variable, its value."""
+    """Return an expression's value; for a variable, the tensor that it holds."""
     return as_tensor(x) if isinstance(x, Variable) else x
 
 
 def and_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-    """Return the value of ``a and b``; a trace asks for ``b`` where ``a`` holds alone."""
+    """Return the value of ``a and b``; a run evaluates ``b`` only if ``a`` is true."""
     first = a()
     if not is_traced(first):
         return first and b()
@@ -121,7 +121,7 @@ def and_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
 
 
 def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-    """Return the value of ``a or b``; a trace asks for ``b`` where ``a`` does not hold alone."""
+    """Return the value of ``a or b``; a run evaluates ``b`` only if ``a`` is false."""
     first = a()
     if not is_traced(first):
         return first or b()
@@ -130,7 +130,7 @@ def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
     return _chosen(truth(first, "'or'"), lambda: as_tensor(first), b, "the value of 'or'")
 
 
-# Ops that do not fail, whatever the values, and cost less than a choice.
+# Ops that never fail, whatever the values, and cost less than a `cond`.
 _CHEAP = frozenset(
     "absolute add equal greater greater_equal less less_equal logical_and logical_not logical_or "
     "multiply negative not_equal subtract".split()
@@ -138,7 +138,7 @@ _CHEAP = frozenset(
 
 
 def _may_run_always(first: Any, b: Callable[[], Any]) -> bool:
-    """Return whether both are booleans, and nobody is told whether the second is computed."""
+    """Return whether both are booleans and computing the second always has no visible effect."""
     if as_tensor(first).dtype.kind != "b":
         return False
     probe = trace_branch("and", lambda: _value(b()), [], active_graph.get())
@@ -148,14 +148,14 @@ def _may_run_always(first: Any, b: Callable[[], Any]) -> bool:
 
 
 def compare(first: Any, *pairs: Any) -> Any:
-    """Return the value of ``a < b < c``: each value is asked for once, and only if needed.
+    """Return the value of ``a < b < c``: each operand is evaluated once, and only if needed.
 
     Parameters
     ----------
     first
-        The first value.
+        The first operand.
     pairs
-        A comparison and what returns its second value, for each further value.
+        For each further operand, the comparison and a function that returns the operand.
     """
     (test, load), *rest = pairs
     second = load()

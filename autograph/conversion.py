@@ -1,4 +1,4 @@
-"""What users say of the conversion of a function, and what a traced function runs."""
+"""Users' control of the conversion, and the function that a trace runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTALL = 'pip install "gradtape[autograph]"'
 
 @functools.cache
 def _missing() -> str | None:
-    """Return what is not installed that a conversion needs; None if it can be done."""
+    """Return which required package is missing; None if functions can be converted."""
     try:
         late("autograph.transforms")
     except ImportError as error:
@@ -30,7 +30,7 @@ def _missing() -> str | None:
 
 
 def running(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs in a function's place while it is traced.
+    """Return the callable that a trace runs instead of a function.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def running(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        It runs the function converted. Without the library that converts, it runs the function as
-        it is, and errors about control flow say what to install.
+        Runs the converted function. If the conversion library is not installed, it runs the
+        original, and errors about control flow say what to install.
     """
     if _missing() is not None:
         return _as_it_is(function)
@@ -66,24 +66,24 @@ def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
             if "while a function is traced" not in str(error):
                 raise
             raise TraceError(
-                f"{error} AutoGraph makes these of Python's own if, while and for: {_INSTALL}"
+                f"{error} AutoGraph converts Python's own if, while and for to these: {_INSTALL}"
             ).with_traceback(error.__traceback__) from None
 
     return run
 
 
 def do_not_convert(func: Any = None) -> Any:
-    """Decorate a function so that AutoGraph leaves it, and what it calls, as it is.
+    """Decorate a function so that AutoGraph converts neither it nor what it calls.
 
     Parameters
     ----------
     func
-        The function; without it, a decorator is returned.
+        The function. Without it, a decorator is returned.
 
     Returns
     -------
     callable
-        A function that does the same. Its Python ``if`` and ``while`` decide while tracing.
+        A function that does the same. Its Python ``if`` and ``while`` are evaluated while tracing.
 
     Examples
     --------
@@ -114,16 +114,17 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Say how the loop runs whose first statement this is, if it is traced.
+    """Set options of a converted loop; call it as the first statement of the loop's body.
 
     Parameters
     ----------
     parallel_iterations, swap_memory
-        Taken for TensorFlow's sake; steps run one after another.
+        Accepted for compatibility with TensorFlow, without effect: steps run one after another.
     maximum_iterations
-        The most steps to run; no limit by default.
+        The maximum number of steps. No limit by default.
     shape_invariants
-        Taken for TensorFlow's sake: sizes that change from step to step are found.
+        Accepted for compatibility with TensorFlow, without effect: the trace finds which sizes
+        change from step to step.
 
     Examples
     --------
@@ -142,27 +143,27 @@ vars(set_loop_options)["sets_loop_options"] = True
 
 
 def to_graph(entity: Callable[..., Any], recursive: bool = True) -> Callable[..., Any]:
-    """Return a function converted, as :func:`gradtape.function` runs it with ``autograph=True``.
+    """Return the converted function that ``gradtape.function(entity, autograph=True)`` traces.
 
     Parameters
     ----------
     entity
         A Python function or method.
     recursive
-        Whether what it calls is converted as well. Must be True.
+        Whether to convert the functions that it calls as well. Must be True.
 
     Returns
     -------
     callable
-        A Python function: of values it does what ``entity`` does, and in a trace its control flow
-        becomes a part of the graph.
+        A Python function. Called eagerly, it does what ``entity`` does. In a trace, its control
+        flow becomes part of the graph.
 
     Raises
     ------
     BackendUnavailable
-        If the library that converts is not installed.
+        If the conversion library is not installed.
     ValueError
-        If its source is not to be had, or ``recursive`` is False.
+        If the source of ``entity`` is not available, or if ``recursive`` is False.
 
     Examples
     --------
@@ -173,8 +174,8 @@ def to_graph(entity: Callable[..., Any], recursive: bool = True) -> Callable[...
     """
     if not recursive:
         raise ValueError(
-            "autograph.to_graph: recursive=False is not supported; decorate what is to stay as it "
-            "is with gradtape.autograph.do_not_convert"
+            "autograph.to_graph: recursive=False is not supported; decorate functions that should "
+            "not be converted with gradtape.autograph.do_not_convert"
         )
     function = _convertible("to_graph", entity)
     _source("to_graph", function)
@@ -182,26 +183,26 @@ def to_graph(entity: Callable[..., Any], recursive: bool = True) -> Callable[...
 
 
 def to_code(entity: Callable[..., Any], recursive: bool = True) -> str:
-    """Return the Python code that a function is converted to.
+    """Return the Python code of a converted function.
 
     Parameters
     ----------
     entity
         A Python function or method.
     recursive
-        Makes no difference: the code calls what converts.
+        Has no effect: functions that the code calls are converted when they are called.
 
     Returns
     -------
     str
-        The code, in which ``ag__`` stands for what control flow becomes.
+        The code. Statements of control flow are calls of functions in the module ``ag__``.
 
     Raises
     ------
     BackendUnavailable
-        If the library that converts is not installed.
+        If the conversion library is not installed.
     ValueError
-        If its source is not to be had.
+        If the source of ``entity`` is not available.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``print`` and ``assert``: at once where Python has the values, and else in each run."""
+"""``print`` and ``assert``: at once if Python has the values, otherwise in each run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii
 
 
 class Text:
-    """Text with values in it that a run will know: an f-string, say.
+    """Text that contains values known only in a run, such as an f-string.
 
     Parameters
     ----------
     pieces
-        The text before each value, and after the last.
+        The text before each value and after the last one.
     values
         The values.
     formats
-        How to format each.
+        The format of each value.
     """
 
     def __init__(self, pieces: list[str], values: list[Any], formats: list[str]) -> None:
@@ -37,7 +37,7 @@ class Text:
 
     @classmethod
     def of(cls, objects: Any, separator: str = " ", end: str = "") -> Text:
-        """Return the text of what ``print`` is given."""
+        """Return the text that ``print`` makes of objects."""
         whole = cls([""], [], [])
         for i, x in enumerate(objects):
             whole.pieces[-1] += separator if i else ""
@@ -52,7 +52,7 @@ class Text:
         return whole
 
     def add(self, other: Text) -> None:
-        """Put another text behind it."""
+        """Append another text."""
         self.pieces[-1] += other.pieces[0]
         self.pieces += other.pieces[1:]
         self.values += other.values
@@ -60,7 +60,7 @@ class Text:
 
 
 class _Mark:
-    """Stands for a value in the text of what is around it."""
+    """Marks the place of a value in the text of its container."""
 
     text = "\x00value\x00"
 
@@ -72,12 +72,12 @@ class _Mark:
 
 
 def text(*parts: Any) -> Any:
-    """Return an f-string: as text, unless a value in it is traced.
+    """Return an f-string: a ``str``, or a :class:`Text` if one of its values is traced.
 
     Parameters
     ----------
     parts
-        Text, and triples of a value, its conversion (``"r"``, say) and its format.
+        Strings, and triples of a value, its conversion (such as ``"r"``) and its format.
     """
     whole = Text([""], [], [])
     for part in parts:
@@ -94,27 +94,27 @@ def text(*parts: Any) -> Any:
 
 
 def check(holds: Any, message: Any, error: str = "AssertionError") -> None:
-    """Raise in each run in which a value is not true."""
+    """Raise an error in each run in which a value is not true."""
     if holds is not True:
         told = Text.of([message])
         check_in_runs(holds, told.values, told.pieces, told.formats, error)
 
 
 def assert_stmt(test: Any, message: Callable[[], Any]) -> None:
-    """Raise an ``AssertionError`` unless a test holds: in each run, if the run decides.
+    """Raise an ``AssertionError`` unless a test holds; in each run, if the test is traced.
 
     Parameters
     ----------
     test
-        What is asserted.
+        The asserted condition.
     message
-        What returns the message; None if there is none.
+        A function that returns the message, or None if there is no message.
     """
     if is_traced(test):
         check(truth(test, "'assert'"), _message(message))
     elif test:
         return
-    elif isinstance(active_graph.get(), Branch):  # whether a run comes here is not known yet
+    elif isinstance(active_graph.get(), Branch):  # only a run decides whether it gets here
         check(False, _message(message))
     else:
         given = message()
@@ -133,15 +133,15 @@ def print_(
     file: Any = None,
     flush: bool = False,
 ) -> None:
-    """Print: in each run, if what is printed is traced."""
+    """Print objects; in each run, if any of them is traced."""
     if not any(isinstance(x, Text) or is_traced(x) for x in flatten(list(objects))):
         print(*objects, sep=sep, end=end, file=file, flush=flush)
         return
     stream = {id(sys.stdout): "stdout", id(sys.stderr): "stderr", id(None): "stdout"}.get(id(file))
     if stream is None:
         raise TypeError(
-            f"{user_line()}: 'print' of traced values writes to sys.stdout or sys.stderr, got "
-            f"file={file!r}"
+            f"{user_line()}: 'print' of traced values can write only to sys.stdout or sys.stderr, "
+            f"got file={file!r}"
         )
     told = Text.of(objects, " " if sep is None else sep, "\n" if end is None else end)
     print_values(told.values, told.pieces, told.formats, stream, flush)

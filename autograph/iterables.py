@@ -1,4 +1,4 @@
-"""What a ``for`` goes over: tensors by rows, and ``range``, ``enumerate`` and ``zip`` of them."""
+"""Iterables of a ``for``: rows of tensors, and ``range``, ``enumerate`` and ``zip`` of them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Rows", "enumerate_", "len_", "range_", "reversed_", "rows_of", "zip_
 
 
 class Rows:
-    """Tensors that a traced loop goes over together, a row at a time.
+    """Tensors that a traced loop iterates over together, one row at a time.
 
     Parameters
     ----------
     tensors
-        The tensors, in any containers; the items have the same ones.
+        The tensors, in any containers. Each item has the same containers.
     """
 
     def __init__(self, tensors: Any) -> None:
@@ -43,15 +43,15 @@ class Rows:
         return int(self.length)
 
     def item(self, row: Any) -> Any:
-        """Return what a row of the tensors is in the loop."""
+        """Return the loop's item for a row of the tensors."""
         return row
 
     def at(self, i: Tensor) -> Any:
-        """Return the item of an index."""
+        """Return the item at an index."""
         return map_structure(lambda x: x[i], self.tensors)
 
     def first(self, most: Any) -> Rows:
-        """Return no more than the first rows."""
+        """Return the first ``most`` rows, or all of them if there are fewer."""
         return Rows(map_structure(lambda x: x[:most], self.tensors))
 
     def __iter__(self) -> Any:
@@ -62,16 +62,19 @@ class Rows:
 def _length(x: Tensor) -> Any:
     if x.shape is None:
         raise ValueError(
-            f"{user_line()}: 'for' goes over the first axis of a tensor, whose rank is open here: "
-            "give its TensorSpec a shape"
+            f"{user_line()}: 'for' iterates over the first axis of a tensor, but this tensor's "
+            "rank is unknown: give its TensorSpec a shape"
         )
     if not x.shape:
-        raise TypeError(f"{user_line()}: 'for' over a tensor without axes")
+        raise TypeError(
+            f"{user_line()}: 'for' iterates over the first axis of a tensor, but this tensor has "
+            "shape (): give it an axis, with gradtape.reshape(x, (-1,)) for example"
+        )
     return x.shape[0]
 
 
 def rows_of(iterated: Any) -> Rows | None:
-    """Return the rows that a trace is to go over in one op; None if Python goes over the items."""
+    """Return the rows that a trace iterates over in one op; None if Python iterates instead."""
     if isinstance(iterated, Rows):
         return iterated
     if isinstance(iterated, Variable):
@@ -82,14 +85,14 @@ def rows_of(iterated: Any) -> Rows | None:
 
 
 def range_(*bounds: Any) -> Any:
-    """Return ``range(...)``: the integers as a tensor, if a bound is traced."""
+    """Return ``range(...)``; the integers as a tensor if a bound is traced."""
     if not any(map(is_traced, bounds)):
         return range(*bounds)
     return Rows(arange(*bounds))
 
 
 def len_(x: Any) -> Any:
-    """Return ``len(x)``: of a tensor whose length the trace does not know, a size."""
+    """Return ``len(x)``; for a tensor whose length is unknown in the trace, its size."""
     if isinstance(x, Tensor) and x.shape and is_open(x.shape[0]):
         return x.shape[0]
     return x.length if isinstance(x, Rows) else len(x)
@@ -101,7 +104,7 @@ def _all_rows(iterables: Sequence[Any]) -> list[Rows] | None:
 
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    """Return ``enumerate(...)``: of a tensor, indices and rows of tensors."""
+    """Return ``enumerate(...)``; for a tensor, its indices and rows as :class:`Rows`."""
     rows = rows_of(iterable)
     if rows is None:
         return enumerate(iterable, start)
@@ -109,7 +112,7 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
 
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
-    """Return ``zip(...)``: of tensors, rows of tensors."""
+    """Return ``zip(...)``; for tensors, their rows together as :class:`Rows`."""
     rows = _all_rows(iterables)
     if rows is None:
         return zip(*iterables, strict=strict)
@@ -119,7 +122,7 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
 
 
 def reversed_(iterable: Any) -> Any:
-    """Return ``reversed(...)``: of a tensor, its rows from the last on."""
+    """Return ``reversed(...)``; for a tensor, its rows in reverse order as :class:`Rows`."""
     rows = rows_of(iterable)
     if rows is None:
         return reversed(iterable)

@@ -1,4 +1,4 @@
-"""``while`` and ``for``: Python's own, and ``gt.while_loop`` and ``gt.scan`` on what is traced."""
+"""``while`` and ``for``: Python's own, or ``gt.while_loop`` and ``gt.scan`` in a trace."""
 
 from __future__ import annotations
 
@@ -45,14 +45,13 @@ __all__ = ["for_stmt", "while_stmt"]
 State = Callable[[], tuple[Any, ...]]
 Setter = Callable[[tuple[Any, ...]], None]
 
-# A loop that Python runs while tracing, with a `break` that the trace decides, is a program this
-# many times its body at most.
+# The most copies of its body that a Python loop may add to a trace, if a traced `break` ends it.
 _MOST_COPIES = 256
 _DATA = f"{__name__.partition('.')[0]}.data"
 
 
 class _Slot:
-    """A variable that a loop carries: its containers, dtypes, and whether it has a value yet."""
+    """A variable that a loop carries: its containers and dtypes, and whether it has a value."""
 
     def __init__(self, name: str, start: Any) -> None:
         self.name = quoted(name)
@@ -65,18 +64,18 @@ class _Slot:
 
     @property
     def tree(self) -> Any:
-        """A value in the form that each step has it."""
+        """A value in the form that the variable has in each step."""
         if self.start.assigned is False and self.form is not None:
             return self.form.tree
         return self.start.value
 
     @property
     def carried(self) -> bool:
-        """Whether there is anything to carry."""
+        """Whether the loop carries a value of this variable."""
         return self.start.assigned is not False or self.form is not None
 
     def first(self) -> list[Tensor]:
-        """Return what the loop starts from."""
+        """Return the tensors that the loop starts with."""
         if not self.carried:
             return []
         value = self.start.value
@@ -95,7 +94,7 @@ class _Slot:
         return [*found, as_tensor(assigned)] if self.maybe else found
 
     def taken(self, leaves: list[Tensor]) -> Any:
-        """Return the variable in a step, from what is carried; what it needs is taken off."""
+        """Return the variable in a step; remove the tensors that it consists of from ``leaves``."""
         if not self.carried:
             return self.start.given
         value = pack_like(
@@ -104,12 +103,12 @@ class _Slot:
         return Maybe(self.plain, value, leaves.pop(0)) if self.maybe else value
 
     def after(self, value: Any, before: Sequence[Tensor], what: str) -> list[Tensor]:
-        """Return what is carried to the next step.
+        """Return the tensors that the next step gets.
 
         Raises
         ------
         Again
-            If the loop must begin otherwise.
+            If the loop must be traced again with another start.
         TypeError, ValueError
             If the variable changes its form, dtype or Python value.
         """
@@ -120,8 +119,8 @@ class _Slot:
                 return []
             if not self.plain.isidentifier():
                 raise ValueError(
-                    f"{user_line()}: {self.plain} has no value before the {what}, and one after a "
-                    "step; give it one before"
+                    f"{user_line()}: {self.plain} has no value before the {what} but has one "
+                    "after a step; assign it before the loop"
                 )
             self.form, self.maybe = Form.of(held.value), True
             raise Again
@@ -143,19 +142,20 @@ class _Slot:
                     raise Again
                 if not same_python(old, new):
                     raise ValueError(
-                        f"{user_line()}: {self.name} is {worded(old)} before the {what}, and "
-                        f"{worded(new)} after a step; a trace carries tensors and numbers alone"
+                        f"{user_line()}: {self.name} is {worded(old)} before the {what} but "
+                        f"{worded(new)} after a step; in a trace, only tensors and numbers can "
+                        "change from step to step"
                     )
                 continue
             if not is_number(new):
                 raise ValueError(
-                    f"{user_line()}: {self.name} is a tensor before the {what}, and {worded(new)} "
-                    "after a step"
+                    f"{user_line()}: {self.name} is a tensor before the {what} but {worded(new)} "
+                    "after a step; keep it a tensor"
                 )
             self._check_number(i, next(rest), new, old, what)
 
     def _start_as_memory(self, i: int, memory: Tensor) -> None:
-        """Let an array of tensors begin as one tensor, which is what a step makes of it."""
+        """Start an array of tensors as one tensor, because a step turns it into one."""
         leaves = flatten(self.start.value)
         leaves[i] = memory
         self.start = held_by(pack_like(self.start.value, leaves))
@@ -166,19 +166,19 @@ class _Slot:
             weak = is_weak(old) and i not in self.dtypes
             if not (weak and fits(was.dtype, now.dtype)):
                 raise TypeError(
-                    f"{user_line()}: {self.name} is {was.dtype} before the {what}, and "
+                    f"{user_line()}: {self.name} is {was.dtype} before the {what} but "
                     f"{now.dtype} after a step; cast it with astype"
                 )
             self.dtypes[i] = now.dtype
             raise Again
         if None not in (was.shape, now.shape) and len(was.shape) != len(now.shape):
             raise ValueError(
-                f"{user_line()}: {self.name} has shape {was.shape} before the {what}, and "
-                f"{now.shape} after a step; the number of its axes must stay"
+                f"{user_line()}: {self.name} has shape {was.shape} before the {what} but "
+                f"{now.shape} after a step; keep the number of its axes the same"
             )
 
     def result(self, leaves: list[Tensor], sure: bool) -> Any:
-        """Return the variable after the loop; ``sure`` if a step ran, whatever the run."""
+        """Return the variable after the loop; ``sure`` means that each run takes a step."""
         value = self.taken(leaves)
         if isinstance(value, Maybe) and sure and self.always:
             return value.value
@@ -186,7 +186,7 @@ class _Slot:
 
 
 class _Loop:
-    """A loop that is traced: what it carries, and a step of it."""
+    """A traced loop: the variables that it carries, and its step."""
 
     def __init__(
         self, what: str, get_state: State, set_state: Setter, names: Sequence[str]
@@ -195,16 +195,16 @@ class _Loop:
         self.get, self.set = get_state, set_state
         self.start = living(get_state(), names)
         self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
-        self.sizes: list[int] = []  # how many tensors each of them is
+        self.sizes: list[int] = []  # the number of tensors of each slot
 
     def first(self) -> list[Tensor]:
-        """Return what the loop starts from."""
+        """Return the tensors that the loop starts with."""
         starts = [slot.first() for slot in self.slots]
         self.sizes = [len(start) for start in starts]
         return [x for start in starts for x in start] or [as_tensor(False)]
 
     def enter(self, leaves: Sequence[Tensor]) -> None:
-        """Give the variables the values of a step."""
+        """Assign the values at the start of a step to the variables."""
         rest = list(leaves)
         self.set(tuple([slot.taken(rest) for slot in self.slots]))
 
@@ -222,10 +222,10 @@ class _Loop:
             del before[:size]
         if again:
             raise Again
-        return found or before  # of no variables: an op has one result at least
+        return found or before  # without variables: an op needs at least one result
 
     def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:
-        """Trace the loop until its variables are known, and leave them with its results."""
+        """Trace the loop until the forms of its variables settle, then assign the results."""
         while True:
             try:
                 found = list(attempt())
@@ -257,7 +257,7 @@ def while_stmt(
     get_state, set_state, names
         The variables that the block changes, as for an ``if``.
     options
-        What ``set_loop_options`` was given.
+        The arguments of ``set_loop_options``.
     """
     most, done = options.get("maximum_iterations"), 0
     while most is None or done < most:
@@ -303,15 +303,16 @@ def for_stmt(
     Parameters
     ----------
     iterated
-        What to go over.
+        The iterable.
     goes_on
-        Whether to go on, asked before each step; None if nothing in the block ends the loop.
+        Called before each step: whether to continue. None if no statement in the block ends the
+        loop.
     body
         The block, a function of the item.
     get_state, set_state, names
         The variables that the block changes, as for an ``if``.
     options
-        What ``set_loop_options`` was given.
+        The arguments of ``set_loop_options``.
     """
     rows = rows_of(iterated)
     most = options.get("maximum_iterations")
@@ -325,7 +326,7 @@ def for_stmt(
 
 
 class _Widens(Exception):
-    """A step changes a shape, which a scan does not."""
+    """A step changes a shape, which a scan does not allow."""
 
 
 def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Loop) -> None:
@@ -382,12 +383,12 @@ def _python_for(
     names: Sequence[str],
     most: int | None,
 ) -> None:
-    """Run a block for each item of a Python iterable; a trace may decide where it ends."""
+    """Run a block for each item of a Python iterable; a traced condition may end the loop."""
     copies = 0
     if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
         warn_user(
-            "autograph: the elements of a dataset become constants of the trace, one copy of the "
-            "loop's body for each; loop outside of the function, and trace the step",
+            "autograph: the elements of a dataset become constants of the trace, with one copy of "
+            "the loop's body for each; loop outside the function and trace only the step",
             UserWarning,
         )
     for done, item in enumerate(iterated):
@@ -402,9 +403,9 @@ def _python_for(
         copies += 1
         if copies > _MOST_COPIES:
             raise ValueError(
-                f"{user_line()}: Python's loop is unrolled in the trace, and where it ends is not "
-                f"known while tracing: more than {_MOST_COPIES:,} copies of its body; loop over a "
-                "tensor (gradtape.arange) to make it one step"
+                f"{user_line()}: the trace unrolls this Python loop, and a traced condition ends "
+                f"it: this takes more than {_MOST_COPIES:,} copies of its body; loop over a tensor "
+                "(gradtape.arange) to trace one step instead"
             )
         staged_if(
             truth(more, "'for'"),

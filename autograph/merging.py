@@ -1,4 +1,4 @@
-"""What the two sides of a traced choice make of variables, brought together in one op."""
+"""Merges the variables that the two branches of a traced choice assign, in one op."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["Again", "merged"]
 
 
 class Again(Exception):
-    """What a trace finds later decides how it is to be made: it is made once more."""
+    """The trace must be made again, because of something found after its start."""
 
 
 class _Plan:
-    """How a variable leaves both sides: the same containers, dtypes, and whether it is assigned."""
+    """How a variable leaves both branches: its containers, dtypes, and whether it is assigned."""
 
     def __init__(self, maybe: bool) -> None:
         self.form: Form | None = None
@@ -39,7 +39,7 @@ class _Plan:
         self.memories: dict[int, Any] = {}
 
     def held_by(self, value: Any) -> Held:
-        """Return what a variable holds; arrays of tensors as one tensor, where a side has one."""
+        """Return what a variable holds; an array of tensors as one tensor, if a branch has one."""
         held = held_by(value)
         if not self.memories or held.assigned is False:
             return held
@@ -50,7 +50,7 @@ class _Plan:
         return held._replace(value=pack_like(held.value, leaves))
 
     def emitted(self, held: Held) -> Iterator[Tensor]:
-        """Yield what one side returns of a variable."""
+        """Yield the tensors that one branch returns for a variable."""
         value = held.value
         if held.assigned is False:
             if self.form is None:
@@ -76,23 +76,24 @@ def merged(
     names: Sequence[str],
     starts: Sequence[Any],
 ) -> list[Any]:
-    """Return the values of the side that a test chooses, traced side by side.
+    """Trace two branches and return the values of the one that a test chooses in each run.
 
     Parameters
     ----------
     test
-        What chooses.
+        The condition.
     if_true, if_false
-        What returns the values of either side.
+        Functions that return the values of each branch.
     names
-        What they are called.
+        The names of the values.
     starts
-        What they are before: whether a variable is assigned is asked where it was not.
+        The values before. If one is unassigned, the result also says whether a branch assigned it.
 
     Raises
     ------
     TypeError, ValueError
-        If the sides give a variable another dtype, form or Python value; it names the variable.
+        If a variable's dtype, form or Python value differs between the branches. The message names
+        the variable.
     """
     plans = [_Plan(held_by(x).assigned is not True) for x in starts]
     while True:
@@ -109,24 +110,24 @@ def merged(
 
 
 class _Sides:
-    """What both sides make of variables."""
+    """The variables after each of the two branches."""
 
     def __init__(self, plans: Sequence[_Plan], names: Sequence[str]) -> None:
         self.plans, self.names = plans, names
         self.held: list[list[Held]] = [[], []]
 
     def traced(self, i: int, run: Callable[[], Sequence[Any]]) -> list[Tensor]:
-        """Return what a side gives to the op; the second is looked at beside the first."""
+        """Return the tensors of one branch; for the second, check that both branches agree."""
         self.held[i] = [plan.held_by(x) for plan, x in zip(self.plans, run(), strict=True)]
         if i:
             _agree(self.plans, self.held, self.names)
         made = zip(self.plans, self.held[i], strict=True)
-        # an op has one result at least
+        # an op needs at least one result
         return [x for plan, held in made for x in plan.emitted(held)] or [as_tensor(True)]
 
 
 def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Sequence[str]) -> None:
-    """Look at what both sides made; raise if they cannot go together, or must be made again."""
+    """Compare both branches; raise if they do not fit, or :class:`Again` to trace them again."""
     again = False
     for plan, name, a, b in zip(plans, names, *sides, strict=True):
         if a.assigned is False and b.assigned is False:
@@ -134,8 +135,8 @@ def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Seque
         if not (a.assigned is True and b.assigned is True):
             if "." in name or "[" in name:
                 raise ValueError(
-                    f"{user_line()}: {name} is assigned on one way of a traced 'if' only, and has "
-                    "no value before it; give it one"
+                    f"{user_line()}: {name} is assigned in only one branch of a traced 'if' and "
+                    "has no value before it; assign it before the 'if'"
                 )
             again |= not plan.maybe
             plan.maybe = True
@@ -152,7 +153,7 @@ def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Seque
 
 
 def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
-    """Note the dtype that a leaf has on both ways; return whether that changes the first."""
+    """Note a leaf's common dtype; return whether the first branch must be traced again."""
     if not (is_number(a) and is_number(b)):
         for x, y in ((a, b), (b, a)):
             if is_number(x) and hasattr(y, "as_memory"):
@@ -161,13 +162,14 @@ def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
         if not same_python(a, b):
             raise ValueError(
                 f"{user_line()}: {name} is {worded(a)} if the condition holds, and {worded(b)} "
-                "otherwise; only tensors and numbers are chosen in a trace"
+                "otherwise; in a trace, only tensors and numbers can depend on a condition"
             )
         return False
     (shape, x), (other, y) = described(a), described(b)
     if None not in (shape, other) and len(shape) != len(other):
         raise ValueError(
-            f"{user_line()}: {name} has shape {shape} if the condition holds, and {other} otherwise"
+            f"{user_line()}: {name} has shape {shape} if the condition holds, and {other} "
+            "otherwise; give it the same number of axes in both branches"
         )
     dtype = _common_dtype(name, a, b, x, y)
     before = plan.dtypes.get(i, x)
@@ -176,7 +178,7 @@ def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
 
 
 def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """Return the dtype in which both are there: a Python number takes that of a tensor."""
+    """Return a dtype for both: a Python number takes the dtype of a tensor."""
     if x == y:
         return x
     if is_weak(a) and fits(x, y) and not (is_weak(b) and fits(y, x)):
@@ -190,7 +192,7 @@ def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor]) -> Any:
-    """Return a variable after both ways, from what the op gave."""
+    """Return a variable after the choice, made from the results of the op."""
     if a.assigned is False and b.assigned is False:
         return b.given
     first = b if a.assigned is False else a

@@ -1,4 +1,4 @@
-"""Python objects that a traced block changes: the change would happen once, while tracing."""
+"""Refuses changes of Python objects in traced blocks: they would happen once, while tracing."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _PACKAGE = __name__.partition(".")[0]
 
 @contextmanager
 def unchanged(what: str, names: Sequence[str], *blocks: Callable[..., Any]) -> Iterator[None]:
-    """Run a block in which others are traced, and see to it that they change no Python object.
+    """Check that functions traced in the ``with`` block change no Python object.
 
     Parameters
     ----------
     what
         The statement.
     names
-        The variables that it changes, of which ``d['key']`` and ``x.name`` may be some.
+        The variables that it changes. They may include ``d['key']`` and ``x.name``.
     blocks
-        The functions that are traced; what they see by name is looked at.
+        The functions that are traced. All objects that they refer to by name are checked.
 
     Raises
     ------
     ValueError
-        If one of them changes a list, dict or set, or gives an attribute of a user's object a
-        tensor of the trace; it names the object.
+        If one of them changes a list, dict or set, or assigns a traced tensor to an attribute of a
+        user's object. The message names the object.
     """
     handed_on = {name.partition("[")[0] for name in names if "[" in name}
     before = [
@@ -49,22 +49,22 @@ def unchanged(what: str, names: Sequence[str], *blocks: Callable[..., Any]) -> I
                 continue
             raise ValueError(
                 f"{user_line()}: the {type(x).__name__} {name!r} is changed inside a traced "
-                f"'{what}', which Python runs once, while tracing, and not in each step; collect "
-                "values with gradtape.scan or map, or write into a tensor with .at"
+                f"'{what}', which Python runs only once, while tracing, and not in each step; "
+                "collect values with gradtape.scan or map, or write into a tensor with .at"
             )
         for key, value in now.items():
             changed = key not in inside or inside[key] is not value
             if changed and f"{name}.{key}" not in names and any(map(is_traced, flatten(value))):
                 raise ValueError(
-                    f"{user_line()}: the attribute {name}.{key} is given a tensor in a function "
-                    f"that a traced '{what}' calls; return the tensor, and assign it in the "
-                    "statement itself"
+                    f"{user_line()}: a tensor is assigned to the attribute {name}.{key} in a "
+                    f"function that a traced '{what}' calls; return the tensor and assign it in "
+                    "the statement itself"
                 )
 
 
 @contextmanager
 def raising_while(what: str) -> Iterator[None]:
-    """Run a block of the user's, whose own errors say that they are raised while it is traced."""
+    """Add a note to errors of the user's code: they are raised while ``what`` is traced."""
     try:
         yield
     except Exception as error:
@@ -74,8 +74,8 @@ def raising_while(what: str) -> Iterator[None]:
         name = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
         if name.partition(".")[0] != _PACKAGE and not hasattr(error, "__notes__"):
             error.add_note(
-                f"{line_of(error)}: raised while {what}, whichever way a run will go; 'assert' "
-                "asks in each run"
+                f"{line_of(error)}: raised while {what}, whatever a run would do; to check in each "
+                "run, use 'assert'"
             )
         raise
 
@@ -96,7 +96,7 @@ def _is_users(x: Any) -> bool:
 
 
 def _seen(blocks: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what functions see by name: in the functions around them, and in the module."""
+    """Yield the objects that functions refer to by name: captured variables and globals."""
     found: dict[int, tuple[str, Any]] = {}
     for block in blocks:
         for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=False):

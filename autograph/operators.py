@@ -1,4 +1,4 @@
-"""What converted code finds under ``ag__``."""
+"""The functions that converted code calls as ``ag__``."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ converted_call = call
 
 
 def ld(value: Any) -> Any:
-    """Return a variable that is read."""
+    """Return the value of a variable; raise if it has none."""
     return value.read() if isinstance(value, Undefined) else value
 
 
 def ldu(load: Callable[[], Any], name: str) -> Any:
-    """Return an attribute or item as it is, or what stands for one that is not there."""
+    """Return an attribute or item, or :class:`Undefined` if it does not exist."""
     try:
         return load()
     except (LookupError, AttributeError, NameError):
@@ -52,17 +52,17 @@ def ldu(load: Callable[[], Any], name: str) -> Any:
 
 
 def autograph_artifact(function: Any) -> Any:
-    """Mark a function inside a converted one, which is converted as a part of it."""
+    """Mark a function inside a converted one: it is converted already."""
     setattr(function, CONVERTED, True)
     return function
 
 
 def ConversionOptions(**options: Any) -> None:
-    """Stand for the options that are said in converted code: they are always the same."""
+    """Accept the options that converted code passes; they are always the same."""
 
 
 class Feature:
-    """Stands for what options name."""
+    """The names that options in converted code refer to."""
 
     BUILTIN_FUNCTIONS = None
 
@@ -75,9 +75,9 @@ class FunctionScope:
     function
         The function's name.
     name
-        The variable that holds this.
+        The name of the variable that holds this object.
     options
-        Always the same.
+        Unused.
     """
 
     def __init__(self, function: str, name: str, options: Any) -> None:
@@ -96,16 +96,16 @@ class FunctionScope:
         Raises
         ------
         ValueError
-            If it returns a value on some ways through it, and none on others, as the run decides.
+            If only some paths through the function return a value, and a run decides which.
         """
         if isinstance(value, UndefinedReturnValue):
             return None
         if isinstance(value, Maybe):
             if is_traced(returned):
                 raise ValueError(
-                    f"{user_line()}: {self.function!r} returns a value on some ways through it, "
-                    "and comes to its end without one on others; a trace needs one on each: "
-                    "write a return at the end"
+                    f"{user_line()}: {self.function!r} returns a value on some paths and reaches "
+                    "its end without one on others; a trace needs a value on each path: add a "
+                    "return at the end"
                 )
             return value.value
         return value

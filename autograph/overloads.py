@@ -1,4 +1,4 @@
-"""Python's functions that know no tensors, for those of a trace."""
+"""Replacements of Python's builtin functions that accept traced tensors."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
 
 
 def overload_of(f: Any, scope: Any) -> Callable[..., Any] | None:
-    """Return what stands for a builtin function in converted code; None if it does as it is.
+    """Return the replacement of a builtin function in converted code; None if it needs none.
 
     Parameters
     ----------
     f
         The function.
     scope
-        Of the function that calls it: some look at what surrounds them.
+        The scope of the caller, which functions such as ``locals`` need.
     """
     if f in (builtins.super, builtins.eval, builtins.globals, builtins.locals):
         return _in_original_context(f, scope)

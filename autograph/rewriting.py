@@ -1,4 +1,4 @@
-"""What is done to a function's tree beside AutoGraph's own converters."""
+"""Changes to a function's syntax tree besides those of AutoGraph's own converters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sources import NoSource, Source
 __all__ = ["before_analysis", "with_effects", "with_expressions"]
 
 
-# What the converters do not know, and would get wrong.
+# Syntax that the converters do not know and would get wrong.
 _NOT_CONVERTED = (
     ast.NamedExpr,
     ast.Match,
@@ -29,16 +29,16 @@ _WORDS: dict[type, str] = {ast.NamedExpr: "':='", ast.TryStar: "'except*'"}
 
 
 def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> Any:
-    """Return a function's node as the converters want it.
+    """Return a function's node in the form that the converters expect.
 
     Parameters
     ----------
     source
-        Where the function stands.
+        The function's source.
     namespace
-        The names that it sees.
+        The names that the function can refer to.
     options
-        What to call ``set_loop_options`` by.
+        The name to call ``set_loop_options`` by.
     """
     node: Any = source.node
     for x in ast.walk(node):
@@ -57,7 +57,7 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
 
 
 class _Renamed(ast.NodeTransformer):
-    """Mangles private names as the class around does, and renames the loop options."""
+    """Mangles private names as the enclosing class does, and renames ``set_loop_options``."""
 
     def __init__(self, owner: str | None, namespace: dict[str, Any], options: str) -> None:
         self._owner = owner.lstrip("_") if owner else None
@@ -91,7 +91,7 @@ class _Renamed(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _value(self, node: ast.expr) -> Any:
-        """Return what a dotted name stands for, as far as modules lead."""
+        """Return the object of a dotted name, if all names before the last are modules."""
         if isinstance(node, ast.Name):
             return self._namespace.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -105,7 +105,7 @@ def _is_options(value: Any) -> bool:
 
 
 class _Told(ast.NodeTransformer):
-    """Makes a call of each ``assert``, whatever its message, and of f-strings that are printed."""
+    """Turns each ``assert`` and each f-string that is printed into a call."""
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
@@ -120,7 +120,7 @@ class _Told(ast.NodeTransformer):
 
 
 def _told(node: ast.expr) -> ast.expr:
-    """Return an f-string as a call, in which values may be traced; others as they are."""
+    """Return an f-string as a call, so that its values may be traced; other nodes unchanged."""
     if not isinstance(node, ast.JoinedStr):
         return node
     parts: list[ast.expr] = []
@@ -140,7 +140,7 @@ def _lambda(body: ast.expr) -> ast.Lambda:
 
 
 def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
-    """Return a call of an operator that stands where a node does."""
+    """Return a call of an operator at the place of a node."""
     function = ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
     call = ast.Call(qual_names.resolve(function), list(args), [])
     anno.copyanno(node, call, anno.Basic.ORIGIN)
@@ -148,12 +148,12 @@ def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
 
 
 def with_effects(node: Any) -> Any:
-    """Return a tree in which each ``assert`` is a call, and what is printed may be traced."""
+    """Return a tree in which each ``assert`` and each printed f-string is a call."""
     return _Told().visit(node)
 
 
 class _Expressions(ast.NodeTransformer):
-    """Makes calls of ``and``, ``or``, ``not``, chains of comparisons, and ternaries."""
+    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
@@ -184,5 +184,5 @@ class _Expressions(ast.NodeTransformer):
 
 
 def with_expressions(node: Any) -> Any:
-    """Return a tree in which expressions that choose are calls."""
+    """Return a tree in which boolean and conditional expressions are calls."""
     return _Expressions().visit(node)

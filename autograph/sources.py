@@ -1,7 +1,8 @@
 """The syntax tree of a function, with the lines of its file.
 
-``inspect`` gives a function's text without its place; here the file is parsed whole, so that each
-node has the line and column that the user sees, and lambdas of one line are told apart.
+``inspect`` returns a function's text without its position. This module parses the whole file, so
+that each node has the line and column that the user sees, and lambdas in one line can be
+distinguished.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ __all__ = ["NoSource", "Source", "source_of"]
 
 
 class NoSource(Exception):
-    """Why the source of a function is not to be had."""
+    """The source of a function is not available; the message says why."""
 
 
 class Source(NamedTuple):
-    """A function's node, its file, and the class around it."""
+    """A function's node, its file and its enclosing class."""
 
     node: ast.FunctionDef | ast.Lambda
     file: str
@@ -31,17 +32,17 @@ class Source(NamedTuple):
 
 
 def source_of(code: CodeType) -> Source:
-    """Return where a function stands; the node is a copy.
+    """Return the source of a function; the node is a copy.
 
     Raises
     ------
     NoSource
-        If its file is not there, as in a shell, or does not hold it.
+        If there is no file, as in a shell, or if the file does not contain the function.
     """
     file = code.co_filename
     lines = linecache.getlines(file)
     if not lines:
-        raise NoSource("its source is not to be had (it was typed into a shell, or made by exec)")
+        raise NoSource("its source is not available (it was typed into a shell or made by exec)")
     found = [
         (node, owner)
         for node, owner in _functions(_parsed(file, tuple(lines), code.co_firstlineno))
@@ -52,9 +53,9 @@ def source_of(code: CodeType) -> Source:
     if len(found) != 1:
         where = f"{file}:{code.co_firstlineno}"
         raise NoSource(
-            f"several functions of its form stand at {where}"
+            f"{where} has several functions of its form"
             if found
-            else f"{where} does not hold it (any more)"
+            else f"{where} does not contain it (any more)"
         )
     ((node, owner),) = found
     return Source(copy.deepcopy(node), file, owner)
@@ -64,7 +65,7 @@ def source_of(code: CodeType) -> Source:
 def _parsed(file: str, lines: tuple[str, ...], first: int) -> ast.AST:
     try:
         return _module(file, lines)
-    except SyntaxError:  # a page with code in it: the block alone
+    except SyntaxError:  # a page with code in it: parse only the block
         pass
     block = inspect.getblock(list(lines[first - 1 :]))
     inside = block[0][:1].isspace()
@@ -81,7 +82,7 @@ def _module(file: str, lines: tuple[str, ...]) -> ast.AST:
 
 
 def _functions(tree: ast.AST, owner: str | None = None) -> Iterator[tuple[Any, str | None]]:
-    """Yield the functions in a tree, each with the class around it, by which names are mangled."""
+    """Yield the functions in a tree, each with the class that its private names are mangled by."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             yield node, owner
@@ -104,7 +105,7 @@ def _is_of(node: Any, code: CodeType) -> bool:
 
 
 def _covers(node: Any, code: CodeType) -> bool:
-    """Return whether what a lambda's code computes stands within its node, and no other lambda."""
+    """Return whether a code comes from a node: of several lambdas in a line, compare columns."""
     if not isinstance(node, ast.Lambda):
         return True
     body = node.body

@@ -1,4 +1,4 @@
-"""A function's tree rewritten by AutoGraph's converters, and compiled with the user's lines."""
+"""Rewrites a function's tree with AutoGraph's converters and compiles it with the user's lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .sources import Source
 
 __all__ = ["factory_of", "instance_of", "rewritten"]
 
-#: The name under which converted code finds the operators, and the one of the loop options.
+#: The names by which converted code refers to the operators and to the loop options.
 OPERATORS = "ag__"
 OPTIONS = "ag__set_loop_options"
 
@@ -36,14 +36,14 @@ _OPTIONS = ConversionOptions(
 
 
 def rewritten(source: Source, function: Any) -> tuple[ast.stmt, str]:
-    """Return the statement that defines the converted function, and the name that it has.
+    """Return the statement that defines the converted function, and the function's name there.
 
     Parameters
     ----------
     source
-        Where the function stands.
+        The function's source.
     function
-        The function, for the names that it sees.
+        The function, for the names that it can refer to.
     """
     namespace = {**inspect_utils.getnamespace(function), OPTIONS: set_loop_options}
     namer = naming.Namer(namespace)
@@ -83,17 +83,17 @@ def _converted(node: Any, context: Any) -> Any:
 
 
 def factory_of(source: Source, function: Any) -> CodeType:
-    """Return the code of what makes a converted function, given the operators.
+    """Return the code of a factory, which takes the operators and returns a converted function.
 
     Parameters
     ----------
     source
-        Where the original stands.
+        The original's source.
     function
         The original.
     """
     node, name = rewritten(source, function)
-    # names that no user's function refers to: it may be to a global called so
+    # the prefix keeps these names distinct from globals that the user's function refers to
     inner = _define("ag__inner", [node, ast.Return(ast.Name(name, ast.Load()))], [OPERATORS])
     around: list[ast.stmt] = [
         ast.Assign(targets=[ast.Name(x, ast.Store())], value=ast.Constant(None))
@@ -112,16 +112,16 @@ def factory_of(source: Source, function: Any) -> CodeType:
 
 
 def instance_of(factory: CodeType, function: Any, operators: Any) -> Any:
-    """Return a converted function: with the original's globals, closure, defaults and lines.
+    """Return a converted function with the original's globals, closure, defaults and lines.
 
     Parameters
     ----------
     factory
-        What :func:`factory_of` returns.
+        The result of :func:`factory_of`.
     function
         The original.
     operators
-        What ``ag__`` stands for.
+        The object that ``ag__`` refers to.
     """
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -143,7 +143,7 @@ def _define(name: str, body: list[ast.stmt], parameters: list[str]) -> ast.Funct
 
 
 def _note_origins(node: Any, file: str) -> None:
-    """Note where nodes stand, their kind and their ends: copies of them stand there too."""
+    """Note the position, kind and end of each node, so that copies keep them."""
     walked: Any = ast.walk(node)
     for x in walked:
         if hasattr(x, "lineno"):
@@ -155,12 +155,12 @@ def _note_origins(node: Any, file: str) -> None:
 
 
 def _place(node: Any, around: tuple[int, int, int, int]) -> None:
-    """Give each node the place that it comes from, or else that of what is around it."""
+    """Give each node the position that it comes from, otherwise that of its parent."""
     origin = anno.getanno(node, anno.Basic.ORIGIN, default=None)
     inner = around
     if origin is not None:
         line, column = origin.loc.lineno, origin.loc.col_offset
-        # what was made in a node's place is no longer than its line: Python looks at ends too
+        # a node that replaces another one gets no extent: Python shows ends in tracebacks too
         inner = (line, column, line, column)
         around = (line, column, *origin.comment)
         if origin.source_code_line != type(node).__name__:

@@ -1,4 +1,4 @@
-"""What variables of a traced statement hold: tensors, Python values, and what is unassigned."""
+"""Values of a traced statement's variables: tensors, Python values, or unassigned."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ __all__ = [
 
 
 class Undefined:
-    """Stands for a variable that has no value yet."""
+    """The value of a variable that is not assigned yet."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def read(self) -> Any:
-        """Raise, as Python does where a variable is read before it is assigned."""
+        """Raise, as Python does when a variable is read before it is assigned."""
         traced = active_graph.get() is not None
-        advice = ", as far as a trace knows; give it a value before" if traced else ""
+        advice = ", as far as a trace knows; assign it earlier" if traced else ""
         raise UnboundLocalError(
             f"{user_line()}: {self.name!r} is read before it is assigned{advice}"
         )
@@ -67,14 +67,14 @@ class Undefined:
 
 
 class UndefinedReturnValue(Undefined):
-    """Stands for what a function returns, before it does."""
+    """The result of a function that has not returned yet."""
 
     def __init__(self) -> None:
         super().__init__("the returned value")
 
 
 class Maybe(Undefined):
-    """A variable that has a value if some run of a trace has come by where it is assigned."""
+    """A variable that has a value only in runs of the trace that reach its assignment."""
 
     def __init__(self, name: str, value: Any, assigned: Any) -> None:
         super().__init__(name)
@@ -82,7 +82,7 @@ class Maybe(Undefined):
         self.assigned = assigned
 
     def read(self) -> Any:
-        """Return the value; each run asks whether there is one."""
+        """Return the value; each run checks that it is assigned."""
         if self.assigned is not True:
             message = f"{short_line()}: {self.name!r} is read before it is assigned"
             check(self.assigned, [], [message], error="UnboundLocalError")
@@ -90,25 +90,25 @@ class Maybe(Undefined):
 
 
 def short_line() -> str:
-    """Return FILE:LINE of the user's line, without folders: it is kept in graphs."""
+    """Return FILE:LINE of the user's line, without folders, because graphs store it."""
     file, _, line = user_line().rpartition(":")
     return f"{Path(file).name}:{line}"
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether Python cannot decide by a value: of a trace or batch, or an open size."""
+    """Return whether Python does not know a value: a trace's or batch's, or an unknown size."""
     if isinstance(value, Tensor):
         return is_transformed(value.array)
     return is_open(value) or (isinstance(value, Variable) and active_graph.get() is not None)
 
 
 def is_number(leaf: Any) -> bool:
-    """Return whether a leaf may be carried by an op."""
+    """Return whether an op can carry a leaf."""
     return isinstance(leaf, (Tensor, np.ndarray, np.generic, *SCALARS)) or is_open(leaf)
 
 
 def is_weak(leaf: Any) -> bool:
-    """Return whether a leaf is a Python number, which takes the dtype of what is beside it."""
+    """Return whether a leaf is a Python number, which takes the dtype of the other operand."""
     return type(leaf) in SCALARS or is_open(leaf)
 
 
@@ -116,23 +116,23 @@ _RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def fits(narrow: Any, wide: Any) -> bool:
-    """Return whether a Python number that would be of one dtype may be of another."""
+    """Return whether a Python number of dtype ``narrow`` may also have dtype ``wide``."""
     ranks = _RANK.get(narrow.kind), _RANK.get(wide.kind)
     return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]
 
 
 def quoted(name: str) -> str:
-    """Return a variable's name in quotes; words stay as they are."""
+    """Return a variable's name in quotes; a description of several words stays unquoted."""
     return name if " " in name else repr(name)
 
 
 def worded(value: Any) -> str:
-    """Return what to call a value in an error."""
+    """Return how an error message refers to a value."""
     return "a tensor" if isinstance(value, Tensor) else repr(value)
 
 
 def same_python(a: Any, b: Any) -> bool:
-    """Return whether two Python values are the same one, so that nothing need choose."""
+    """Return whether two Python values are the same, so that no choice is needed."""
     if a is b:
         return True
     if isinstance(a, (Tensor, np.ndarray)) or isinstance(b, (Tensor, np.ndarray)):
@@ -143,7 +143,7 @@ def same_python(a: Any, b: Any) -> bool:
         return repr(a) == repr(b)  # 0.0 is not -0.0, and nan is nan
     try:
         return bool(a == b)
-    except Exception:  # whatever it is, it does not say
+    except Exception:  # objects that cannot be compared count as different
         return False
 
 
@@ -158,14 +158,14 @@ def truth(value: Any, what: str) -> Tensor:
     tensor = as_tensor(value)
     if tensor.shape not in ((), None):
         raise ValueError(
-            f"{user_line()}: {what} takes one value, got shape {tensor.shape}; "
-            "gradtape.all or any make one of several"
+            f"{user_line()}: {what} takes one value, got shape {tensor.shape}; reduce it with "
+            "gradtape.all or gradtape.any"
         )
     return tensor if tensor.dtype.kind == "b" else ops["not_equal"](tensor, 0)
 
 
 def described(leaf: Any) -> tuple[Any, Any]:
-    """Return the shape and dtype of a number, be it of a branch that has been traced already."""
+    """Return the shape and dtype of a number, which may belong to an already traced branch."""
     if isinstance(leaf, Tensor):
         return leaf.array.shape, leaf.dtype
     tensor = as_tensor(leaf)
@@ -173,14 +173,14 @@ def described(leaf: Any) -> tuple[Any, Any]:
 
 
 class Held(NamedTuple):
-    """What a variable holds.
+    """The content of a variable.
 
     Attributes
     ----------
     value
-        A value in any containers; what is unassigned has None.
+        A value in any containers; None if the variable is unassigned.
     assigned
-        True, False or, of a :class:`Maybe`, a tensor.
+        True, False or, for a :class:`Maybe`, a boolean tensor.
     given
         The variable itself.
     """
@@ -191,7 +191,7 @@ class Held(NamedTuple):
 
     @property
     def leaves(self) -> list[Any]:
-        """The leaves of the value: none if it is not assigned."""
+        """The leaves of the value; empty if it is not assigned."""
         return [] if self.assigned is False else flatten(self.value)
 
 
@@ -205,9 +205,9 @@ def held_by(value: Any) -> Held:
 
 
 def living(values: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """Return values of variables, without those that a block left which has been traced.
+    """Return variables' values, with :class:`Undefined` for those of an already traced block.
 
-    Nothing reads them before they are assigned again: they are no variables of what is around.
+    Nothing reads such variables before they are assigned again: they belong to the block alone.
     """
     pairs = zip(values, names, strict=True)
     return tuple([Undefined(name) if _is_gone(x) else x for x, name in pairs])
@@ -224,9 +224,9 @@ def _ended(array: Any) -> bool:
 
 
 class Form(NamedTuple):
-    """The form of a value that is to be: its containers, and a spec for each leaf that is a number.
+    """The form of a future value: its containers, and a shape and dtype for each number.
 
-    Leaves that are not numbers stand for themselves.
+    Leaves that are not numbers are kept as they are.
     """
 
     tree: Any
@@ -256,7 +256,7 @@ class Form(NamedTuple):
 
 
 def _lasting(shape: Any) -> Any:
-    """Return a shape with 0 for the sizes that only a branch knows."""
+    """Return a shape with 0 instead of sizes that are known only inside a branch."""
     return None if shape is None else tuple(n if _lasts(n) else 0 for n in shape)
 
 
@@ -276,7 +276,7 @@ def _lasts(n: Any) -> bool:
 
 
 def placeholder(shape: Any, dtype: Any) -> Tensor:
-    """Return zeros, for the runs in which nothing else is there."""
+    """Return zeros, for runs in which the variable has no value."""
     try:
         return zeros(() if shape is None else shape, dtype=dtype)
     except TraceError:
@@ -288,7 +288,7 @@ def same_form(name: str, a: Any, b: Any, what: Sequence[str]) -> None:
     if structure(a) != structure(b):
         raise ValueError(
             f"{user_line()}: {name} is {_told(a)} {what[0]}, and {_told(b)} {what[1]}; "
-            "give it the same form on both ways"
+            "give it the same containers in both cases"
         )
 
 

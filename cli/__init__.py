@@ -1,7 +1,8 @@
 """The command line: ``gradtape plugins | plugin new | doctor | profile | train | demo | ...``.
 
-What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
-failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
+Errors are reported in one line on standard error. The exit code is 0 for success, 1 for a failure,
+2 for wrong arguments and 130 for Ctrl-C. For ``diff``, 1 means that the files differ and 2 means a
+failure.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What follows the program's name; ``sys.argv[1:]`` by default.
+        The arguments after the program's name. ``sys.argv[1:]`` by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    start_rank(given)  # before NumPy, which reads how many threads it may start
+    start_rank(given)  # before NumPy is imported and reads its number of threads
     from .commands import run
 
     return run(given)

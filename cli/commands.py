@@ -29,10 +29,10 @@ def run(arguments: Sequence[str]) -> int:
     Parameters
     ----------
     arguments
-        What follows the program's name.
+        The arguments after the program's name.
     """
     options = parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have all letters of a name
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
         print("gradtape: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # the reader of a pipe went away (head, a pager that was closed): no fault of anyone
+        # the reader of the pipe has ended (head, a closed pager): this is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         else:
             text = " ".join(str(error).split()) or type(error).__name__
-            # it may quote what a stranger wrote into a file
+            # it may quote text from an untrusted file
             text = "".join(c if c.isprintable() else "?" for c in text)
             print(f"gradtape {options.command}: {text}", file=sys.stderr)
         return getattr(options, "failure", 1)
@@ -63,41 +63,57 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action=Version, help="print the version and exit")
     root.add_argument(
-        "--traceback", action="store_true", help="show where in the code an error came from"
+        "--traceback", action="store_true", help="print the Python traceback of an error"
     )
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    plugins = commands.add_parser("plugins", help="list the plugins that were found")
+    plugins = commands.add_parser(
+        "plugins",
+        help="list the installed plugins",
+        description="List the installed plugins, what each provides, and why any cannot be used.",
+    )
     plugins.add_argument(
-        "--ops", action="store_true", help="list every op, and who provides its kernel and gradient"
+        "--ops",
+        action="store_true",
+        help="list every op instead, with the plugins that provide its kernel and gradient",
     )
     plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins)
 
-    plugin = commands.add_parser("plugin", help="start a plugin of your own")
+    plugin = commands.add_parser(
+        "plugin", help="create your own plugin", description="Create your own plugin."
+    )
     steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
-    new = steps.add_parser("new", help="write a distribution with an op, its gradient and tests")
-    new.add_argument("name", metavar="NAME", help="of the distribution, for instance my-ops")
+    new = steps.add_parser(
+        "new",
+        help="create a distribution with an op, its gradient and tests",
+        description="Create a distribution with an op, its gradient and tests.",
+    )
+    new.add_argument("name", metavar="NAME", help="name of the distribution, such as my-ops")
     new.add_argument(
-        "--out", metavar="DIR", default=".", help="where to make the folder NAME (%(default)s)"
+        "--out",
+        metavar="DIR",
+        default=".",
+        help="create the folder NAME in this folder (default: %(default)s)",
     )
     new.set_defaults(run=_new_plugin)
 
     doctor = commands.add_parser(
         "doctor",
-        help="say what computes here, with how many threads, and what could be better",
-        description="Say which versions, cores, threads, backends and executors are here, what "
-        "threads cost, and what to do about it. Nothing is changed.",
+        help="report versions, backends, cores and threads, and suggest improvements",
+        description="Report the versions, cores, threads, backends and executors, measure the cost "
+        "of threads, and suggest improvements. Nothing is changed.",
     )
     doctor.add_argument(
         "--no-measure",
         action="store_true",
-        help="do not time a matrix product (or collectives), which takes about two seconds",
+        help="skip the timing of a matrix product (or of collectives), which takes about two "
+        "seconds",
     )
     doctor.add_argument(
         "--distributed",
         action="store_true",
-        help="say whether several ranks can train together; under mpiexec or srun, let them try",
+        help="report whether several ranks can train together; under mpiexec or srun, test it",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)
@@ -105,14 +121,25 @@ def parser() -> argparse.ArgumentParser:
     add_profile(commands)
     add_train(commands)
 
-    digits = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
-    digits.add_argument(
-        "--out", metavar="DIR", default="demo-out", help="where to write (%(default)s)"
+    digits = commands.add_parser(
+        "demo",
+        help="train a model on handwritten digits, save and verify it",
+        description="Train a model on handwritten digits, save it, verify the file in a new "
+        "process, and draw the training curves.",
     )
     digits.add_argument(
-        "--epochs", metavar="N", type=_count, default=100, help="at most (%(default)s)"
+        "--out", metavar="DIR", default="demo-out", help="output folder (default: %(default)s)"
     )
-    digits.add_argument("--seed", metavar="N", type=_seed, default=0, help="(%(default)s)")
+    digits.add_argument(
+        "--epochs",
+        metavar="N",
+        type=_count,
+        default=100,
+        help="maximum number of epochs (default: %(default)s)",
+    )
+    digits.add_argument(
+        "--seed", metavar="N", type=_seed, default=0, help="random seed (default: %(default)s)"
+    )
     digits.set_defaults(run=_demo)
 
     add_commands(commands)
@@ -121,7 +148,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Version(argparse.Action):
-    """``--version``, looked up only when asked for."""
+    """``--version``: looks up the version only when the option is used."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **rest: object) -> None:
         super().__init__(option_strings, dest, nargs=0, help=str(rest.get("help")))

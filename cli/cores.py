@@ -1,4 +1,4 @@
-"""How many cores there are for a process."""
+"""The number of cores that a process may use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["cores", "quota"]
 
 
 def cores(process: int = 0) -> list[int]:
-    """Return which of the machine's cores a process may use; 0 is this one."""
+    """Return which of the machine's cores a process may use; process 0 is the current one."""
     try:
         return sorted(os.sched_getaffinity(process))
     except (AttributeError, OSError):
@@ -17,7 +17,7 @@ def cores(process: int = 0) -> list[int]:
 
 
 def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the cores' worth of time that a container may use, if that is bounded."""
+    """Return the container's limit of processor time in cores; None if there is no limit."""
     try:
         limit, period = Path(path).read_text().split()
         return None if limit == "max" else int(limit) / int(period)

@@ -22,12 +22,12 @@ PATIENCE = 5
 
 @custom_gradient
 def clip_gradient(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """Return ``x``; on the way back its gradient is scaled down to a norm of at most ``CLIP``."""
+    """Return ``x``; the backward pass clips its gradient to a norm of at most ``CLIP``."""
     return x, lambda g: nn.clip_by_norm(g, CLIP)
 
 
 class Digits(Module):
-    """Dense, BatchNorm, relu, a custom gradient, Dense: images of 64 pixels to 10 logits."""
+    """Dense, BatchNorm, relu, a custom gradient, Dense: from 64 pixels to 10 logits."""
 
     def __init__(self, units: int = 128) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
     Parameters
     ----------
     out
-        The folder to write ``digits.h5``, ``best.weights.h5`` and ``training.png`` to; made if it
-        is not there.
+        The folder for ``digits.h5``, ``best.weights.h5`` and ``training.png``. It is created if it
+        does not exist.
     epochs
-        How often to go through the training images at most: it stops when the validation loss has
-        not fallen for some epochs, and goes back to the best.
+        The maximum number of epochs. Training stops when the validation loss has not fallen for
+        some epochs, and the model returns to its best weights.
     seed
-        Decides the first weights and the order of the images.
+        The seed of the initial weights and of the order of the images.
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
 
     random.set_seed(seed)
     (x, y), (x_test, y_test) = load_digits()
-    # the test images are not looked at until the end; these tell how the training goes
+    # these images validate the training; the test images are used only at the end
     last = len(x) // 10
     train, validation = (x[:-last], y[:-last]), (x[-last:], y[-last:])
     print(
@@ -86,14 +86,14 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
     )
     seconds = time.perf_counter() - start
     if history.interrupted:
-        print("interrupted: going on with the weights trained so far", file=sys.stderr)
-    model(constant(x_test[:1]))  # an interrupted first epoch may not have run it at inference
+        print("interrupted: continuing with the weights trained so far", file=sys.stderr)
+    model(constant(x_test[:1]))  # an interrupted first epoch may not have run inference
     if stop.best_epoch is not None:
         model.load_weights(best_file)
         why = "stopped early" if stop.stopped_epoch is not None else "ended"
         print(
             f"{why} after epoch {len(history.epoch)}: no lower validation loss since epoch "
-            f"{stop.best_epoch + 1} ({stop.best:.4f})\nback to its weights, from {best_file.name}"
+            f"{stop.best_epoch + 1} ({stop.best:.4f})\nrestored its weights from {best_file.name}"
         )
     accuracy = training.evaluate(model, (x_test, y_test))["accuracy"]
     print(f"\n{model.summary()}\n")
@@ -102,7 +102,7 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
     saving.save(model, model_file)
     print(f"saved to {model_file}\n\na new process checks the file, without the model's source:")
     sys.stdout.flush()
-    # isolated: it sees neither this process nor this folder, only what is installed
+    # isolated: it imports only installed packages, nothing from this process or folder
     command = [sys.executable, "-I", "-m", "gradtape", "verify", str(model_file)]
     verified = subprocess.run(command, check=False)
     print()
@@ -114,14 +114,14 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
 
 
 def draw_curves(history: dict[str, list[float]], accuracy: float, picture: Path) -> None:
-    """Draw the training curves, or say what is missing to do so."""
+    """Draw the training curves, or print how to install what this needs."""
     try:
-        # optional; without pyplot there is no window system to choose, and no global state to leave
+        # optional; without pyplot, no window system is chosen and no global state is left behind
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        print('for a picture of the training curves: pip install "gradtape[plot]"')
+        print('to draw the training curves: pip install "gradtape[plot]"')
         return
     figure = Figure(figsize=(9, 3.6), dpi=150, layout="constrained")
     axes = plot.history(history, ["loss", "accuracy"], list(figure.subplots(1, 2)))

@@ -1,4 +1,4 @@
-"""``gradtape doctor``: what computes here, on what, and what could be better."""
+"""``gradtape doctor``: reports versions, backends, cores and threads, and suggests improvements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .plugins import quiet_registry
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
 
-#: Distributions that matter to what computes here, by the module that each brings.
+#: Distributions that the report lists, by the module that each provides.
 PACKAGES = {
     "gradtape": "gradtape",
     "numpy": "numpy",
@@ -48,9 +48,9 @@ VARIABLES = (
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
 )
-#: From this ratio on threads are said to cost something.
+#: The ratio of times above which the advice mentions threads.
 COSTLY = 1.3
-#: Times a product as small networks have it, and prints the median and the worst microseconds.
+#: Times a matrix product of a small network; prints the median and the 99th percentile in µs.
 PRODUCT = """
 import time, numpy as np
 a, b = np.ones((128, 784), "f"), np.ones((784, 256), "f")
@@ -64,13 +64,13 @@ print(times[len(times) // 2] * 1e6, times[-1 - len(times) // 100] * 1e6)
 
 
 def diagnosis(measure: bool = True) -> dict[str, Any]:
-    """Return what computes here, as a tree of JSON values.
+    """Return the report as a tree of JSON values.
 
     Parameters
     ----------
     measure
-        Whether a matrix product is timed with one thread and with as many as BLAS starts, which
-        takes about two seconds.
+        Whether to time a matrix product with one thread and with BLAS's own number of threads.
+        This takes about two seconds.
     """
     found: dict[str, Any] = {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -97,11 +97,11 @@ def doctor_json(measure: bool = True) -> str:
 
 
 def show_versions() -> None:
-    """Print the versions of Python, gradtape and its libraries, and what computes here.
+    """Print the versions of Python, gradtape and its libraries, and the hardware in use.
 
-    Paste it into a report of a problem. It prints what ``gradtape doctor --no-measure`` does:
-    plugins, backends, executors, BLAS and its threads, GPUs, and what to do about what is wrong.
-    The path of your home folder is shortened to ``~``.
+    Paste the output into a bug report. It is that of ``gradtape doctor --no-measure``: plugins,
+    backends, executors, BLAS and its threads, GPUs, and advice on what is wrong. The path of your
+    home folder is shortened to ``~``.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def show_versions() -> None:
 
 
 def doctor_text(measure: bool = True) -> str:
-    """Return :func:`diagnosis` in words, to be pasted into a report."""
+    """Return :func:`diagnosis` as text for a bug report."""
     found = diagnosis(measure)
     cores, product = found["cores"], found.get("product")
     packages = [f"{name} {x or '(not installed)'}" for name, x in found["packages"].items()]
@@ -140,11 +140,11 @@ def doctor_text(measure: bool = True) -> str:
         words.append(filled(f"{label:13}{text}", " " * 13))
         last = head
     advice = [filled(f"* {x}", "  ") for x in found["advice"]]
-    told = "\n".join([*words, "", *(advice or ["Nothing to improve was found."])])
+    told = "\n".join([*words, "", *(advice or ["Found nothing to improve."])])
     return _without_home(told)
 
 
-# -- what is there ---------------------------------------------------------------------------------
+# -- the installation ------------------------------------------------------------------------------
 
 
 def _version(module: str, name: str) -> str | None:
@@ -157,13 +157,13 @@ def _version(module: str, name: str) -> str | None:
 
 
 def _cores() -> dict[str, Any]:
-    """Return the cores of the machine, those that this process may use, and what others use."""
+    """Return the machine's cores, those that this process may use, its quota, and the load."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {"machine": os.cpu_count(), "allowed": len(cores()), "quota": quota(), "load": load}
 
 
 def _blas() -> list[dict[str, Any]]:
-    """Return the pools of threads; where nobody can ask them, what NumPy was built with."""
+    """Return BLAS's thread pools; without threadpoolctl, the BLAS that NumPy was built with."""
     try:
         return [
             {key: x.get(key) for key in ("internal_api", "version", "num_threads", "user_api")}
@@ -179,7 +179,7 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _plugins() -> list[dict[str, Any]]:
-    """Return the plugins that others provide, and those of ours that are not in use."""
+    """Return other distributions' plugins, and gradtape's own plugins that are not in use."""
     return [
         {
             "name": info.name,
@@ -193,7 +193,7 @@ def _plugins() -> list[dict[str, Any]]:
 
 
 def _cache() -> dict[str, str | None]:
-    """Return where compiled loops are kept, and why they cannot be."""
+    """Return the folder of the cache of compiled loops, and why it cannot be used, if so."""
     folder, problem = (None, None) if unavailable() else cache_folder()
     return {"path": str(folder) if folder else None, "problem": problem}
 
@@ -203,7 +203,7 @@ def _backends() -> dict[str, str | None]:
 
 
 def _devices() -> dict[str, Any]:
-    """Return what backends tell of what they run on, those that have something to tell."""
+    """Return what backends report about their devices, for those that report anything."""
     found = {name: x.diagnosis() for name, x in quiet_registry().backends.items()}
     return {name: told for name, told in found.items() if told}
 
@@ -213,11 +213,11 @@ def _executors() -> dict[str, str | None]:
     return {name: reasons.get(name) for name in quiet_registry().executors}
 
 
-# -- what threads cost -----------------------------------------------------------------------------
+# -- the cost of threads ---------------------------------------------------------------------------
 
 
 def _product() -> dict[str, Any] | None:
-    """Time a product in processes of their own: with one thread, and with BLAS's own number."""
+    """Time a product in separate processes: with one thread, and with BLAS's own number."""
     found = {}
     for name, settings in (("one", dict.fromkeys(VARIABLES[:3], "1")), ("all", {})):
         try:
@@ -242,34 +242,35 @@ def _ratios(product: dict[str, Any]) -> tuple[float, float]:
 
 
 def _advice(found: dict[str, Any]) -> list[str]:
-    """Return what to do about what was found."""
+    """Return advice on the findings."""
     advice = []
     cores = found["cores"]
     usable = min(x for x in (cores["allowed"], cores["quota"]) if x is not None)
     threads = max((x["num_threads"] or 0 for x in found["blas"]), default=0)
     bound = (
-        "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1) "
-        "(several processes: as many threads for all of them together as there are cores)."
+        "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1). "
+        "(Several processes should together have as many threads as there are cores.)"
     )
     if threads > usable:
         advice.append(
-            f"BLAS starts {threads} threads where this process has {usable:g} cores: they wait "
-            f"for each other. {bound}"
+            f"BLAS starts {threads} threads, but this process has {usable:g} cores: the threads "
+            f"wait for each other. {bound}"
         )
     elif found.get("product"):
         median, worst = _ratios(found["product"])
         if median > COSTLY or worst > 10 * COSTLY:
             advice.append(
-                f"With all threads a product takes {median:.1f} times as long as with one (the "
-                f"slowest of a hundred {worst:.0f} times): other processes use the cores, and "
-                f"threads that wait for them spin. {bound}"
+                f"With all threads, a matrix product takes {median:.1f} times as long as with one "
+                f"(the slowest of a hundred takes {worst:.0f} times as long): other processes use "
+                f"the cores, and threads that wait for them spin. {bound}"
             )
     if any(x["num_threads"] is None for x in found["blas"]):
-        advice.append(f"How many threads BLAS uses cannot be told: {NEEDED}.")
+        advice.append(f"The number of BLAS threads is unknown: {NEEDED}.")
     named = found.get("environment", {}).get("GRADTAPE_EXECUTOR")
     if named and named not in found["executors"]:
         advice.append(
-            f"GRADTAPE_EXECUTOR names {named!r}, which is no executor: no compiled function runs."
+            f"GRADTAPE_EXECUTOR names {named!r}, which is not an executor: compiled functions "
+            f"cannot run. Set it to one of {', '.join(found['executors'])}, or unset it."
         )
     advice += [_about_plugin(x) for x in found.get("plugins", ()) if _failed(x)]
     for told in found.get("devices", {}).values():
@@ -277,12 +278,12 @@ def _advice(found: dict[str, Any]) -> list[str]:
     cache = found.get("cache", {})
     if cache.get("problem"):
         advice.append(
-            f"Compiled loops cannot be kept in {cache['path']} ({cache['problem']}), so that every "
-            f"process compiles them anew: set {CACHE} to a folder of your own, or to nothing to "
-            "keep none."
+            f"Compiled loops cannot be cached in {cache['path']} ({cache['problem']}), so every "
+            f"process compiles them again: set {CACHE} to a folder of your own, or to an empty "
+            "string to turn the cache off."
         )
     if found["executors"].get("fused"):
-        advice.append(f"Compiled functions would run faster: {found['executors']['fused']}.")
+        advice.append(f"Compiled functions could run faster: {found['executors']['fused']}.")
     return advice
 
 
@@ -291,21 +292,21 @@ def _failed(plugin: dict[str, Any]) -> bool:
 
 
 def _about_plugin(plugin: dict[str, Any]) -> str:
-    """Return what to do about a plugin that is not in use."""
+    """Return advice on a plugin that is not in use."""
     name, distribution = plugin["name"], plugin["distribution"]
     problem = " ".join(plugin["problem"].split()).rstrip(".")
-    mend = f"pip install --upgrade {distribution}" if distribution else "mend it"
+    fix = f" (pip install --upgrade {distribution})" if distribution else ""
     return (
-        f"The plugin {name!r} is not in use. {problem}. Mend it ({mend}), or leave it out: "
+        f"The plugin {name!r} is not in use. {problem}. Fix it{fix}, or disable it with "
         f"GRADTAPE_DISABLE_PLUGINS={name}."
     )
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- as text ---------------------------------------------------------------------------------------
 
 
 def filled(text: str, indent: str) -> str:
-    """Return text in lines; a command in it can be copied, names in it stay whole."""
+    """Return text wrapped into lines; names and the words of commands are not broken."""
     wrapper = textwrap.TextWrapper(
         100, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
@@ -313,10 +314,10 @@ def filled(text: str, indent: str) -> str:
 
 
 def _without_home(text: str) -> str:
-    """Return text without the path of the user's home, which has a name in it."""
+    """Return text with ``~`` instead of the user's home folder, whose path contains a name."""
     try:
         home = str(Path.home())
-    except RuntimeError:  # nobody knows it
+    except RuntimeError:  # unknown
         return text
     return text.replace(f"{home}{os.sep}", f"~{os.sep}") if len(home) > 1 else text
 
@@ -344,8 +345,7 @@ def _product_told(product: dict[str, Any]) -> str:
     one, every = product["one"], product["all"]
     median, _ = _ratios(product)
     return (
-        f"a product of 128 by 784 and 784 by 256 numbers takes {one['median_us']:,.0f} µs with "
-        "one thread, "
-        f"{every['median_us']:,.0f} with all ({median:.2f} times; 1 % take more than "
-        f"{every['worst_us']:,.0f})"
+        f"a product of a 128 by 784 and a 784 by 256 matrix takes {one['median_us']:,.0f} µs with "
+        f"one thread, {every['median_us']:,.0f} µs with all ({median:.2f} times; 1 % take more "
+        f"than {every['worst_us']:,.0f} µs)"
     )

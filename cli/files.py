@@ -1,4 +1,4 @@
-"""``gradtape inspect | verify | diff``: what files hold, prove, and have that others have not."""
+"""``gradtape inspect | verify | diff``: show, check and compare saved files."""
 
 from __future__ import annotations
 
@@ -10,66 +10,75 @@ from ..saving import diff, inspect, verify
 
 __all__ = ["add_commands"]
 
-_SAFE = "Nothing of the file is run."
+_SAFE = "Nothing in a file is run."
 
 
 def add_commands(commands: Any) -> None:
     """Add the commands about files to a parser."""
     shown = commands.add_parser(
         "inspect",
-        help="show what a saved file holds; runs nothing of it",
-        description="Show what a saved file holds: layers, shapes, functions, custom gradients, "
-        f"plugins, sizes. {_SAFE}",
+        help="show the contents of a saved file, without running anything in it",
+        description="Show the contents of a saved file: layers, shapes, functions, custom "
+        f"gradients, plugins, sizes. {_SAFE}",
     )
-    shown.add_argument("file", metavar="FILE")
+    shown.add_argument("file", metavar="FILE", help="the saved file")
     shown.add_argument(
         "--graph",
         metavar="NAME",
-        help="list the graph of a function, as model.__call__, or of one trace: model.__call__#2",
+        help="list the graph of a function, such as model.__call__, or of one trace, such as "
+        "model.__call__#2",
     )
-    shown.add_argument("--svg", metavar="OUT", help="with --graph: draw it into this file instead")
-    shown.add_argument("--html", metavar="OUT", help="write a page about the file, without scripts")
+    shown.add_argument(
+        "--svg", metavar="OUT", help="with --graph: draw the graph into this file instead"
+    )
+    shown.add_argument(
+        "--html", metavar="OUT", help="write an HTML page about the file, without scripts"
+    )
     shown.add_argument(
         "--verify",
         action="store_true",
-        help="with --html: run the file's functions on its samples, and show the result",
+        help="with --html: run the file's functions on its samples and show the result",
     )
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect, error=shown.error)
 
     checked = commands.add_parser(
         "verify",
-        help="check a saved file against the values stored in it",
+        help="run a saved file's functions and compare the results with those stored in it",
         description="Run the functions of a saved file on the samples in it, and compare outputs "
-        "and gradients. This computes whatever the file says.",
+        "and gradients with the stored ones. This runs the computations in the file, within limits "
+        "of memory and time.",
     )
-    checked.add_argument("file", metavar="FILE")
-    checked.add_argument("--backend", metavar="NAME", help="compute there, for instance on cupy")
+    checked.add_argument("file", metavar="FILE", help="the saved file")
+    checked.add_argument(
+        "--backend", metavar="NAME", help="the backend to compute on, such as cupy"
+    )
     checked.add_argument(
         "--max-memory",
         metavar="BYTES",
         type=_limit,
-        help="what computing may take; inf for no limit (1 GiB, and 8 times the file's arrays)",
+        help="maximum memory of the computations; inf for no limit (default: 1 GiB plus 8 times "
+        "the size of the file's arrays)",
     )
     checked.add_argument(
         "--max-seconds",
         metavar="SECONDS",
         type=_limit,
         default=120.0,
-        help="how long all of it may take; inf for no limit (%(default)g)",
+        help="maximum time in total; inf for no limit (default: %(default)g)",
     )
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_verify)
 
     compared = commands.add_parser(
         "diff",
-        help="show what two saved files hold that is not the same; runs nothing of them",
-        description="Show what two saved files hold that is not the same: layers, variables, "
-        f"graphs, custom gradients, plugins. {_SAFE} The exit code is 0 if they hold the same, 1 "
-        "if they differ, 2 if something is wrong.",
+        help="show the differences between two saved files, without running anything in them",
+        description="Show the differences between two saved files: layers, variables, graphs, "
+        f"custom gradients, plugins. {_SAFE} The exit code is 0 if the contents are the same, 1 if "
+        "they differ, and 2 for an error.",
     )
-    compared.add_argument("a", metavar="A")
-    compared.add_argument("b", metavar="B")
+    compared.add_argument("a", metavar="A", help="a saved file")
+    compared.add_argument("b", metavar="B", help="the file to compare it with")
     compared.add_argument("--json", action="store_true", help="print JSON")
     compared.set_defaults(run=_diff, failure=2)
 
@@ -80,7 +89,7 @@ def _inspect(options: argparse.Namespace) -> int:
     if options.verify and not options.html:
         options.error("--verify needs --html OUT")
     if options.html and options.graph:
-        options.error("--html and --graph exclude each other")
+        options.error("--html and --graph cannot be combined; pass one of them")
     found = inspect(options.file, statistics=bool(options.html))
     if options.svg:
         _write(options.file, options.svg, found.graph_svg(options.graph))
@@ -98,7 +107,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 def _write(source: str, target: str, text: str) -> None:
     if os.path.exists(target) and os.path.samefile(source, target):
-        raise ValueError(f"{target} is the file that is inspected; write to another")
+        raise ValueError(f"{target} is the file being inspected; write to another file")
     with open(target, "w", encoding="utf-8") as stream:
         stream.write(text)
     print(f"written: {target}")
@@ -107,7 +116,7 @@ def _write(source: str, target: str, text: str) -> None:
 def _limit(text: str) -> float:
     value = float(text)
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
+        raise argparse.ArgumentTypeError(f"must be greater than 0, got {text}")
     return value
 
 

@@ -1,7 +1,8 @@
-"""What ``gradtape train`` does under a launcher before anything is imported: a supervisor, threads.
+"""``gradtape train`` under a launcher: sets threads and starts the supervisor before all imports.
 
-The rank runs as a child of a small process, which the launcher takes for it: that one can say how
-the rank ended if it could not. The rank's environment is complete when its Python starts.
+The launcher's process becomes a small supervisor, and the rank runs as its child. If the rank ends
+without a message, the supervisor can report how. The environment is complete when the rank's Python
+starts.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from .cores import cores, quota
 
 __all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
-#: What says how many threads BLAS uses. It is read when NumPy is first imported.
+#: The variables that set the number of BLAS threads. They are read when NumPy is first imported.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def start_rank(arguments: Sequence[str]) -> None:
-    """Become the supervisor of a rank, if the command is ``train`` under a launcher of several.
+    """Become the supervisor of a rank if the command is ``train`` and a launcher started several.
 
-    It does not return then.
+    In this case it does not return.
 
     Parameters
     ----------
     arguments
-        Those of the command line. If they name no script, the command itself tells so.
+        The arguments of the command line. If they name no script, it returns, and the command
+        itself reports the error.
     """
     found = place()
     if found is None or found.size == 1 or list(arguments[:1]) != ["train"]:
@@ -48,17 +50,17 @@ def start_rank(arguments: Sequence[str]) -> None:
 
 
 def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what bounds BLAS's threads to this rank's cores; nothing if the user has set any."""
+    """Return variables that limit BLAS to this rank's cores; none if the user has set any."""
     if any(environment.get(name) for name in THREADS):
         return {}
     return dict.fromkeys(THREADS, str(share_of_cores(found.local_size, environment)))
 
 
 def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many cores each of the host's ranks has.
+    """Return how many cores each of the host's ranks gets.
 
-    A launcher may have bound this rank to some cores, or to some that it shares with others: it
-    gets no more than it may use, and no more than its part of what the launcher's own process may.
+    A launcher may have bound this rank to some cores, possibly shared with other ranks. The result
+    is at most the cores that the rank may use, and at most its share of the launcher's cores.
     """
     told = environment.get("SLURM_CPUS_PER_TASK", "")
     mine = len(cores())
@@ -72,7 +74,7 @@ def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> i
 
 
 def _become(command: list[str]) -> None:
-    """Go on as another program, in the same process where the system allows it."""
+    """Replace this program by another, in the same process if the system allows it."""
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":

@@ -1,4 +1,4 @@
-"""``gradtape plugin new``: a distribution with an op, its gradient and tests, to go on from."""
+"""``gradtape plugin new``: a starting point, a distribution with an op, its gradient and tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ dependencies = ["gradtape>=$version"]
 [project.optional-dependencies]
 test = ["pytest>=8"]
 
-# by this, gradtape finds the plugin where it is installed
+# gradtape finds the installed plugin by this entry point
 [project.entry-points.gradtape]
 $module = "$module.ops"
 
@@ -49,8 +49,8 @@ assert soft_abs(x, width=4.0).shape == (2,)
 assert gt.grad(lambda x: gt.sum(soft_abs(x)))(x).shape == (2,)
 ```
 
-A file that is saved with it names the op and this distribution. Where that is not installed,
-loading says so.
+A file that is saved with it names the op and this distribution. If the distribution is not
+installed, loading the file raises an error that names it.
 
 ```console
 $$ pip install -e ".[test]"
@@ -66,29 +66,29 @@ from .ops import soft_abs
 __all__ = ["soft_abs"]
 ''',
     "src/$module/ops.py": '''\
-"""The plugin: what gradtape imports, and calls the hooks of. It computes nothing on import."""
+"""The plugin. gradtape imports this module and calls its hooks; the import computes nothing."""
 
 import numpy as np
 from gradtape.core.extend import F, Op, hookimpl
 
 
 def _kernel(xp, x, *, width=1.0):
-    """Compute it: xp is the array namespace (NumPy, CuPy, ...), x a raw array of it."""
+    """Compute the op: xp is the array namespace (NumPy, CuPy, ...), x a raw array of it."""
     return xp.sqrt(x * x + float(width) ** 2) - float(width)
 
 
 def _gradient(g, x, width):
-    """Return the gradient for x: made of ops, so that it has a gradient itself, and is saved."""
+    """Return the gradient with respect to x, computed by ops: it is differentiable and saved."""
     return g * F.conj(x / F.sqrt(x * x + float(width) ** 2))
 
 
 def _infer(x, width):
-    """Return shape and dtype of the result without computing it: traces ask for them."""
+    """Return the shape and dtype of the result without computing it, for traces."""
     return x.shape, np.result_type(x.dtype, 0.0)
 
 
 soft_abs = Op(
-    "$name::soft_abs",  # files name it so: what it computes must not change afterwards
+    "$name::soft_abs",  # its name in files: never change what it computes
     _kernel,
     gradients={"x": _gradient},
     infer=_infer,
@@ -102,7 +102,7 @@ def gradtape_ops():
     return [soft_abs]
 ''',
     "tests/test_ops.py": '''\
-"""The op on samples: gradients, traces, batches, files and dtypes, all by check_op."""
+"""check_op on samples: gradients, traces, batches, files and dtypes."""
 
 import gradtape as gt
 import numpy as np
@@ -134,21 +134,21 @@ def test_gradtape_finds_the_plugin():
 
 
 def new_plugin(name: str, parent: str) -> list[Path]:
-    """Write a new distribution into the folder ``parent``/``name``; return its files.
+    """Write a new distribution into the folder ``parent``/``name`` and return its files.
 
     Raises
     ------
     ValueError
-        If the name cannot be that of a distribution, or of the module in it, or is taken.
+        If the name is not valid for a distribution or its module, or is already in use.
     FileExistsError, FileNotFoundError
-        If there is such a folder already, or none to make it in.
+        If the folder already exists, or ``parent`` does not.
     """
     module = _module_of(name)
     folder = Path(parent) / name
     if folder.exists() or folder.is_symlink():
-        raise FileExistsError(f"{folder} exists already; choose another name, or remove it")
+        raise FileExistsError(f"{folder} already exists; choose another name or remove it")
     if not Path(parent).is_dir():
-        raise FileNotFoundError(f"{parent} is no folder to write into")
+        raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
     version = ".".join(importlib.metadata.version("gradtape").split(".")[:2])
     values = {"name": name, "module": module, "version": version}
     written = []
@@ -161,19 +161,19 @@ def new_plugin(name: str, parent: str) -> list[Path]:
 
 
 def _module_of(name: str) -> str:
-    """Return the name of the module of a distribution; raise if there can be none of the name."""
+    """Return the name of a distribution's module; raise if the name is not valid or in use."""
     if not re.fullmatch(r"[a-z]([a-z0-9_-]*[a-z0-9])?", name):
         raise ValueError(
-            f"{name!r} is no name for a distribution here: small letters, digits, '-' and '_', "
-            "with a letter first and no sign last, as 'my-ops'"
+            f"{name!r} is not a valid name: use lower-case letters, digits, '-' and '_', start "
+            "with a letter, and end with a letter or digit, as in 'my-ops'"
         )
     module = re.sub(r"[-_]+", "_", name)
     if keyword.iskeyword(module) or module == "tests":
-        raise ValueError(f"{name!r} cannot be the name of a module; choose another")
+        raise ValueError(f"{name!r} cannot be the name of a module; choose another name")
     try:
         taken = f"the distribution {importlib.metadata.distribution(name).name!r}"
     except importlib.metadata.PackageNotFoundError:
         taken = f"a module {module!r}" if importlib.util.find_spec(module) is not None else ""
     if taken:
-        raise ValueError(f"{name!r} is taken: {taken} is here already; choose another name")
+        raise ValueError(f"{name!r} is in use: {taken} is already installed; choose another name")
     return module

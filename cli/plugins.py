@@ -1,4 +1,4 @@
-"""``gradtape plugins``: what was discovered, and what each plugin provides."""
+"""``gradtape plugins``: the installed plugins, and what each of them provides."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..core.extend import PluginInfo, Registry, registry
 
 __all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry"]
 
-#: What plugins provide, by the attributes of ``PluginInfo``; a column of the table each.
+#: The attributes of ``PluginInfo`` that list what a plugin provides; each is a table column.
 KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends", "collectives")
 
 
 def plugin_table() -> str:
-    """Return tables of plugins and of what they provide, with notes on what cannot be used."""
+    """Return tables of plugins and what they provide, with notes on what cannot be used."""
     found = quiet_registry()
     heads = ["engines" if kind == "collectives" else kind for kind in KINDS]
     rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *heads)]
@@ -45,7 +45,7 @@ def plugin_table() -> str:
 
 
 def op_table() -> str:
-    """Return a table of the ops, with who provides kernel and gradient of each."""
+    """Return a table of the ops, with the plugins that provide each kernel and gradient."""
     found = quiet_registry()
     rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
     for name, kernel, gradient, special in _ops(found):
@@ -57,8 +57,8 @@ def plugin_json(ops: bool = False) -> str:
     """Return the plugins, or the ops, as JSON text.
 
     A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, those of
-    ``KINDS`` (names each) and ``unavailable``, by the names of such backends and engines why they
-    are; an op ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
+    ``KINDS`` (lists of names) and ``unavailable``, which maps backends and engines that cannot be
+    used to the reasons. An op has the keys ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
     """
     found = quiet_registry()
     if ops:
@@ -80,9 +80,9 @@ def plugin_json(ops: bool = False) -> str:
 
 
 def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str:
-    """Return rows, the first of them headings, in aligned columns.
+    """Return rows in aligned columns; the first row has the headings.
 
-    Columns from number ``right`` on are aligned to the right.
+    The column with index ``right`` and those after it are aligned to the right.
     """
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -98,7 +98,7 @@ def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str
 
 
 def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
-    """Give each op with who provides its kernel and gradient, and the backends with own kernels."""
+    """Give each op, the providers of its kernel and gradient, and backends with own kernels."""
     for name, op in sorted(found.ops.items()):
         special = sorted(backend for (of, backend) in found.kernels if of == name)
         gradient = _provider(op.rules_provider) if op.differentiable else None
@@ -106,34 +106,34 @@ def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
 
 
 def quiet_registry() -> Registry:
-    """Return the registry; what is not in use is told elsewhere than in warnings."""
+    """Return the registry without warnings about plugins that are not in use."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the table tells what is not in use
+        warnings.simplefilter("ignore", RuntimeWarning)  # the table shows them
         return registry(strict=False)
 
 
 def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
-    """Return a word for the table and the reason below it."""
+    """Return the status for the table, and the reason for the note below it."""
     if info.problem == "disabled":
         return "disabled", ""
     if info.problem:
         return "failed", info.problem
     if not any(getattr(info, kind) for kind in KINDS):
-        return "empty", "it provides nothing: no function is marked as a hook, or none gave any"
+        return "empty", "it provides nothing: no function is a hook, or all hooks returned nothing"
     reasons = _unavailable(info, found)
     usable = len(reasons) < len(info.backends) + len(info.collectives) or not reasons
     return "ready" if usable else "unavailable", " ".join(reasons.values())
 
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
-    """Return why backends and engines of a plugin cannot be used here, by the names of those."""
+    """Return why a plugin's backends and engines cannot be used here, by their names."""
     reasons = {name: found.backends[name].unavailable() for name in info.backends}
     reasons |= {name: found.collectives[name].unavailable() for name in info.collectives}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _provider(provider: Any) -> str:
-    """Return who provides something: a plugin, or the module that registered it by hand."""
+    """Return the provider: a plugin, or the module that registered something by hand."""
     if not isinstance(provider, PluginInfo):
         return str(provider or "?")
     if not provider.distribution:

@@ -1,4 +1,4 @@
-"""``gradtape profile``: run a script, and tell what took time in it."""
+"""``gradtape profile``: run a script and show what took time in it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,36 @@ def add_profile(commands: Any) -> None:
     """Add the command to those of a parser."""
     parser = commands.add_parser(
         "profile",
-        help="run a script, and tell what took time by op, kernel, line or layer",
+        help="run a script and show its time by op, kernel, line or layer",
         description="Run a Python script as `python SCRIPT ARGUMENT ...` does, under "
-        "gradtape.profile(), and print its table on standard error when it ends.",
+        "gradtape.profile(), and print the table of times on standard error at the end.",
     )
     parser.add_argument(
         "--by",
         action="append",
         choices=["op", "kernel", "line", "layer"],
-        help="what the rows are; several tables if it is given several times (op)",
+        help="the rows of the table (default: op); repeat it for several tables",
     )
-    parser.add_argument("--top", metavar="N", type=int, default=20, help="rows (%(default)s)")
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        default=20,
+        help="maximum number of rows (default: %(default)s)",
+    )
     parser.add_argument(
         "--memory", action="store_true", help="measure peaks of host memory too, which is slow"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all rows there")
+    parser.add_argument("--json", metavar="FILE", help="write all rows to this file as JSON")
     parser.add_argument(
-        "--trace", metavar="FILE", help="write a timeline there, for Perfetto or chrome://tracing"
+        "--trace",
+        metavar="FILE",
+        help="write a timeline to this file, for Perfetto or chrome://tracing",
     )
-    parser.add_argument("script", metavar="SCRIPT")
-    parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
+    parser.add_argument("script", metavar="SCRIPT", help="the Python file to run")
+    parser.add_argument(
+        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="arguments of the script"
+    )
     parser.set_defaults(run=_profile)
 
 
@@ -56,7 +66,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _code(leaving: SystemExit) -> int:
-    """Return the exit code that a script asks for."""
+    """Return the exit code that a script passed to ``sys.exit``."""
     if isinstance(leaving.code, str):
         print(leaving.code, file=sys.stderr)
         return 1

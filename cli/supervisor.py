@@ -2,8 +2,9 @@
 
 python supervisor.py RANK SIZE COMMAND ...
 
-If the rank ends without a word, it says how, and waits a moment before it ends as well: the
-launcher ends the other ranks as soon as it sees that, and they too are to say why.
+If the rank ends without a message, the supervisor reports how it ended. It then waits a moment
+before it ends too: the launcher ends the other ranks as soon as it does, and they need time to
+print their own messages.
 """
 
 import contextlib
@@ -15,17 +16,17 @@ import sys
 import threading
 import time
 
-#: Names the process that started all ranks of this host.
+#: The variable with the id of the process that started all ranks of this host.
 LAUNCHER = "GRADTAPE_LAUNCHER"
-#: Names the file descriptor on which the rank says how far it is, a byte at a time.
+#: The variable with the file descriptor to which the rank writes its states, one byte each.
 STATE = "GRADTAPE_STATE_FD"
-#: It is in ``init``, it has joined the others, its end is no surprise.
+#: States: in ``init``; joined the other ranks; about to end as planned.
 JOINING, JOINED, DONE = b"i", b"j", b"d"
-#: Seconds that the other ranks get to print what they know.
+#: Seconds that the other ranks get to print their messages.
 GRACE = 1.0
-#: Seconds after which a rank that waits for others to join says so.
+#: Seconds in ``init`` after which a message says that a rank waits for others.
 LONG = 60.0
-#: What launchers and schedulers send to the process that they started.
+#: Signals that launchers and schedulers send to the process that they started.
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
@@ -34,13 +35,13 @@ def main() -> int:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     environment = {**os.environ, STATE: str(writing), LAUNCHER: str(os.getppid())}
-    # what the launcher opened for MPI is the rank's
+    # the rank inherits the file descriptors that the launcher opened for MPI
     child = subprocess.Popen(command, env=environment, close_fds=False)
     os.close(writing)
     for name in FORWARDED:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, _: child.send_signal(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes to all of a terminal's processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the rank too
     told: list[bytes] = []
     shared: set[str] = set()
     listening = threading.Thread(target=listen, args=(reading, told, rank, size), daemon=True)
@@ -68,7 +69,7 @@ def main() -> int:
 
 
 def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
-    """Note how far the rank is; say so if it waits for others to join."""
+    """Collect the rank's states; print a message if it waits long for others to join."""
 
     def remind() -> None:
         if told == [JOINING]:
@@ -84,7 +85,7 @@ def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
 
 
 def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
-    """Note what shared memory the rank has, from when it starts MPI till its name is removed."""
+    """Note the rank's files of shared memory from the start of MPI until it has joined."""
     while child.poll() is None and told in ([], [JOINING]):
         if told:
             shared |= memory(child.pid)
@@ -92,7 +93,7 @@ def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) 
 
 
 def memory(pid: int) -> set[str]:
-    """Return the files of shared memory of MPICH that a process has."""
+    """Return MPICH's files of shared memory that a process has open."""
     try:
         with open(f"/proc/{pid}/maps") as file:
             return set(re.findall(r" (/dev/shm/mpich_shm_\S+)$", file.read(), re.MULTILINE))
@@ -115,10 +116,10 @@ def beside() -> list[int]:
 
 
 def end_all(code: int, joined: bool) -> None:
-    """Have the launcher end the other ranks, with this rank's exit code where it can be told.
+    """Make the launcher end the other ranks, with this rank's exit code if possible.
 
-    MPICH's launcher does so by itself when a rank ends by a signal, or after it has joined; else
-    the others would wait for it to join.
+    MPICH's launcher does this by itself if a rank is ended by a signal, or ends after it has
+    joined. Otherwise the other ranks would wait for it to join.
     """
     pipe = os.environ.get("PMI_FD", "")
     if not pipe.isdecimal():
@@ -129,20 +130,20 @@ def end_all(code: int, joined: bool) -> None:
         except OSError:
             pass
         else:
-            time.sleep(GRACE)  # it ends this process too
+            time.sleep(GRACE)  # the launcher ends this process too
     if not joined:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def named(number: int) -> str:
-    """Return a signal's name, with what it mostly means."""
+    """Return a signal's name and its usual cause."""
     known = {
-        "SIGKILL": "kill -9, or the system, which was out of memory",
-        "SIGSEGV": "native code touched memory that is not its own",
-        "SIGABRT": "native code gave up",
+        "SIGKILL": "kill -9, or the system ran out of memory",
+        "SIGSEGV": "native code accessed invalid memory",
+        "SIGABRT": "native code aborted",
         "SIGBUS": "native code, or a full /dev/shm",
         "SIGFPE": "native code divided by zero",
-        "SIGILL": "native code is made for another processor",
+        "SIGILL": "native code was built for another processor",
         "SIGXCPU": "its limit of processor time is used up",
     }
     try:
@@ -159,4 +160,4 @@ def say(rank: str, size: str, what: str) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main())  # at once: the launcher ends other ranks when it has seen this one end
+    os._exit(main())  # at once: the launcher ends the other ranks when this process ends

@@ -1,4 +1,4 @@
-"""``gradtape tutorial``: the guides as notebooks, made from the pages that the test suite runs."""
+"""``gradtape tutorial``: the guides as notebooks, written from the documentation's pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["add_tutorial", "notebook", "write_notebooks"]
 
 GUIDES = Path(__file__).resolve().parents[1] / "docs" / "guides"
 INSTALL = 'pip install "gradtape[notebooks]"'
-#: A block that runs, with the comment before it that names the libraries that it needs.
+#: A code block that runs, with a preceding comment that names the libraries that it needs.
 BLOCK = re.compile(r"^(?:<!-- needs: (.*?) -->\n)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PICTURE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$\n?", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
@@ -27,23 +27,27 @@ def add_tutorial(commands: Any) -> None:
     """Add the command to a parser."""
     tutorial = commands.add_parser(
         "tutorial",
-        help="write the guides as notebooks, and open them",
-        description="Write the guides as Jupyter notebooks into a folder. Needs the extra "
-        f"notebooks: {INSTALL}.",
+        help="write the guides as Jupyter notebooks",
+        description="Write the guides as Jupyter notebooks into a folder. This needs an extra: "
+        f"{INSTALL}.",
     )
     tutorial.add_argument(
-        "folder", metavar="DIR", nargs="?", default="gradtape-tutorial", help="(%(default)s)"
+        "folder",
+        metavar="DIR",
+        nargs="?",
+        default="gradtape-tutorial",
+        help="output folder (default: %(default)s)",
     )
-    tutorial.add_argument("--open", action="store_true", help="open them in JupyterLab")
+    tutorial.add_argument(
+        "--open", action="store_true", help="open the first notebook in JupyterLab"
+    )
     tutorial.add_argument(
         "--run",
         dest="execute",
         action="store_true",
-        help="run each first, so that it shows its results",
+        help="run each notebook first, so that it shows its results",
     )
-    tutorial.add_argument(
-        "--overwrite", action="store_true", help="replace notebooks that are there"
-    )
+    tutorial.add_argument("--overwrite", action="store_true", help="replace existing notebooks")
     tutorial.set_defaults(run=_tutorial)
 
 
@@ -55,28 +59,29 @@ def _tutorial(options: argparse.Namespace) -> int:
     print("\n".join([f"wrote {len(written)} notebooks", *(f"  {path}" for path in written)]))
     if options.open:
         return subprocess.run([sys.executable, "-m", "jupyterlab", str(written[0])]).returncode
-    print(f"to open them: jupyter lab {folder}, or any editor that knows notebooks")
+    print(f"to open them: jupyter lab {folder}, or any editor that supports notebooks")
     return 0
 
 
 def write_notebooks(folder: Path, overwrite: bool = False, run: bool = False) -> list[Path]:
-    """Write each guide as a notebook and return the paths, in the order in which to read them.
+    """Write each guide as a notebook and return the paths in reading order.
 
     Parameters
     ----------
     folder
-        Where to write; it is made if it is not there.
+        The output folder. It is created if it does not exist.
     overwrite
-        Replace notebooks that are there. Otherwise they are refused, as they may have been changed.
+        Replace existing notebooks. Otherwise they raise an error, because you may have changed
+        them.
     run
         Run each notebook before it is written.
 
     Raises
     ------
     FileExistsError
-        If a notebook is there, and ``overwrite`` is false.
+        If a notebook already exists and ``overwrite`` is false.
     ModuleNotFoundError
-        If what this needs is not installed, with the line that installs it.
+        If a required package is not installed. The message has the line that installs it.
     """
     _require("nbformat", *(["nbclient", "ipykernel"] if run else []))
     nbformat = import_module("nbformat")
@@ -85,8 +90,8 @@ def write_notebooks(folder: Path, overwrite: bool = False, run: bool = False) ->
     there = [str(path) for path in paths if path.exists()]
     if there and not overwrite:
         raise FileExistsError(
-            f"{there[0]} is there, and you may have changed it: name another folder, or say "
-            "--overwrite"
+            f"{there[0]} already exists, and you may have changed it: name another folder, or "
+            "pass --overwrite"
         )
     folder.mkdir(parents=True, exist_ok=True)
     names = {page.name: path.name for page, path in zip(pages, paths, strict=True)}
@@ -100,7 +105,7 @@ def write_notebooks(folder: Path, overwrite: bool = False, run: bool = False) ->
 
 
 def _in_reading_order() -> list[Path]:
-    """Return the guides as their own list has them; those that it lacks come last."""
+    """Return the guides in the order of their README; those that it lacks come last."""
     listed = re.findall(r"\]\(([\w-]+\.md)\)", (GUIDES / "README.md").read_text("utf-8"))
     rest = sorted(path.name for path in GUIDES.glob("*.md") if path.name != "README.md")
     return [GUIDES / name for name in dict.fromkeys([*listed, *rest])]
@@ -114,7 +119,7 @@ def notebook(text: str, names: dict[str, str]) -> Any:
     text
         The page in Markdown.
     names
-        The notebook of each page that it may link to. Links to other files become plain text.
+        Maps pages to notebooks. Links to these pages are kept; other links become plain text.
     """
     nbformat: Any = import_module("nbformat")
     cells = []
@@ -133,7 +138,7 @@ def notebook(text: str, names: dict[str, str]) -> Any:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """Give the parts of a page: what is read, and what is run."""
+    """Give the parts of a page: text, and code that runs."""
     at = 0
     for match in BLOCK.finditer(text):
         needs = f"\n\n*The next cell needs {match[1].replace(' ', ', ')}.*" if match[1] else ""
@@ -147,7 +152,7 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_files(text: str, names: dict[str, str]) -> str:
-    """Return text in which links lead to notebooks alone, and without pictures: cells draw them."""
+    """Return text with links to notebooks only, and without pictures, which the cells draw."""
 
     def moved(match: re.Match[str]) -> str:
         page, _, anchor = match[2].partition("#")

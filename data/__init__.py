@@ -1,4 +1,4 @@
-"""Pipelines of data: lazy, gone through as often as one likes, larger than memory if need be."""
+"""Lazy data pipelines, which you can iterate over repeatedly and which may exceed memory."""
 
 from __future__ import annotations
 

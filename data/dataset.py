@@ -1,4 +1,4 @@
-"""``Dataset``: a pipeline, with the names of ``tf.data``."""
+"""``Dataset``: a pipeline with the method names of ``tf.data``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ..core.extend import TensorSpec, as_tensor, flatten, map_structure
 
-# by its public name: data do not know which plugin provides it
+# by its public name: this package does not know which plugin provides it
 from ..random import uniform
 from . import steps
 from .grouping import Grouped
@@ -21,22 +21,23 @@ __all__ = ["Dataset"]
 
 
 class Dataset(Made, Grouped):
-    """Elements that are made when they are asked for, as often as one goes through them.
+    """A lazy sequence of elements, computed anew in each pass over it.
 
-    Made by :meth:`from_tensor_slices` and its like. Each method returns another dataset and
-    changes none. Elements are arrays of NumPy, in tuples and dictionaries; functions get those, and
-    may return tensors. ``fit``, ``evaluate`` and ``predict`` take a dataset of batches.
+    Create one with :meth:`from_tensor_slices` or another ``from_...`` method. Each method returns a
+    new dataset and leaves the original unchanged. Elements are NumPy arrays, in tuples and
+    dictionaries. Your functions receive these and may return tensors. ``fit``, ``evaluate`` and
+    ``predict`` take a dataset of batches.
 
     Parameters
     ----------
     source
         Anything with ``__len__`` and ``__getitem__``, such as a list or a PyTorch ``Dataset``; or
-        another iterable, which is gone through at each pass.
+        another iterable, which each pass iterates over.
 
     Raises
     ------
     TypeError
-        If it cannot be gone through.
+        If ``source`` is not iterable, or is an iterator, which allows only one pass.
 
     Examples
     --------
@@ -52,24 +53,26 @@ class Dataset(Made, Grouped):
             self._source = source
         elif isinstance(source, Mapping) or hasattr(source, "columns"):
             raise TypeError(
-                f"Dataset: a {type(source).__name__} is not gone through by its rows; give "
-                "Dataset.from_tensor_slices a dictionary of arrays"
+                f"Dataset: iterating over a {type(source).__name__} does not give its rows; pass a "
+                "dictionary of arrays to Dataset.from_tensor_slices"
             )
         elif hasattr(source, "__len__") and hasattr(source, "__getitem__"):
             self._source = Items(source)
         elif hasattr(source, "__iter__"):
             if iter(source) is source:
                 raise TypeError(
-                    "Dataset: an iterator is used up after one pass; give Dataset.from_generator a "
-                    "function that makes one"
+                    "Dataset: an iterator is exhausted after one pass; pass a function that "
+                    "returns one to Dataset.from_generator"
                 )
             self._source = Stream(lambda: source, length_of(source))
         else:
-            raise TypeError(f"Dataset: {type(source).__name__} cannot be gone through")
+            raise TypeError(
+                f"Dataset: expected a sequence or another iterable, got {type(source).__name__}"
+            )
 
     @classmethod
     def zip(cls, *datasets: Any) -> Self:
-        """Return elements of several datasets, side by side.
+        """Return a dataset that combines the elements of several datasets, one from each.
 
         Parameters
         ----------
@@ -93,10 +96,10 @@ class Dataset(Made, Grouped):
         Parameters
         ----------
         map_func
-            A function of an element; of tuples, each part is an argument.
+            A function of an element. The parts of a tuple are separate arguments.
         num_parallel_calls
-            In how many threads; in none by default, and -1 stands for as many as there are
-            processors. The order stays.
+            The number of threads; -1 means one per processor. By default, the function runs in the
+            calling thread. The order of elements stays the same.
         """
         threads = 1
         if num_parallel_calls == -1:
@@ -106,30 +109,30 @@ class Dataset(Made, Grouped):
         return type(self)(steps.Map(self._source, map_func, threads))
 
     def filter(self, predicate: Callable[..., Any]) -> Self:
-        """Leave out elements for which a function is false.
+        """Leave out the elements for which a function returns False.
 
         Parameters
         ----------
         predicate
-            A function of an element; of tuples, each part is an argument.
+            A function of an element. The parts of a tuple are separate arguments.
         """
         return type(self)(steps.Filter(self._source, predicate))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> Self:
-        """Put elements together, ``batch_size`` at a time, along a new first axis.
+        """Stack elements into batches along a new first axis.
 
         Parameters
         ----------
         batch_size
-            How many.
+            The number of elements per batch.
         drop_remainder
-            Whether to leave out a last batch that is smaller.
+            Whether to leave out a smaller last batch. False by default.
         """
         size = _count("batch_size", batch_size)
         return type(self)(steps.Batch(self._source, size, bool(drop_remainder)))
 
     def unbatch(self) -> Self:
-        """Take batches apart."""
+        """Split batches into their rows."""
         return type(self)(steps.Unbatch(self._source))
 
     def shuffle(
@@ -143,14 +146,14 @@ class Dataset(Made, Grouped):
         Parameters
         ----------
         buffer_size
-            Out of how many the next one is drawn. As many as there are elements, or more, make
-            every order equally likely; of arrays, only their numbers are held then. An HDF5 file is
-            read in blocks, each in the file's order.
+            The number of elements from which the next one is drawn. If it is at least the number of
+            elements, every order is equally likely, and for arrays the buffer holds only indices.
+            An HDF5 file is read in blocks, each in the file's order.
         seed
-            A seed; by default one is drawn from ``gt.random``, and ``fit(seed=)`` gives each epoch
-            another.
+            A seed. By default, one is drawn from ``gt.random``, and ``fit(seed=...)`` derives
+            another one for each epoch.
         reshuffle_each_iteration
-            Whether each pass has an order of its own, as is the default.
+            Whether each pass has a different order. True by default.
         """
         drawn = seed is None
         if seed is None:
@@ -162,23 +165,23 @@ class Dataset(Made, Grouped):
         return type(self)(steps.Shuffle(self._source, size, int(seed), drawn, anew))
 
     def repeat(self, count: int | None = None) -> Self:
-        """Go through the elements ``count`` times; for ever by default.
+        """Repeat the elements ``count`` times, or forever by default.
 
         Parameters
         ----------
         count
-            How often; ``None`` or -1 for ever.
+            The number of passes. ``None`` (the default) or -1 means forever.
         """
         times = None if count in (None, -1) else _count("count", count, least=0)
         return type(self)(steps.Repeat(self._source, times))
 
     def take(self, count: int) -> Self:
-        """Keep the first elements.
+        """Keep only the first elements.
 
         Parameters
         ----------
         count
-            How many; -1 for all.
+            The number of elements; -1 means all.
         """
         if count == -1:
             return self
@@ -193,7 +196,7 @@ class Dataset(Made, Grouped):
         Parameters
         ----------
         count
-            How many; -1 for all.
+            The number of elements; -1 means all.
         """
         if count == -1:
             return self.take(0)
@@ -204,14 +207,14 @@ class Dataset(Made, Grouped):
         return type(self)(steps.Skip(self._source, count))
 
     def shard(self, num_shards: int, index: int) -> Self:
-        """Keep every ``num_shards``-th element, from number ``index`` on.
+        """Keep every ``num_shards``-th element, starting with number ``index``.
 
         Parameters
         ----------
         num_shards
-            How many shards there are.
+            The number of shards.
         index
-            Which of them, from 0.
+            The index of this shard, from 0.
         """
         shards = _count("num_shards", num_shards)
         if not 0 <= index < shards:
@@ -219,34 +222,34 @@ class Dataset(Made, Grouped):
         return type(self)(steps.sharded(self._source, shards, index))
 
     def concatenate(self, dataset: Dataset) -> Self:
-        """Go on with another dataset.
+        """Append another dataset.
 
         Parameters
         ----------
         dataset
-            What comes after this one.
+            The dataset whose elements follow.
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate: expected a Dataset, got {type(dataset).__name__}")
         return type(self)(steps.Chain((self._source, dataset._source)))
 
     def cache(self) -> Self:
-        """Keep the elements of the first whole pass in memory, for those after it."""
+        """Keep the elements of the first complete pass in memory for later passes."""
         return type(self)(steps.Cache(self._source))
 
     def prefetch(self, buffer_size: int = 2) -> Self:
-        """Make elements ahead in a thread, while the last one is used.
+        """Prepare the next elements in a thread while the current one is in use.
 
         Parameters
         ----------
         buffer_size
-            How many at most; -1 stands for 2.
+            The maximum number of prepared elements, 2 by default; -1 means 2.
         """
         size = 2 if buffer_size == -1 else _count("buffer_size", buffer_size)
         return type(self)(steps.Prefetch(self._source, size))
 
     def flat_map(self, map_func: Callable[..., Dataset]) -> Self:
-        """Make a dataset of each element, and go through them one after another.
+        """Turn each element into a dataset, and concatenate these datasets.
 
         Parameters
         ----------
@@ -258,56 +261,56 @@ class Dataset(Made, Grouped):
     def interleave(
         self, map_func: Callable[..., Dataset], cycle_length: int = 2, block_length: int = 1
     ) -> Self:
-        """Make datasets of elements, and take some elements of several of them in turn.
+        """Turn each element into a dataset, and take elements from several of them in turn.
 
         Parameters
         ----------
         map_func
             A function of an element that returns a dataset.
         cycle_length
-            Of how many datasets at a time.
+            The number of datasets to take elements from at a time, 2 by default.
         block_length
-            How many elements of each.
+            The number of consecutive elements from each dataset, 1 by default.
         """
         cycle = _count("cycle_length", cycle_length)
         block = _count("block_length", block_length)
         return type(self)(steps.Interleave(self._source, _to_source(map_func), cycle, block))
 
     def enumerate(self, start: int = 0) -> Self:
-        """Put a number before each element.
+        """Pair each element with its number: ``(number, element)``.
 
         Parameters
         ----------
         start
-            The first number.
+            The first number, 0 by default.
         """
         numbers = steps.Numbers(start)
         return type(self)(steps.Zip((numbers, self._source), (None, None)))
 
     def with_options(self, options: Any) -> Self:
-        """Return the dataset itself: options of other engines make no difference here.
+        """Return the dataset itself; options have no effect here.
 
         Parameters
         ----------
         options
-            Anything.
+            Any object. It is accepted for compatibility with ``tf.data``.
         """
         return self
 
-    # -- looking at it ---------------------------------------------------------------------------
+    # -- elements --------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the elements, as tensors."""
+        """Yield the elements as tensors."""
         return (map_structure(_shown, element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
-        """Yield the elements, as arrays of NumPy."""
+        """Yield the elements as NumPy arrays."""
         return self._source.elements()
 
     def to_list(self) -> list[Any]:
-        """Return all elements: Python numbers in place of arrays without axes."""
+        """Return all elements in a list, with Python numbers instead of arrays of shape ``()``."""
         if self._source.endless():
-            raise ValueError("to_list: the elements never end; take(n) first")
+            raise ValueError("to_list: the dataset is infinite; call take(n) first")
         return [
             map_structure(lambda x: x.item() if not x.ndim else x, element)
             for element in self._source.elements()
@@ -337,59 +340,62 @@ class Dataset(Made, Grouped):
         ValueError
             If there are no elements.
         """
-        state = self.state_dict()  # looking counts as no pass
+        state = self.state_dict()  # this does not count as a pass
         try:
             for element in self._source.elements():
                 return map_structure(lambda x: TensorSpec(x.shape, x.dtype), element)
         finally:
             self.load_state_dict(state)
-        raise ValueError("element_spec: there are no elements")
+        raise ValueError("element_spec: the dataset is empty, so the element's spec is unknown")
 
     def cardinality(self) -> int | float | None:
-        """Return how many elements there are: ``inf`` if they never end, ``None`` if not known."""
+        """Return the number of elements: ``inf`` if infinite, ``None`` if unknown."""
         return math.inf if self._source.endless() else self._source.length
 
     def __len__(self) -> int:
         length = self._source.length
         if length is None:
-            reason = "is not known; go through it to count"
+            reason = "is not known; iterate over it to count its elements"
             raise TypeError(
                 "the length of this dataset "
-                f"{'has no end; take(n) gives it one' if self._source.endless() else reason}"
+                f"{'is infinite; take(n) bounds it' if self._source.endless() else reason}"
             )
         return length
 
     def __bool__(self) -> bool:
         return True  # its length need not be known
 
-    # -- going on with a pass --------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the next pass depends on beside the data: how often it was shuffled."""
+        """Return the state that the next pass depends on: the shuffles' seeds and pass counts."""
         return {"passes": [source.state() for source in self._sources()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set what :meth:`state_dict` returned.
+        """Restore a state that :meth:`state_dict` returned.
 
         Parameters
         ----------
         state
-            The state of a pipeline of the same steps.
+            The state of a pipeline with the same steps.
 
         Raises
         ------
         ValueError
-            If it is that of another pipeline.
+            If ``state`` belongs to a pipeline with another number of steps.
         """
         sources = list(self._sources())
         if len(state["passes"]) != len(sources):
-            raise ValueError("the state is that of another pipeline")
+            raise ValueError(
+                f"load_state_dict: the state has {len(state['passes'])} steps, but this dataset "
+                f"has {len(sources)}; load it into a dataset with the same steps"
+            )
         for source, value in zip(sources, state["passes"]):
             if value is not None:
                 source.load(value)
 
     def _seed_pass(self, seed: int, number: int) -> None:
-        """Let the orders of the next pass come from these, where no seed was given."""
+        """Derive the orders of the next pass from these numbers, for shuffles without a seed."""
         for i, source in enumerate(self._sources()):
             source.seed_pass((seed, number, i))
 
@@ -407,7 +413,7 @@ class Dataset(Made, Grouped):
 
 
 def sharding_of(data: Any) -> tuple[int, int] | None:
-    """Return which shard of how many a dataset is, as ``(shards, index)``; None if it is none."""
+    """Return a dataset's ``(num_shards, index)``; None if it is not a shard."""
     sources = data._sources() if isinstance(data, Dataset) else ()
     return next((source.shard for source in sources if source.shard is not None), None)
 

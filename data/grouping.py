@@ -1,4 +1,4 @@
-"""What a pipeline makes of several elements: padded batches, windows, running states."""
+"""Steps that combine several elements: padded batches, windows, running states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Grouped"]
 
 
 class _Padded(Step):
-    """Put elements of different sizes together, the smaller ones filled up."""
+    """Stacks elements of different sizes into batches and pads the smaller ones."""
 
     def __init__(self, source: Source, size: int, shapes: Any, values: Any, drop: bool) -> None:
         super().__init__(source)
@@ -40,7 +40,7 @@ class _Padded(Step):
 
 
 def _for_each(given: Any, element: Any, count: int) -> list[Any]:
-    """Return what is given for each array of an element: one for all, or in its structure."""
+    """Return a setting for each array of an element, given once or in the element's structure."""
     if given is None or not isinstance(element, (tuple, dict)):
         return [given] * count
     if isinstance(given, dict):
@@ -55,7 +55,7 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
         if len(wanted) != len(largest) or any(n < m for n, m in zip(wanted, largest)):
             raise ValueError(
                 f"padded_batch: arrays of shapes up to {tuple(map(int, largest))} do not fit into "
-                f"{tuple(shape)}"
+                f"the padded shape {tuple(shape)}; use None for an axis's largest size in the batch"
             )
         largest = wanted
     fill = 0 if value is None else value
@@ -67,7 +67,7 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
 
 
 class _Windows(Step):
-    """Put elements into datasets of some that follow each other."""
+    """Groups consecutive elements into datasets."""
 
     def __init__(
         self, source: Source, size: int, shift: int, stride: int, drop: bool, make: Any
@@ -94,7 +94,7 @@ class _Windows(Step):
 
 
 class Grouped:
-    """What makes elements of several elements; the rest is in :class:`Dataset`."""
+    """The methods of :class:`Dataset` that combine several elements."""
 
     if TYPE_CHECKING:
         _source: Source
@@ -108,19 +108,19 @@ class Grouped:
         padding_values: Any = None,
         drop_remainder: bool = False,
     ) -> Self:
-        """Put elements of different sizes together, the smaller ones filled up.
+        """Stack elements of different sizes into batches, and pad the smaller ones.
 
         Parameters
         ----------
         batch_size
-            How many.
+            The number of elements per batch.
         padded_shapes
-            A shape for each array of an element, with ``None`` or -1 for the largest size of the
-            batch; by default that along each axis.
+            A shape for each array of an element. ``None`` or -1 in it means the largest size in the
+            batch, which is the default for each axis.
         padding_values
-            What to fill up with, one for all or one for each array; 0 by default.
+            The value to pad with, one for all arrays or one for each. 0 by default.
         drop_remainder
-            Whether to leave out a last batch that is smaller.
+            Whether to leave out a smaller last batch. False by default.
 
         Raises
         ------
@@ -140,18 +140,18 @@ class Grouped:
     def window(
         self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False
     ) -> Self:
-        """Make datasets of elements that follow each other.
+        """Group consecutive elements into windows, each of which is a dataset.
 
         Parameters
         ----------
         size
-            How many elements are in one.
+            The number of elements in a window.
         shift
-            By how many the next one begins later; ``size`` by default.
+            The distance between the starts of windows. ``size`` by default.
         stride
-            The distance of the elements in one.
+            The distance between the elements of a window. 1 by default.
         drop_remainder
-            Whether to leave out last ones that are smaller.
+            Whether to leave out smaller last windows. False by default.
 
         Examples
         --------
@@ -166,12 +166,12 @@ class Grouped:
         )
 
     def take_while(self, predicate: Callable[..., Any]) -> Self:
-        """Keep the elements before the first one for which a function is false.
+        """Keep the elements before the first one for which a function returns False.
 
         Parameters
         ----------
         predicate
-            A function of an element; of tuples, each part is an argument.
+            A function of an element. The parts of a tuple are separate arguments.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class Grouped:
         return type(self)(Stream(lambda: itertools.takewhile(holds, source.elements())))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Self:
-        """Go from state to state with each element, and yield what a function gives beside it.
+        """Update a state with each element, and yield the function's outputs.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Grouped:
         return type(self)(Stream(outputs, source.length))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
-        """Return what a function makes of the dataset.
+        """Apply a function to the dataset and return its result.
 
         Parameters
         ----------
@@ -227,12 +227,12 @@ class Grouped:
 
 
 def positive(what: str, value: Any, least: int = 1) -> int:
-    """Return an integer of at least 1, or another number.
+    """Return an integer of at least ``least``.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If the value is not such an integer.
     """
     if not hasattr(value, "__index__") or value < least:
         kind = "positive" if least else "non-negative"

@@ -1,4 +1,4 @@
-"""Where the elements of a dataset come from: arrays, functions, files."""
+"""The methods that create datasets, from arrays, functions and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Made"]
 
 
 class Made:
-    """What makes a dataset; the rest of it is in :class:`Dataset`."""
+    """The methods of :class:`Dataset` that create datasets."""
 
     if TYPE_CHECKING:
 
@@ -23,17 +23,17 @@ class Made:
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any) -> Self:
-        """Return the rows of arrays.
+        """Return a dataset of the rows of arrays.
 
         Parameters
         ----------
         tensors
-            Arrays, memory maps or tensors with one length, in tuples and dictionaries.
+            Arrays, memory maps or tensors of the same length, in tuples and dictionaries.
 
         Raises
         ------
         ValueError
-            If their lengths differ, or one has no axes.
+            If the lengths differ or an array has shape ``()``.
 
         Examples
         --------
@@ -45,19 +45,19 @@ class Made:
 
     @classmethod
     def from_tensors(cls, tensors: Any) -> Self:
-        """Return one element.
+        """Return a dataset with a single element.
 
         Parameters
         ----------
         tensors
-            What the element is.
+            The element.
         """
         held = arrays_of(tensors)
         return cls(Stream(lambda: [held], 1))
 
     @classmethod
     def from_generator(cls, generator: Callable[[], Iterable[Any]], *args: Any) -> Self:
-        """Return what a function yields, which is called at each pass.
+        """Return a dataset of the elements that a function yields; each pass calls the function.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Made:
         Raises
         ------
         TypeError
-            If it is no function.
+            If ``generator`` is not callable.
 
         Examples
         --------
@@ -78,17 +78,19 @@ class Made:
         ([0, 1, 4], [0, 1, 4])
         """
         if not callable(generator):
-            raise TypeError(f"from_generator: expected a function, got {generator!r}")
+            raise TypeError(
+                f"from_generator: expected a function that returns an iterable, got {generator!r}"
+            )
         return cls(Stream(lambda: generator(*args)))
 
     @classmethod
     def range(cls, *args: int) -> Self:
-        """Return integers, as Python's ``range``.
+        """Return a dataset of integers, like Python's ``range``.
 
         Parameters
         ----------
         args
-            As for ``range``.
+            The arguments of ``range``.
         """
         return cls(Rows(np.arange(*args, dtype="int64"), "range"))
 
@@ -107,41 +109,42 @@ class Made:
         missing: float | None = None,
         encoding: str = "utf-8",
     ) -> Self:
-        """Return the lines of a CSV file, read at each pass.
+        """Return a dataset of the lines of a CSV file, which each pass reads.
 
         Parameters
         ----------
         path
             The file.
         label
-            The column of labels: elements are then pairs of features and label.
+            The column of labels. If given, elements are pairs of features and a label.
         columns
-            Which columns to take, the label included; all by default.
+            The columns to read, including the label. All by default.
         names
-            The columns' names, if the file has no header or others.
+            The columns' names, if the file has no header or you want other names.
         dtypes
-            By column, the dtype; ``float32`` by default.
+            Maps columns to dtypes. ``float32`` by default.
         vocabulary
-            By column, the words that may stand in it: each becomes its number.
+            Maps a column to its possible words. Each word is converted to its index.
         delimiter
-            What is between values, a comma by default.
+            The character between values, a comma by default.
         header
-            Whether the first line has names.
+            Whether the first line has the columns' names. True by default.
         missing
-            What stands for an empty value in columns of floats; by default that is an error.
+            The number to use for empty values in columns of floats. By default, they raise an
+            error.
         encoding
-            How the file's text is encoded.
+            The encoding of the file. ``"utf-8"`` by default.
 
         Returns
         -------
         Dataset
-            Dictionaries by column, or pairs of one and a label.
+            Dictionaries with a value for each column, or pairs of such a dictionary and a label.
 
         Raises
         ------
         ValueError
-            If there is no header and no names; at a pass, if a column is missing or a value is no
-            number, with the line.
+            If there is neither a header nor ``names``. During a pass, if a column is missing or a
+            value is not a number; the message has the line number.
         """
         data = cls(
             Columns(
@@ -168,19 +171,19 @@ class Made:
 
     @classmethod
     def from_hdf5(cls, path: Any, *names: str) -> Self:
-        """Return the rows of datasets of an HDF5 file, read as they are needed.
+        """Return a dataset of the rows of datasets in an HDF5 file, read as they are needed.
 
         Parameters
         ----------
         path
-            The file; it stays open as long as the dataset is used.
+            The file. It stays open while this dataset exists.
         names
-            The datasets' names: one, or several for tuples.
+            The name of a dataset in the file. With several names, elements are tuples.
 
         Raises
         ------
         ValueError
-            If a name is missing, or the lengths differ.
+            If the file has no dataset of a name, or the lengths differ.
         """
         import h5py
 
@@ -189,6 +192,6 @@ class Made:
             if name not in file or not isinstance(file[name], h5py.Dataset):
                 raise ValueError(f"{path}: no dataset {name!r}; there are {list(file)}")
         if not names:
-            raise ValueError(f"{path}: say which of its datasets: {list(file)}")
+            raise ValueError(f"{path}: name at least one of its datasets: {list(file)}")
         arrays = tuple(file[name] for name in names)
         return cls(Rows(arrays[0] if len(arrays) == 1 else arrays, str(path)))

@@ -1,4 +1,4 @@
-"""Where elements come from: each source yields them anew at each pass, or gives them by number."""
+"""Sources of elements: each yields its elements in every pass, or returns them by index."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..core.extend import Tensor, Variable, as_tensor, flatten, map_structure, t
 
 __all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of", "length_of"]
 
-#: How many bytes of a file are read at a time.
+#: The number of bytes of a file to read at a time.
 _BLOCK = 2**22
 
 
 def arrays_of(value: Any) -> Any:
-    """Return nested containers with arrays of NumPy in place of tensors, arrays and numbers.
+    """Return nested containers with NumPy arrays instead of tensors, arrays and numbers.
 
-    A list of numbers, or of lists of them, is one array; numbers of Python have the dtypes that
-    tensors of them have.
+    A list of numbers, nested or not, becomes one array. Python numbers get the dtypes of the
+    tensors that ``gt.constant`` makes of them.
     """
     if isinstance(value, (tuple, dict)) or (isinstance(value, list) and not _is_array(value)):
         return _each(value, arrays_of)
     if isinstance(value, np.ndarray):
         return value
-    if type(value) in (float, complex, list):  # and not numbers of NumPy, which are both
+    if type(value) in (float, complex, list):  # not NumPy scalars, which are subclasses
         value = as_tensor(value)
     if isinstance(value, (Tensor, Variable)):
         return np.asarray(to_numpy(value.array))
@@ -48,7 +48,7 @@ def _each(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _is_array(value: list[Any]) -> bool:
-    """Return whether a list has numbers alone, in any depth of lists."""
+    """Return whether a list contains only numbers, at any depth of nested lists."""
     return all(
         _is_array(x) if isinstance(x, list) else isinstance(x, (int, float, complex, np.generic))
         for x in value
@@ -56,15 +56,15 @@ def _is_array(value: list[Any]) -> bool:
 
 
 def length_of(source: Any) -> int | None:
-    """Return how many elements an iterable has, if it tells."""
+    """Return the number of elements of an iterable; None if it is unknown."""
     try:
         return len(source)
-    except TypeError:  # also of one that has __len__, and does not know
+    except TypeError:  # no __len__, or one that raises because the length is unknown
         return None
 
 
 def read_only(array: Any) -> Any:
-    """Return a view of an array that a function cannot write to; another library's as it is."""
+    """Return a read-only view of a NumPy array; arrays of other libraries unchanged."""
     if not isinstance(array, np.ndarray):
         return array
     view = array.view()
@@ -73,55 +73,55 @@ def read_only(array: Any) -> Any:
 
 
 class Source:
-    """Something that is gone through.
+    """Something that elements are read from.
 
     Attributes
     ----------
     length : int or None
-        How many elements there are, if that is known.
+        The number of elements; None if unknown or infinite.
     shard : tuple of int, or None
-        Of how many shards it is one, and which.
+        The number of shards and the index of this one; None if it is not a shard.
     """
 
     length: int | None = None
     shard: tuple[int, int] | None = None
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements, from the first on."""
+        """Yield the elements, starting with the first."""
         raise NotImplementedError
 
     def parents(self) -> tuple[Source, ...]:
-        """Return what this takes its elements from."""
+        """Return the sources that this one reads from."""
         return ()
 
     def endless(self) -> bool:
-        """Return whether there is always another element."""
+        """Return whether the source is infinite."""
         return any(source.endless() for source in self.parents())
 
     def seed_pass(self, numbers: tuple[int, ...]) -> None:
-        """Set what the next pass depends on, if nobody has said it: numbers for a seed."""
+        """Seed the next pass with numbers, if the user gave no seed."""
 
     def state(self) -> Any:
-        """Return what a pass depends on beside the data; ``None`` if on nothing."""
+        """Return the state that the next pass depends on; ``None`` if there is none."""
         return None
 
     def load(self, state: Any) -> None:
-        """Set what a pass depends on."""
+        """Restore a state that :meth:`state` returned."""
 
 
 class Stream(Source):
-    """What a function yields."""
+    """The elements of an iterable that a function returns."""
 
     def __init__(self, make: Callable[[], Iterable[Any]], length: int | None = None) -> None:
         self._make, self.length = make, length
 
     def elements(self) -> Iterator[Any]:
-        """Yield what the function gives."""
+        """Call the function and yield its elements."""
         return (arrays_of(x) for x in self._make())
 
 
 class Indexed(Source):
-    """A source that gives any of its elements by number, and several of them at once."""
+    """A source with access by index, to one element or to several at once."""
 
     length: int
     #: See :class:`Rows`.
@@ -138,7 +138,7 @@ class Indexed(Source):
         Parameters
         ----------
         order
-            An array of their numbers; ``None`` for all.
+            An array of their indices; ``None`` for all elements in order.
         """
         return (self.item(int(i)) for i in (range(self.length) if order is None else order))
 
@@ -152,14 +152,14 @@ class Indexed(Source):
         Parameters
         ----------
         chosen
-            A slice, or an array of numbers.
+            A slice or an array of indices.
         """
         numbers = range(self.length)[chosen] if isinstance(chosen, slice) else chosen
         return stacked([self.item(int(i)) for i in numbers])
 
 
 def stacked(elements: Sequence[Any]) -> Any:
-    """Return elements as one batch: each leaf's arrays in one.
+    """Stack elements into one batch, with one array for each leaf.
 
     Raises
     ------
@@ -173,28 +173,28 @@ def stacked(elements: Sequence[Any]) -> Any:
     except ValueError as error:
         shapes = sorted({str(tuple(np.shape(x) for x in part)) for part in leaves})
         raise ValueError(
-            f"batch: elements of different shapes do not make one array: {', '.join(shapes[:4])}; "
-            "make them alike with map(), or give batch size 1"
+            f"batch: cannot stack elements of different shapes: {', '.join(shapes[:4])}; reshape "
+            "them with map(), use padded_batch(), or use batch size 1"
         ) from error
     return map_structure(lambda _: next(columns), first)
 
 
 class Rows(Indexed):
-    """The rows of arrays: in memory, memory maps, or datasets of an HDF5 file.
+    """The rows of arrays in memory, memory maps, or datasets of an HDF5 file.
 
     Attributes
     ----------
     block : int
-        How many rows are read at a time where reading one takes long; else 1.
+        The number of rows to read at a time from a file; 1 for arrays in memory.
     scattered : bool
-        Whether rows in a random order take much longer than in their own: the file is compressed.
+        Whether a random order of rows takes much longer to read, because the file is compressed.
     """
 
     def __init__(self, arrays: Any, name: str) -> None:
         leaves = flatten(arrays)
         for leaf in leaves:
             if not np.ndim(leaf) if isinstance(leaf, np.ndarray) else not leaf.shape:
-                raise ValueError(f"{name}: an array without axes has no rows")
+                raise ValueError(f"{name}: an array of shape () has no rows; give it an axis")
         lengths = {int(leaf.shape[0]) for leaf in leaves}
         if len(lengths) != 1:
             shapes = " and ".join(str(tuple(leaf.shape)) for leaf in leaves)
@@ -207,7 +207,7 @@ class Rows(Indexed):
         self.scattered = packed and size > 8 * _BLOCK
 
     def rows(self, order: Any) -> Iterator[Any]:
-        """Yield rows one by one, read in blocks from a file."""
+        """Yield rows one by one; read a file in blocks."""
         if self.block == 1:
             yield from super().rows(order)
             return
@@ -227,7 +227,7 @@ class Rows(Indexed):
 
 
 def rows_of(batch: Any, count: int) -> Iterator[Any]:
-    """Yield the rows of a batch, copied: who keeps a row is not to keep the batch."""
+    """Yield copies of the rows of a batch, so that a row does not keep the batch alive."""
     for i in range(count):
         yield map_structure(partial(_row_copied, i=i), batch)
 
@@ -239,7 +239,7 @@ def _row_copied(array: Any, i: int) -> Any:
 def _rows(array: Any, chosen: Any) -> Any:
     if isinstance(chosen, slice) or isinstance(array, np.ndarray):
         return np.asarray(array[chosen])
-    # HDF5 takes numbers in increasing order, each once
+    # HDF5 takes distinct indices in increasing order
     numbers, places = np.unique(chosen, return_inverse=True)
     if len(numbers) and numbers[-1] - numbers[0] + 1 == len(numbers):
         return np.asarray(array[int(numbers[0]) : int(numbers[-1]) + 1])[places]
@@ -273,12 +273,12 @@ class Columns(Source):
         encoding: str,
     ) -> None:
         self.path, self.delimiter, self.header = Path(path), delimiter, header
-        # a mark that some programs put before the text is no part of the first name
+        # the byte order mark that some programs write is not part of the first name
         self.encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         self.missing = missing
         self.names = list(names) if names is not None else None
         if not header and self.names is None:
-            raise ValueError(f"{path}: without a header, give the columns' names=[...]")
+            raise ValueError(f"{path}: without a header, pass the columns' names=[...]")
         self.dtypes = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
         self.vocabulary = {
             name: {word: i for i, word in enumerate(words)} for name, words in vocabulary.items()
@@ -291,8 +291,8 @@ class Columns(Source):
             yield from self._lines()
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{self.path}: {error.object[error.start : error.end]!r} is no text in "
-                f"{error.encoding}; give its encoding=, such as 'latin-1'"
+                f"{self.path}: cannot decode {error.object[error.start : error.end]!r} as "
+                f"{error.encoding}; pass the file's encoding=, such as 'latin-1'"
             ) from None
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -310,8 +310,8 @@ class Columns(Source):
                     continue
                 if len(line) != len(names):
                     raise ValueError(
-                        f"{self.path}, line {lines.line_num}: {len(line)} values for "
-                        f"{len(names)} columns"
+                        f"{self.path}, line {lines.line_num}: got {len(line)} values for "
+                        f"{len(names)} columns; check the line, and delimiter="
                     )
                 yield {name: self._value(name, line[i], lines.line_num) for name, i in places}
 
@@ -320,21 +320,21 @@ class Columns(Source):
         if words is not None:
             if text not in words:
                 raise ValueError(
-                    f"{self.path}, line {line}: {text!r} in column {name!r} is not in its "
-                    "vocabulary"
+                    f"{self.path}, line {line}: {text!r} in column {name!r} is not in the column's "
+                    "vocabulary; add it to vocabulary="
                 )
             return np.asarray(words[text])
         dtype = self.dtypes.get(name, np.dtype("float32"))
         if not text.strip() and (self.missing is None or dtype.kind not in "f"):
             raise ValueError(
-                f"{self.path}, line {line}: column {name!r} is empty; give missing=, the number "
-                "that stands for it in columns of floats, such as 0.0 or nan"
+                f"{self.path}, line {line}: column {name!r} is empty; for columns of floats, pass "
+                "missing=, the number to use instead, such as 0.0 or nan"
             )
         try:
             text = text if text.strip() else str(self.missing)
             return np.asarray(int(text) if dtype.kind in "iu" else float(text), dtype)
         except ValueError:
             raise ValueError(
-                f"{self.path}, line {line}: {text!r} in column {name!r} is no number; for words, "
-                f"give vocabulary={{{name!r}: [...]}}"
+                f"{self.path}, line {line}: {text!r} in column {name!r} is not a number; for "
+                f"words, pass vocabulary={{{name!r}: [...]}}"
             ) from None

@@ -1,4 +1,4 @@
-"""What a pipeline does with its elements, one class for each step."""
+"""The steps of a pipeline, one class each."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ __all__ = [
 
 
 class Step(Source):
-    """A step after another."""
+    """A step that reads from one other source."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def parents(self) -> tuple[Source, ...]:
-        """Return what this takes its elements from."""
+        """Return the sources that this one reads from."""
         return (self.source,)
 
 
 class Map(Step):
-    """Apply a function to each element; tuples are its arguments."""
+    """Applies a function to each element; the parts of a tuple are its arguments."""
 
     def __init__(self, source: Source, fn: Callable[..., Any], threads: int) -> None:
         super().__init__(source)
@@ -59,12 +59,12 @@ class Map(Step):
         return arrays_of(self.fn(*element) if isinstance(element, tuple) else self.fn(element))
 
     def elements(self) -> Iterator[Any]:
-        """Yield what the function returns, in order."""
+        """Yield the function's results, in order."""
         if self.threads < 2:
             for element in self.source.elements():  # map() would end at a StopIteration
                 yield self._one(element)
             return
-        # slow to import, and rarely wanted
+        # slow to import and rarely needed
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self.threads) as pool:
@@ -74,7 +74,7 @@ class Map(Step):
                 while error is None:
                     try:
                         waiting.append(pool.submit(self._one, next(elements)))
-                    except Exception as found:  # StopIteration too: after those before it
+                    except Exception as found:  # StopIteration too: raised after earlier results
                         error = found
                     if len(waiting) >= 2 * self.threads:
                         yield waiting.popleft().result()
@@ -88,25 +88,25 @@ class Map(Step):
 
 
 class Filter(Step):
-    """Leave out the elements for which a function is false."""
+    """Leaves out the elements for which a function returns False."""
 
     def __init__(self, source: Source, fn: Callable[..., Any]) -> None:
         super().__init__(source)
         self.fn = fn
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements for which it is true."""
+        """Yield the elements for which the function returns True."""
         for element in self.source.elements():
             found = self.fn(*element) if isinstance(element, tuple) else self.fn(element)
             if found is None or np.ndim(found):
                 told = "None" if found is None else f"an array of shape {np.shape(found)}"
-                raise TypeError(f"filter: the function returns {told}; return True or False")
+                raise TypeError(f"filter: the function returned {told}; return True or False")
             if found:
                 yield element
 
 
 class Batch(Step):
-    """Put elements together, several at a time."""
+    """Stacks elements into batches."""
 
     def __init__(self, source: Source, size: int, drop: bool) -> None:
         super().__init__(source)
@@ -128,7 +128,7 @@ class Batch(Step):
                 yield stacked(part)
 
     def _rows(self, source: Indexed, order: Any) -> Iterator[Any]:
-        """Yield batches of rows, without going through each of them."""
+        """Yield batches of rows without iterating over single rows."""
         for start in range(0, source.length, self.size):
             stop = min(start + self.size, source.length)
             if stop - start < self.size and self.drop:
@@ -138,7 +138,7 @@ class Batch(Step):
 
 
 class Unbatch(Step):
-    """Take batches apart."""
+    """Splits batches into their rows."""
 
     def elements(self) -> Iterator[Any]:
         """Yield the rows of each element."""
@@ -147,20 +147,20 @@ class Unbatch(Step):
             lengths = {shape[0] if shape else -1 for shape in shapes}
             if len(lengths) != 1 or -1 in lengths:
                 raise ValueError(
-                    f"unbatch: arrays of shapes {' and '.join(map(str, shapes))} have no rows in "
-                    "common"
+                    f"unbatch: arrays of shapes {' and '.join(map(str, shapes))} do not have the "
+                    "same number of rows"
                 )
             yield from rows_of(element, lengths.pop())
 
 
 class Shuffle(Step):
-    """Yield elements in a random order, out of a buffer.
+    """Yields elements in a random order, drawn from a buffer.
 
     Attributes
     ----------
     whole : Indexed or None
-        The source, if all of it fits into the buffer and it gives its elements by number: what is
-        shuffled is numbers then.
+        The source, if it has access by index and fits into the buffer. In this case, only indices
+        are shuffled.
     """
 
     def __init__(self, source: Source, buffer: int, seed: int, drawn: bool, anew: bool) -> None:
@@ -172,14 +172,15 @@ class Shuffle(Step):
         self.whole: Indexed | None = source if fits and isinstance(source, Indexed) else None
         if self.whole is not None and self.whole.scattered:
             warnings.warn(
-                "shuffle: the rows of a compressed file are read in a random order, and each read "
-                "unpacks all chunks that its rows lie in; a smaller buffer_size reads in order",
+                "shuffle: reading the rows of a compressed file in a random order is slow, because "
+                "each read decompresses all chunks that contain its rows; a smaller buffer_size "
+                "reads in order",
                 stacklevel=4,
             )
 
     @property
     def by_number(self) -> bool:
-        """Whether batches are best taken from the source by the numbers of their elements."""
+        """Whether batches should be read from the source by the indices of their elements."""
         return self.whole is not None and self.whole.block == 1
 
     def _generator(self) -> np.random.Generator:
@@ -188,7 +189,7 @@ class Shuffle(Step):
         return np.random.default_rng([*(self._told or (self.seed,)), number])
 
     def seed_pass(self, numbers: tuple[int, ...]) -> None:
-        """Let the next passes depend on these numbers, unless the user gave a seed."""
+        """Seed the next passes with these numbers, unless the user gave a seed."""
         if self.drawn:
             self._told, self.passes = numbers if self.anew else numbers[:1], 0
 
@@ -213,18 +214,18 @@ class Shuffle(Step):
         yield from held
 
     def state(self) -> Any:
-        """Return how many passes there were, and a seed that nobody gave."""
+        """Return the number of passes so far, and the seed if it was drawn."""
         return [self.seed, self.passes] if self.drawn else self.passes
 
     def load(self, state: Any) -> None:
-        """Set what :meth:`state` returned."""
+        """Restore a state that :meth:`state` returned."""
         if isinstance(state, (list, tuple)):
             self.seed, state = int(state[0]), state[1]
         self.passes = int(state)
 
 
 class Repeat(Step):
-    """Go through elements several times, or for ever."""
+    """Repeats the elements several times, or forever."""
 
     def __init__(self, source: Source, count: int | None) -> None:
         super().__init__(source)
@@ -233,7 +234,7 @@ class Repeat(Step):
             self.length = source.length * count
 
     def endless(self) -> bool:
-        """Return whether it goes on for ever: it does not where the source is empty."""
+        """Return whether the source is infinite; repeating an empty one is not."""
         return (self.count is None and self.source.length != 0) or super().endless()
 
     def elements(self) -> Iterator[Any]:
@@ -259,16 +260,16 @@ class Take(Step):
             self.length = count
 
     def endless(self) -> bool:
-        """Return whether they never end: they do."""
+        """Return whether the source is infinite: never."""
         return False
 
     def elements(self) -> Iterator[Any]:
-        """Yield them."""
+        """Yield the elements."""
         return itertools.islice(self.source.elements(), self.count)
 
 
 class Skip(Step):
-    """All but the first elements."""
+    """All elements except the first ones."""
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
@@ -277,19 +278,19 @@ class Skip(Step):
             self.length = max(source.length - count, 0)
 
     def elements(self) -> Iterator[Any]:
-        """Yield them."""
+        """Yield the elements."""
         return itertools.islice(self.source.elements(), self.count, None)
 
 
 class Chosen(Indexed):
-    """Some of the elements of a source that gives them by number."""
+    """Some elements of a source with access by index."""
 
     def __init__(self, source: Indexed, numbers: range) -> None:
         self.source, self.numbers, self.length = source, numbers, len(numbers)
         self.block, self.scattered = source.block, source.scattered
 
     def parents(self) -> tuple[Source, ...]:
-        """Return what this takes its elements from."""
+        """Return the sources that this one reads from."""
         return (self.source,)
 
     def item(self, i: int) -> Any:
@@ -310,7 +311,7 @@ class Chosen(Indexed):
 
 
 class Every(Step):
-    """Some of the elements of a source that gives them in order: every so many."""
+    """Every ``step``-th element of a source without access by index."""
 
     def __init__(self, source: Source, first: int, step: int) -> None:
         super().__init__(source)
@@ -319,12 +320,12 @@ class Every(Step):
             self.length = len(range(first, source.length, step))
 
     def elements(self) -> Iterator[Any]:
-        """Yield those elements."""
+        """Yield these elements."""
         return itertools.islice(self.source.elements(), self.first, None, self.step)
 
 
 def sharded(source: Source, shards: int, index: int) -> Source:
-    """Return every so many elements of a source, from a number on."""
+    """Return every ``shards``-th element of a source, starting with number ``index``."""
     found: Source = Every(source, index, shards)
     if isinstance(source, Indexed):
         found = Chosen(source, range(index, source.length, shards))
@@ -333,7 +334,7 @@ def sharded(source: Source, shards: int, index: int) -> Source:
 
 
 class Cache(Step):
-    """Keep the elements of the first whole pass in memory."""
+    """Keeps the elements of the first complete pass in memory."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -341,7 +342,7 @@ class Cache(Step):
         self.held: list[Any] | None = None
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements, from memory if they are there."""
+        """Yield the elements, from memory if a pass was completed."""
         if self.held is not None:
             yield from self.held
             return
@@ -353,22 +354,22 @@ class Cache(Step):
 
 
 class Numbers(Source):
-    """Whole numbers from one on, for ever."""
+    """Consecutive integers from ``start``, without end."""
 
     def __init__(self, start: int) -> None:
         self.start = start
 
     def elements(self) -> Iterator[Any]:
-        """Yield them."""
+        """Yield the integers."""
         return map(np.asarray, itertools.count(self.start))
 
     def endless(self) -> bool:
-        """Return whether they never end: they do not."""
+        """Return whether the source is infinite: always."""
         return True
 
 
 class Zip(Source):
-    """Elements of several sources, side by side."""
+    """Tuples or dictionaries of elements of several sources."""
 
     def __init__(self, sources: tuple[Source, ...], packed: Any) -> None:
         self.sources, self.packed = sources, packed
@@ -378,11 +379,11 @@ class Zip(Source):
             self.length = min(n for n in lengths if n is not None)
 
     def endless(self) -> bool:
-        """Return whether none of them ends."""
+        """Return whether all sources are infinite."""
         return all(source.endless() for source in self.sources)
 
     def parents(self) -> tuple[Source, ...]:
-        """Return what this takes its elements from."""
+        """Return the sources that this one reads from."""
         return self.sources
 
     def elements(self) -> Iterator[Any]:
@@ -409,11 +410,11 @@ class Chain(Source):
         self.length = None if None in lengths else sum(n for n in lengths if n is not None)
 
     def parents(self) -> tuple[Source, ...]:
-        """Return what this takes its elements from."""
+        """Return the sources that this one reads from."""
         return self.sources
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements of the first, of the second, and so on."""
+        """Yield the elements of the first source, then those of the second, and so on."""
         return itertools.chain.from_iterable(source.elements() for source in self.sources)
 
 
@@ -431,7 +432,7 @@ class FlatMap(Step):
 
 
 class Interleave(Step):
-    """Pipelines for several elements at a time, some of their elements in turn."""
+    """Takes elements in turn from the pipelines of several elements."""
 
     def __init__(self, source: Source, fn: Callable[..., Source], cycle: int, block: int) -> None:
         super().__init__(source)
@@ -454,14 +455,14 @@ class Interleave(Step):
 
 
 class Prefetch(Step):
-    """Make elements ahead, in a thread."""
+    """Prepares elements in advance in a thread."""
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
         self.count, self.length = count, source.length
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements; an exception comes where it arose."""
+        """Yield the elements; raise an exception of the thread at the element that caused it."""
         made: queue.Queue[tuple[bool, Any]] = queue.Queue(self.count)
         ended = threading.Event()
 

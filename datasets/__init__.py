@@ -1,4 +1,4 @@
-"""Small real data sets that come with the package."""
+"""Small real data sets that are part of the package."""
 
 from ..public import publish
 from .digits import load_digits

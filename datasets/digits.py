@@ -55,7 +55,7 @@ def load_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     >>> x_train.shape, y_train.shape, x_test.shape
     ((1437, 64), (1437,), (360, 64))
     """
-    import h5py  # slow to import, and needed by nobody else here
+    import h5py  # slow to import, and needed only here
 
     if not FILE.is_file():
         raise FileNotFoundError(f"{FILE} is missing; install gradtape again to restore it")

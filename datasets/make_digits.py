@@ -1,7 +1,7 @@
 """Make ``digits.h5`` from the copy of the data that scikit-learn ships.
 
-Run it where scikit-learn is installed: ``python datasets/make_digits.py datasets/digits.h5``. It is
-no part of the installed package.
+It needs scikit-learn: ``python datasets/make_digits.py datasets/digits.h5``. It is not part of the
+installed package.
 """
 
 from __future__ import annotations

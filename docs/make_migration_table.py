@@ -3,7 +3,7 @@
 python docs/make_migration_table.py            # write the tables into the page
 python docs/make_migration_table.py --check    # exit with 1 if they are not up to date
 
-What stands before the marker is written by hand, and left alone.
+The text before the marker is written by hand and stays unchanged.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from pathlib import Path
 from gradtape.compat.tensorflow.names import INSTEAD, NAMESPACES, Row, instead, rows
 
 PAGE = Path(__file__).with_name("migration.md")
-#: What programs use, a line for each: expressions that hold, and names that are refused.
+#: A line for each name that programs use: expressions that are true, and names that are refused.
 PROGRAMS = Path(__file__).parents[1] / "tests" / "compat" / "names_programs_use.txt"
-MARKER = "<!-- from here on written by make_migration_table.py -->\n"
-MEANING = {"same": "the same object", "adapted": "takes TensorFlow's arguments", "": "of its own"}
+MARKER = "<!-- generated from here on by make_migration_table.py -->\n"
+#: What the table says of a name without a counterpart in gradtape.
+ONLY = "only in the compatibility layer"
+MEANING = {"same": "the same object", "adapted": "takes TensorFlow's arguments", "": ONLY}
 
 
 def lines(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -43,13 +45,13 @@ def cells(row: Row) -> tuple[str, str, str]:
 
 
 def of_programs(known: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Give the names that programs use, in order, with what stands for each or is to be used."""
+    """Give the names that programs use, in order, with gradtape's names or what to use instead."""
     here = {row.tensorflow: cells(row)[1] for row in known}
     text = PROGRAMS.read_text(encoding="utf-8").replace("K.", "tf.keras.backend.")
     used = set(re.findall(r"\btf(?:\.\w+)+", text))
     for name in sorted(used, key=str.lower):
         if name in here:
-            yield f"`{name}`", here[name] if here[name] != "-" else "of its own"
+            yield f"`{name}`", here[name] if here[name] != "-" else ONLY
         elif f"no {name}: " in text:
             yield f"`{name}`", f"refused: use {instead(name)}"
 
@@ -60,9 +62,9 @@ def tables() -> str:
     counts = Counter(row.how if row.gradtape else "" for row in known)
     text = [
         "",
-        f"{len(known)} names: {counts['same']} are gradtape's own objects,",
-        f"{counts['adapted']} take TensorFlow's arguments and use the objects beside them, and",
-        f"{counts['']} have no counterpart by a single name.",
+        f"Of {len(known)} names, {counts['same']} are gradtape's own objects,",
+        f"{counts['adapted']} take TensorFlow's arguments and call the gradtape objects in their",
+        f"rows, and {counts['']} exist only in the compatibility layer.",
     ]
     for namespace in sorted(NAMESPACES):
         found = [cells(row) for row in known if namespace_of(row) == namespace]
@@ -70,15 +72,15 @@ def tables() -> str:
         text += lines(("TensorFlow", "gradtape", "how"), found)
     text += ["", "## Names that programs use", ""]
     text += [
-        "Of public programs for `tf.GradientTape`, in order; the tests run a line for each.",
+        "Public programs for `tf.GradientTape` use these names. The tests run a line for each.",
         "",
     ]
     text += lines(("TensorFlow", "gradtape"), of_programs(known))
-    text += ["", "## What has no counterpart", ""]
+    text += ["", "## Names without a counterpart", ""]
     text += [
-        "Names that are in neither table raise `AttributeError`, which tells the nearest one. For "
-        "these it",
-        "tells what to use:",
+        "A name that is in neither table raises `AttributeError` with the most similar name. For "
+        "these names,",
+        "the error says what to use instead:",
         "",
     ]
     text += lines(("name", "use"), ((f"`{name}`", use) for name, use in sorted(INSTEAD.items())))

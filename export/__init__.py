@@ -1,4 +1,4 @@
-"""Functions, gradients and training steps for other runtimes: ONNX, and StableHLO by JAX."""
+"""Exports functions, gradients and training steps as ONNX, or as StableHLO by way of JAX."""
 
 from __future__ import annotations
 

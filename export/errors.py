@@ -1,4 +1,4 @@
-"""What exporting raises."""
+"""The errors of exports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["ExportError", "needed"]
 
 
 class ExportError(GradtapeError, NotImplementedError):
-    """A function has something that the other runtime cannot do; the message names the op."""
+    """A function needs something that the other runtime lacks; the message names the op."""
 
 
 def needed(module: str, extra: str, name: str) -> Any:
-    """Import what an extra brings; raise with the line that installs it."""
+    """Import a module that an extra installs; if it is missing, raise with the install line."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,8 +1,7 @@
-"""Arrays that build ONNX: what portable kernels run on when a graph is exported.
+"""Arrays that build ONNX: portable kernels run on them when a graph is exported.
 
-They stand in front of ``ndonnx``, whose functions build the nodes, and show what kernels are
-written for: NumPy's dtypes and promotion, sizes that compute where they are not known, and
-writing in place.
+They wrap the arrays of ``ndonnx``, whose functions build the nodes, and add what kernels expect:
+NumPy's dtypes and promotion, arithmetic with unknown sizes, and assignment to elements.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _SCALARS = (bool, int, float)
 
 
 class Array:
-    """An array of a model: its dtype is NumPy's, its sizes are integers or open.
+    """An array of a model, with a NumPy dtype; its sizes are integers or unknown.
 
     Parameters
     ----------
@@ -61,22 +60,22 @@ class Array:
     def __init__(self, xp: Any, inner: Any) -> None:
         self.xp = xp
         self.inner = inner
-        #: The array of which it is a transpose, and the axes; written to it is none any more.
+        #: If this is a transpose: the original array and the axes. An assignment resets it.
         self.turned: tuple[Array, list[int]] | None = None
 
     @property
     def var(self) -> Any:
-        """The value of ONNX that it is."""
+        """The ONNX value of this array."""
         return self.inner.unwrap_spox()
 
     @property
     def at(self) -> At:
-        """What writes into a copy: ``x.at[where].set(values)``, ``.add(values)``."""
+        """Writes into a copy: ``x.at[where].set(values)``, ``x.at[where].add(values)``."""
         return At(self, None)
 
     @property
     def array(self) -> Array:
-        """Itself, which is what a size is taken from."""
+        """The array itself, for code that reads sizes from tensors."""
         return self
 
     @property
@@ -107,7 +106,7 @@ class Array:
         return self.xp.astype(self, dtype)
 
     def as_size(self, name: str) -> Any:
-        """Return the value of an integer as a size."""
+        """Return the value of an integer array as a size."""
         try:
             return int(self.inner.unwrap_numpy())
         except ValueError:
@@ -145,7 +144,7 @@ class Array:
         try:
             return self.inner.unwrap_numpy()
         except ValueError:
-            raise TypeError("its kernel asks Python for a value that only a run has") from None
+            raise TypeError("its kernel needs a value in Python that only a run has") from None
 
 
 def _operator(name: str, swapped: bool = False, inplace: bool = False) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""A trace as an ONNX model."""
+"""Builds an ONNX model from a trace."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ __all__ = ["model_of"]
 def model_of(traced: Traced) -> Any:
     """Return the ``onnx.ModelProto`` of a trace.
 
-    What the trace assigns is an input, and an output with ``_next`` at its end. Other variables are
-    initializers.
+    A variable that the trace assigns becomes an input and an output named ``..._next``. Other
+    variables are initializers.
     """
     program, xp = traced.program, Namespace()
     inputs = [_argument(xp, x, name) for x, name in zip(program.inputs, traced.inputs, strict=True)]
@@ -47,10 +47,13 @@ def model_of(traced: Traced) -> Any:
     for variable, symbol in program.updates.items():
         results[updates[traced.variables[variable]]] = values[symbol], variable
     if not results:
-        raise ExportError(f"{traced.name}: it returns no tensor and assigns no variable")
+        raise ExportError(
+            f"{traced.name}: a model needs an output, but the function returns no tensor and "
+            "assigns no variable; return a tensor"
+        )
     model = build(
         {name: x.unwrap_spox() for name, x in given.items()},
-        # an output is a value of its own
+        # an output must not be another value too
         {name: nodes.identity(value.var) for name, (value, _) in results.items()},
     )
     _finish(model, traced, updates)
@@ -61,7 +64,7 @@ def model_of(traced: Traced) -> Any:
 
 @contextmanager
 def _quick_constants() -> Iterator[None]:
-    """Let spox know the values of constants without starting onnxruntime for each of them."""
+    """Make spox compute the values of constants without an onnxruntime session for each."""
     before = constants._VALUE_PROP_BACKEND
     constants._VALUE_PROP_BACKEND = constants.ValuePropBackend.REFERENCE
     try:
@@ -73,17 +76,22 @@ def _quick_constants() -> Iterator[None]:
 def _argument(xp: Namespace, like: Any, name: str) -> Array:
     """Return an input for a symbol or a variable."""
     if like.shape is None:
-        raise ExportError(f"argument {name!r}: ONNX needs to know how many axes it has")
+        raise ExportError(
+            f"argument {name!r}: ONNX needs to know the number of its axes; give its TensorSpec a "
+            "shape"
+        )
     shape = tuple([n if type(n) is int else str(n) for n in like.shape])
     if like.dtype.kind not in "biuf":
-        raise ExportError(f"{name!r} is of {like.dtype}, which ONNX's nodes do not compute with")
+        raise ExportError(
+            f"{name!r} has dtype {like.dtype}, which ONNX's nodes do not support; pass real values"
+        )
     inner = ndx.argument(shape=shape, dtype=getattr(ndx, like.dtype.name))
     xp.sizes.argument(inner)
     return Array(xp, inner)
 
 
 def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
-    """Let variables be initializers, and say who made the model and what its steps assign."""
+    """Turn constant variables into initializers, and set the producer and metadata."""
     graph = model.graph
     graph.name = traced.name
     _tidy(graph)
@@ -100,7 +108,7 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
 
 
 def _tidy(graph: Any) -> None:
-    """Take away steps that only give a value another name."""
+    """Remove nodes that only rename a value."""
     results = {info.name for info in graph.output}
     made = {name for node in graph.node for name in node.output}
     names: dict[str, str] = {}
@@ -132,7 +140,7 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
 
 
 def _tell_shape(info: Any, like: Symbol | Variable) -> None:
-    """Let an output have the sizes of the trace, by the names that inputs have for them."""
+    """Give an output the sizes known in the trace, with the names that inputs have for them."""
     if like.shape is None:
         return
     sizes = info.type.tensor_type.shape

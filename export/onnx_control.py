@@ -1,4 +1,4 @@
-"""Control flow: the ops that run graphs, as ONNX's nodes that do."""
+"""Control flow: lowers ops that run graphs to ONNX's ``If`` and ``Loop`` nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ Run = Callable[[Graph, Sequence[Array]], list[Array]]
 
 
 def _vars(arrays: Sequence[Array]) -> list[Any]:
-    return [onnx.identity(x.var) for x in arrays]  # what a graph gives is made in it
+    return [onnx.identity(x.var) for x in arrays]  # a subgraph's outputs must be made in it
 
 
 def _check_order(order: int) -> None:
     if order:
-        raise TypeError("its gradient has no form in ONNX; write it with gradtape.where, or unroll")
+        raise TypeError(
+            "its gradient cannot be exported to ONNX; use gradtape.where, or unroll the loop"
+        )
 
 
 def _check_shapes(body: Graph, count: int) -> None:
-    """Refuse a loop variable that may grow: a node's type has the shape of its first value."""
+    """Refuse a loop variable whose shape may change: ONNX fixes the shape of its first value."""
     for x, y in zip(body.inputs[:count], body.outputs[:count], strict=True):
         if not same_shape(x.shape, y.shape):
-            raise TypeError(f"a loop variable of shape {x.shape} may become one of {y.shape}")
+            raise TypeError(f"a step may change a loop variable's shape {x.shape} to {y.shape}")
 
 
 def _cond(
@@ -107,9 +109,9 @@ def _loop(
     values: Sequence[Array],
     step: Callable[[Array, list[Array]], list[Array]],
 ) -> list[Array]:
-    """Return the last values of a loop, and the rows that its steps gave beside them.
+    """Return the final values of a loop, and the stacked outputs of its steps.
 
-    Conditions and counts have one axis: so does spox declare them.
+    Conditions and counts have one axis, because spox declares them so.
     """
 
     def body(number: Any, going: Any, *given: Any) -> list[Any]:
@@ -125,7 +127,7 @@ def _loop(
     return [xp.of(var) for var in found]
 
 
-#: By the name of an op, ``lowering(xp, run, *arrays, **params)``.
+#: Maps op names to ``lowering(xp, run, *arrays, **params)``.
 CONTROL: dict[str, Callable[..., list[Array]]] = {
     "cond": _cond,
     "scan": _scan,

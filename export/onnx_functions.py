@@ -1,4 +1,4 @@
-"""Functions of the array API that ndonnx has not, or that ONNX has as one node."""
+"""Functions of the array API that ndonnx lacks, or for which ONNX has a single node."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .onnx_arrays import Array
 
 __all__ = ["Functions"]
 
-# of which runtimes have products and extremes
+# dtypes for which runtimes have matrix products and extremes
 _NUMBERS = frozenset({"float16", "float32", "float64", "int32", "int64"})
 
 
 class Functions:
-    """The functions of a namespace that are not ndonnx's own."""
+    """The functions of a namespace that do not come from ndonnx."""
 
     if TYPE_CHECKING:
 
@@ -32,7 +32,7 @@ class Functions:
         return self.of(onnx.gather(x.var, places.var, axis=axis))
 
     def permute_dims(self, x: Array, axes: Sequence[int]) -> Array:
-        """Turn an array; what was turned before is turned once, or not at all."""
+        """Transpose an array; a transpose of a transpose becomes one node, or none."""
         axes = [axis % x.ndim for axis in axes]
         if x.turned is not None:
             x, before = x.turned
@@ -40,7 +40,7 @@ class Functions:
         if axes == sorted(axes):
             return x
         found = self.of(onnx.transpose(x.var, perm=axes))
-        found.turned = Array(self, x.inner), axes  # which nobody writes to
+        found.turned = Array(self, x.inner), axes  # a copy that nobody writes to
         return found
 
     def matmul(self, x: Any, y: Any) -> Array:
@@ -48,12 +48,12 @@ class Functions:
         if x.dtype.name in _NUMBERS and _never_empty(x) and _never_empty(y):
             if x.ndim > 1 and y.ndim > 1:
                 return self.of(onnx.matmul(x.var, y.var))
-            # onnxruntime takes a transposed matrix beside a vector for one that is not
+            # onnxruntime ignores the transpose of a matrix that is multiplied by a vector
             row = self.expand_dims(x, axis=0) if x.ndim == 1 else x
             column = self.expand_dims(y, axis=-1) if y.ndim == 1 else y
             flat = (-2,) * (x.ndim == 1) + (-1,) * (y.ndim == 1)
             return self.squeeze(self.of(onnx.matmul(row.var, column.var)), axis=flat)
-        return Array(self, ndx.matmul(x.inner, y.inner))  # with a case for no elements
+        return Array(self, ndx.matmul(x.inner, y.inner))  # handles empty arrays
 
     def max(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
         return self._extreme(x, onnx.reduce_max, ndx.max, axis, keepdims)
@@ -81,9 +81,9 @@ class Functions:
     def cumulative_prod(
         self, x: Array, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
     ) -> Array:
-        """Return running products, of which ndonnx makes those of positive numbers alone."""
+        """Return running products; ndonnx supports them only for positive numbers."""
         if include_initial or axis is None or not known_size(x.shape[axis]):
-            raise TypeError("a running product over an axis of an unknown size")
+            raise TypeError("it is a running product over an axis of unknown size")
         x = x if dtype is None else self.astype(x, dtype)
         x, step = self.moveaxis(x, axis, 0), 1
         while step < x.shape[0]:
@@ -113,7 +113,7 @@ class Functions:
         both = self.isinf(x) & self.isinf(y)
         x, y = (self.where(both, self.copysign(self.ones_like(v), v), v) for v in (x, y))
         none = (x == 0) & (y == 0)
-        # the smaller by the larger: no quotient overflows
+        # divide the smaller by the larger, so that no quotient overflows
         steep = self.abs(y) > self.abs(x)
         top, bottom = self.where(steep, x, y), self.where(steep, y, x)
         angle = self.atan(self.abs(top) / self.where(none, self.ones_like(x), self.abs(bottom)))
@@ -126,7 +126,7 @@ class Functions:
         return Array(self, ndx.where(self.asarray(condition).inner, a.inner, b.inner))
 
     def bitwise_right_shift(self, x: Any, y: Any) -> Array:
-        """Shift the bits themselves: ndonnx divides, by powers of two that may overflow."""
+        """Shift the bits directly: ndonnx divides by powers of two, which may overflow."""
         x, y = self._alike(x, y)
         if x.dtype.kind == "u":
             return self._shifted(x, y, "RIGHT")
@@ -167,18 +167,18 @@ class Functions:
 
 
 def _never_empty(x: Array) -> bool:
-    """Return whether no size is 0, as far as can be proved."""
+    """Return whether it is provable that no size is 0."""
     return all((n == 0) is False for n in x.shape)
 
 
 class _Linalg:
-    """The functions of linear algebra that ONNX has nodes for."""
+    """The functions of linear algebra that ONNX supports."""
 
     def __init__(self, xp: Functions) -> None:
         self._xp = xp
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"its kernel needs 'linalg.{name}', which ONNX has not")
+        raise AttributeError(f"its kernel needs 'linalg.{name}', which ONNX lacks")
 
     def matrix_transpose(self, x: Array) -> Array:
         return x.mT

@@ -13,9 +13,9 @@ __all__ = ["At", "cut", "gathered", "parsed"]
 
 
 def parsed(x: Any, key: Any) -> tuple[Any, dict[int, Any]]:
-    """Return an index as ndonnx takes it, and the index arrays in it by their axis.
+    """Return an index in ndonnx's form, and the index arrays in it by axis.
 
-    What has index arrays is whole along their axes.
+    The returned index has full slices at the axes of index arrays.
     """
     xp, ndim = x.xp, x.ndim
     parts = key if isinstance(key, tuple) else (key,)
@@ -31,7 +31,7 @@ def parsed(x: Any, key: Any) -> tuple[Any, dict[int, Any]]:
     arrays: dict[int, Any] = {}
     for part in parts:
         if _is_mask(part):
-            raise TypeError("an index has a mask beside other parts")
+            raise TypeError("an index combines a mask with other parts")
         if hasattr(part, "var") and part.ndim:
             arrays[sum(v is None or isinstance(v, slice) for v in found)] = part
             part = slice(None)
@@ -42,7 +42,7 @@ def parsed(x: Any, key: Any) -> tuple[Any, dict[int, Any]]:
 
 
 def cut(x: Any, parts: Any) -> Any:
-    """Return what an index without arrays names: as one Slice, if it says no more than that."""
+    """Return the elements of an index without arrays, by a single Slice node if possible."""
     xp = x.xp
     if not isinstance(parts, tuple) or not all(map(_plain_part, parts)):
         return xp.wrap(x.inner[parts])
@@ -62,7 +62,7 @@ def cut(x: Any, parts: Any) -> Any:
 
 
 class At:
-    """Places in an array, in which a copy of it is written."""
+    """Places in an array: ``set`` and ``add`` write to them in a copy."""
 
     __slots__ = ("key", "x")
 
@@ -101,7 +101,7 @@ class At:
 
 
 def _without_new_axes(x: Any, parts: Any, values: Any) -> tuple[Any, Any]:
-    """Return an index without its new axes, and values that have none either."""
+    """Return an index without its new axes, and values without these axes."""
     xp, left = x.xp, tuple(part for part in parts if part is not None)
     kept = [part for part in parts if type(part) is not int]
     new = tuple(axis for axis, part in enumerate(kept) if part is None)
@@ -112,7 +112,7 @@ def _without_new_axes(x: Any, parts: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _plain_part(part: Any) -> bool:
-    """Return whether an index counts forward from the first element."""
+    """Return whether an index has known, non-negative starts and positive steps."""
     if type(part) is int:
         return part >= 0
     if not isinstance(part, slice):
@@ -122,14 +122,14 @@ def _plain_part(part: Any) -> bool:
 
 
 def _spread(values: Any, parts: Sequence[Any], shape: Sequence[Any]) -> Any:
-    """Return zeros of a shape with values where slices say: a Pad, and no indices."""
+    """Return zeros of a shape with values at the places of slices, by a Pad node."""
     xp, before, after = values.xp, [], []
     for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
         start, step = (part, 1) if type(part) is int else (part.start or 0, part.step or 1)
         if type(part) is int:
             values = xp.expand_dims(values, axis=axis)
         count = values.shape[axis]
-        if step > 1:  # zeros between them; those after the last may be cut off again
+        if step > 1:  # zeros between values; those after the last may be cut off again
             values = xp.expand_dims(values, axis=axis + 1)
             around = [0] * values.ndim
             values = xp.padded(
@@ -148,7 +148,7 @@ def _not_zero(n: Any) -> bool:
 
 
 def gathered(x: Any, found: Any, arrays: dict[int, Any]) -> Any:
-    """Return the elements that index arrays name, beside slices."""
+    """Return the elements at index arrays, which may be combined with slices."""
     xp = x.xp
     whole = cut(x, found)
     first = [*arrays, *[i for i in range(whole.ndim) if i not in arrays]]
@@ -157,12 +157,12 @@ def gathered(x: Any, found: Any, arrays: dict[int, Any]) -> Any:
     result = xp.of(onnx.gather_nd(xp.permute_dims(whole, first).var, where.var))
     count, start = where.ndim - 1, first[0]
     if list(arrays) != list(range(start, start + len(arrays))) or start == 0:
-        return result  # as in NumPy, they come first if they do not stand side by side
+        return result  # as in NumPy, their axes come first if they are not adjacent
     return xp.moveaxis(result, tuple(range(count)), tuple(range(start, start + count)))
 
 
 def scattered(x: Any, found: Any, arrays: dict[int, Any], values: Any, reduction: str) -> Any:
-    """Return ``x`` with values in, or added to, what index arrays and slices name."""
+    """Return ``x`` with values written or added at the places of index arrays and slices."""
     xp = x.xp
     numbers = xp.reshape(xp.arange(x.size), x.shape)
     places = gathered(numbers, found, arrays)

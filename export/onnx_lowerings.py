@@ -1,4 +1,4 @@
-"""Ops that ONNX has itself, as other exporters write them."""
+"""Lowerings of ops to ONNX's own nodes, in the form that other exporters use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .onnx_namespace import Namespace
 
 __all__ = ["LOWERINGS", "channels_last", "channels_second"]
 
-#: By the name of an op, ``lowering(xp, *arrays, **params)``. It gives NotImplemented where the op's
-#: own kernel is to run: for dtypes of which runtimes have no such node.
+#: Maps op names to ``lowering(xp, *arrays, **params)``. It returns NotImplemented for dtypes for
+#: which runtimes lack the node, so that the op's own kernel runs instead.
 LOWERINGS: dict[str, Callable[..., Any]] = {}
 
-# of which onnxruntime has kernels
+# dtypes for which onnxruntime has kernels
 _SINGLE = frozenset({"float16", "float32"})
 
 
@@ -31,7 +31,7 @@ def _lowers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _node(name: str) -> None:
-    """Lower an op of one floating array to the node of ONNX that is the same."""
+    """Lower an op of one floating array to the ONNX node of the same name."""
     node = getattr(onnx, name)
 
     @_lowers(name)
@@ -44,9 +44,9 @@ for _name in ("softmax", "log_softmax", "sigmoid", "relu"):
 
 
 def _single(x: Array) -> Any:
-    """Return the value of an array, of a dtype for which runtimes have the node."""
+    """Return the ONNX value of an array; raise if runtimes lack the node for its dtype."""
     if x.dtype.name not in _SINGLE:
-        raise TypeError(f"runtimes compute it in float32, and this is of {x.dtype}; cast it")
+        raise TypeError(f"runtimes compute it in float32, but got {x.dtype}; cast it")
     return x.var
 
 
@@ -84,7 +84,9 @@ def _unbroadcast_like(xp: Namespace, x: Array, like: Array) -> Array:
         if same_size(n, m) or (m == 1) is False:
             continue
         if m != 1:
-            raise TypeError(f"axis {axis} of its input may be of size 1 or not; give it the size")
+            raise TypeError(
+                f"axis {axis} of its input may or may not have size 1; give it a known size"
+            )
         narrow.append(extra + axis)
     if narrow:
         x = xp.sum(x, axis=tuple(narrow), keepdims=True, dtype=x.dtype)
@@ -95,7 +97,7 @@ def _unbroadcast_like(xp: Namespace, x: Array, like: Array) -> Array:
 
 @_lowers("class_labels")
 def _class_labels(xp: Namespace, labels: Array) -> Any:
-    """Return labels as integers, and -1 for what is no whole number: its loss is NaN."""
+    """Return labels as integers, and -1 for values that are not integers: their loss is NaN."""
     if labels.dtype.kind != "f":
         return NotImplemented
     whole = (labels == xp.floor(labels)) & xp.isfinite(labels)
@@ -104,7 +106,7 @@ def _class_labels(xp: Namespace, labels: Array) -> Any:
 
 @_lowers("sparse_softmax_cross_entropy")
 def _sparse_softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
-    """Return what the op returns, and NaN for a label that is no class: a model raises no error."""
+    """Return the op's result, and NaN for an invalid label, because a model cannot raise errors."""
     classes = logits.shape[-1]
     known = (labels >= 0) & (labels < classes)
     places = xp.expand_dims(xp.where(known, labels, xp.zeros_like(labels)), axis=-1)
@@ -116,18 +118,18 @@ def _sparse_softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -
 
 
 def channels_second(xp: Namespace, x: Array) -> Any:
-    """Return the value of images as ONNX's nodes take them."""
+    """Return the ONNX value of images with their channels in the second axis."""
     return xp.permute_dims(x, (0, x.ndim - 1, *range(1, x.ndim - 1))).var
 
 
 def channels_last(xp: Namespace, var: Any) -> Array:
-    """Return images from ONNX's nodes."""
+    """Return images from an ONNX value with channels in the second axis."""
     found = xp.of(var)
     return xp.permute_dims(found, (0, *range(2, found.ndim), 1))
 
 
 def _pads(padding: Any) -> dict[str, Any]:
-    """Return what ONNX calls padding: an odd zero goes to the end, too."""
+    """Return ONNX's attributes for padding; as in the op, an odd zero goes to the end."""
     if padding == "same":
         return {"auto_pad": "SAME_UPPER"}
     if padding == "valid":

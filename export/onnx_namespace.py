@@ -1,4 +1,4 @@
-"""The array namespace that kernels are given: ndonnx's functions, with NumPy's promotion."""
+"""The array namespace for kernels: ndonnx's functions with NumPy's promotion."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _DTYPES = frozenset(
 
 
 class Namespace(Shapes, Functions):
-    """The array namespace of :class:`Array`: ndonnx's functions, with NumPy's promotion."""
+    """The array namespace of :class:`Array`: ndonnx's functions with NumPy's promotion."""
 
     pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
     finfo, iinfo, isdtype = staticmethod(np.finfo), staticmethod(np.iinfo), staticmethod(np.isdtype)
 
     def __init__(self) -> None:
         self.sizes = Sizes()
-        self.xp = self  # what kernels are bound to
+        self.xp = self  # kernels are bound to this attribute
 
     def __getattr__(self, name: str) -> Any:
         if name in _DTYPES:
             return np.dtype(name)
         if name.startswith("_") or not hasattr(ndx, name):
-            raise AttributeError(f"its kernel needs {name!r}, which ndonnx has not")
+            raise AttributeError(f"its kernel needs {name!r}, which ndonnx lacks")
         function = getattr(ndx, name)
         ufunc = getattr(np, name, None)
         if isinstance(ufunc, np.ufunc) and ufunc.signature is None:
@@ -53,7 +53,7 @@ class Namespace(Shapes, Functions):
     # -- to and from ndonnx ------------------------------------------------------------------------
 
     def wrap(self, found: Any) -> Any:
-        """Return what ndonnx gave as arrays of this namespace."""
+        """Return a result of ndonnx with arrays of this namespace."""
         if isinstance(found, ndx.Array):
             return Array(self, found)
         if isinstance(found, tuple) and hasattr(found, "_fields"):
@@ -61,7 +61,7 @@ class Namespace(Shapes, Functions):
         return type(found)(map(self.wrap, found)) if isinstance(found, (tuple, list)) else found
 
     def inner(self, value: Any) -> Any:
-        """Return an argument as ndonnx takes it."""
+        """Return an argument in ndonnx's form."""
         if isinstance(value, Array):
             return value.inner
         if isinstance(value, Open):
@@ -101,13 +101,13 @@ class Namespace(Shapes, Functions):
         return call
 
     def of(self, var: Any) -> Array:
-        """Return a value of ONNX as an array."""
+        """Return an ONNX value as an array."""
         return Array(self, ndx.asarray(var))
 
-    # -- what ndonnx has otherwise, or not ---------------------------------------------------------
+    # -- functions that ndonnx lacks or defines differently ----------------------------------------
 
     def asarray(self, value: Any, dtype: Any = None, copy: Any = None, device: Any = None) -> Array:
-        """Return an array of a number, an array of NumPy's, or an array."""
+        """Return a number, a NumPy array or an array as an array of this namespace."""
         if isinstance(value, Array):
             return value if dtype is None else self.astype(value, dtype)
         if isinstance(value, Open):
@@ -121,7 +121,7 @@ class Namespace(Shapes, Functions):
         return x if x.dtype == np.dtype(dtype) else Array(self, ndx.astype(x.inner, _dtype(dtype)))
 
     def result_type(self, *args: Any) -> np.dtype[Any]:
-        """Return NumPy's result dtype; Python's numbers are weak."""
+        """Return NumPy's result dtype; Python numbers are weak."""
         return np.result_type(*[x.dtype if isinstance(x, Array) else x for x in args])
 
 
@@ -133,5 +133,5 @@ def _weak(x: Any) -> Any:
 def _dtype(dtype: Any) -> Any:
     name = np.dtype(dtype).name
     if np.dtype(dtype).kind not in "biuf" or not hasattr(ndx, name):
-        raise TypeError(f"ONNX arrays have no dtype {name}")
+        raise TypeError(f"ONNX does not support dtype {name}")
     return getattr(ndx, name)

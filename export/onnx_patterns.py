@@ -1,4 +1,4 @@
-"""Steps of several ops that ONNX has as one node: a product with a bias, a normalisation."""
+"""Groups of ops for which ONNX has one node: a product with a bias, a normalisation."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["as_one_node"]
 
 
 class _Miss(Exception):
-    """A step is not the one of the pattern."""
+    """A node does not match the pattern."""
 
 
 def as_one_node(node: Node, makers: Mapping[Symbol, Node], values: Mapping[Symbol, Array]) -> Any:
-    """Return what an addition gives if it ends a pattern, as one node of ONNX; or None.
+    """Return the result of an addition that ends a pattern, by one ONNX node; otherwise None.
 
     Parameters
     ----------
     node
-        A step of the program, all before it having been run.
+        A node of the program. All nodes before it have been run.
     makers
-        The step that made each symbol.
+        The node that made each symbol.
     values
-        What symbols are.
+        The array of each symbol.
     """
     if node.op.name != "add":
         return None
@@ -43,20 +43,20 @@ def as_one_node(node: Node, makers: Mapping[Symbol, Node], values: Mapping[Symbo
 
 
 class _Matched:
-    """Asks which ops made a value."""
+    """Finds the ops that made a value."""
 
     def __init__(self, makers: Mapping[Symbol, Node], values: Mapping[Symbol, Array]) -> None:
         self._makers, self._values = makers, values
 
     def inputs(self, x: Any, op: str) -> tuple[Any, ...]:
-        """Return the inputs of the op that made ``x``, if it is of that name."""
+        """Return the inputs of the op that made ``x``; raise :class:`_Miss` if it is another."""
         maker = self._makers.get(x) if type(x) is Symbol else None
         if maker is None or maker.op.name != op:
             raise _Miss
         return maker.inputs
 
     def value(self, x: Any, ndim: int | None = None) -> Array:
-        """Return what a floating symbol with so many axes is."""
+        """Return the array of a floating symbol with ``ndim`` axes, or with at least one."""
         found = self._values.get(x) if type(x) is Symbol else None
         if found is None or found.dtype.name not in ("float16", "float32"):
             raise _Miss
@@ -76,7 +76,7 @@ def _gemm(parts: Any, of: _Matched) -> Array:
 
 
 def _batch_normalization(parts: Any, of: _Matched) -> Array:
-    """``x * factor + shift`` of moving statistics, channels in the last axis."""
+    """``x * factor + shift`` with moving statistics and channels in the last axis."""
     scaled, shift = parts
     x, factor = of.inputs(scaled, "multiply")
     root, gamma = of.inputs(factor, "multiply")
@@ -98,7 +98,7 @@ def _batch_normalization(parts: Any, of: _Matched) -> Array:
 
 
 def _inference(epsilon: float, given: Sequence[Any]) -> ModelProto:
-    """Return a model of one normalisation: spox would give it the outputs that training has."""
+    """Return a model of one normalisation; spox's own node would have outputs for training too."""
     names = ["x", "gamma", "beta", "mean", "variance"]
     node = helper.make_node("BatchNormalization", names, ["y"], epsilon=epsilon)
     inputs = [

@@ -1,4 +1,4 @@
-"""A graph run on arrays that build ONNX."""
+"""Runs a graph on arrays that build ONNX."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(
     inputs: Sequence[Array],
     read: Callable[[Variable], Array] | None = None,
 ) -> dict[Symbol, Array]:
-    """Return what each symbol of a program is.
+    """Return the array of each symbol in a program.
 
     Parameters
     ----------
@@ -43,16 +43,17 @@ def run(
     xp
         The namespace of the arrays.
     inputs
-        What its inputs are.
+        The arrays of its inputs.
     read
-        Gives the value of a variable; nested graphs read none.
+        Returns the array of a variable. Nested graphs read no variables.
     """
     values: dict[Symbol, Any] = dict(zip(program.inputs, inputs, strict=True))
     makers: dict[Symbol, Node] = {}
     for symbol, array in program.constants.items():
         if symbol.dtype.kind not in "biuf":
             raise ExportError(
-                f"a constant is of {symbol.dtype}: ONNX's nodes do not compute with it"
+                f"a constant has dtype {symbol.dtype}, which ONNX's nodes do not support; compute "
+                "with real values"
             )
         values[symbol] = xp.asarray(to_numpy(array))
     for node in program.nodes:
@@ -82,7 +83,8 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
     assert isinstance(op, Op)
     if op.name.startswith("random_"):
         raise ExportError(
-            f"op {op.name!r}: other runtimes draw other numbers; draw them outside, and pass them"
+            f"op {op.name!r}: other runtimes draw different random numbers; draw them outside and "
+            "pass them as an argument"
         )
     lowering = LOWERINGS.get(op.name)
     if op.name in CONTROL:
@@ -96,13 +98,13 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
         raise
     except TraceError as error:
         raise ExportError(
-            f"op {op.name!r}: its kernel decides by a size that is open; give its TensorSpec the "
-            "size, or equal sizes one name"
+            f"op {op.name!r}: its kernel depends on an unknown size; give its TensorSpec the size, "
+            "or give equal sizes the same name"
         ) from error
-    except Exception as error:  # of the kernel's or of the libraries'
+    except Exception as error:  # from the kernel or the libraries
         raise ExportError(
-            f"op {op.name!r} has no form in ONNX here: {str(error) or type(error).__name__}; "
-            "compute it outside of what is exported"
+            f"op {op.name!r} cannot be exported to ONNX: {str(error) or type(error).__name__}; "
+            "compute it outside the exported function"
         ) from error
     return list(found) if node.several else [found]
 
@@ -112,18 +114,22 @@ def _controlled(name: str, xp: Namespace, *arrays: Array, **params: Any) -> list
 
 
 def _checked(node: Node, symbol: Symbol, value: Array) -> Array:
-    """Return a result, if its dtype and rank are what the op's shape rule says."""
+    """Return a result; raise if its dtype or rank differs from what the op inferred."""
     if value.dtype != symbol.dtype:
         raise ExportError(
-            f"op {node.op.name!r}: its kernel gives {value.dtype} in ONNX, not {symbol.dtype}"
+            f"op {node.op.name!r}: its kernel returns {value.dtype} in ONNX, expected "
+            f"{symbol.dtype}; compute it outside the exported function"
         )
     if symbol.shape is not None and len(symbol.shape) != value.ndim:
-        raise ExportError(f"op {node.op.name!r}: its kernel gives {value.ndim} axes in ONNX")
+        raise ExportError(
+            f"op {node.op.name!r}: its kernel returns {value.ndim} axes in ONNX, expected "
+            f"{len(symbol.shape)}; compute it outside the exported function"
+        )
     return value
 
 
 def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
-    """Let a value have the sizes that the trace knows, where ONNX's inference knows less."""
+    """Give a value the sizes known in the trace, if ONNX's shape inference knows less."""
     value = values[symbol]
     if symbol.shape is None or None not in value.inner.shape:
         return

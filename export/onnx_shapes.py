@@ -1,4 +1,4 @@
-"""Shapes of arrays that build ONNX: sizes may be open."""
+"""Functions that take shapes, in which sizes may be unknown, for arrays that build ONNX."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Shapes:
     sizes: Any
 
     def reshape(self, x: Array, shape: Any, *, copy: Any = None) -> Array:
-        """Return an array of another shape, in which -1 stands for one open size if it can."""
+        """Return an array of another shape; use -1 for a single unknown size if possible."""
         shape = _without_guess(x.shape, _sizes(shape))
         target = shape
         if not all(map(known_size, shape)):
@@ -50,7 +50,7 @@ class Shapes:
         return Array(self, found)
 
     def padded(self, x: Array, before: Sequence[Any], after: Sequence[Any]) -> Array:
-        """Return an array with zeros around it, or cut where a number is negative."""
+        """Return an array padded with zeros; a negative number cuts instead."""
         pads = self.sizes.vector((*before, *after)).unwrap_spox()
         found = self.of(onnx.pad(x.var, pads, onnx.const(0, x.dtype)))
         shape = [a + n + b for n, a, b in zip(x.shape, before, after, strict=True)]
@@ -101,15 +101,15 @@ class Shapes:
 
 
 def _sizes(shape: Any) -> tuple[Any, ...]:
-    """Return a shape of integers and open sizes."""
+    """Return a shape of integers and unknown sizes."""
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     return tuple([n if isinstance(n, Open) else operator.index(n) for n in given])
 
 
 def _emptied(x: Array, shape: Sequence[Any]) -> Array:
-    """Return an array without elements where it is to be broadcast to none.
+    """Return an empty array if the result of broadcasting will be empty.
 
-    Runtimes fold an Expand of one element to none wrongly.
+    Runtimes wrongly fold an Expand of one element to an empty array.
     """
     for axis, n in enumerate(shape[len(shape) - x.ndim :]):
         if type(n) is int and n == 0 and x.shape[axis] == 1:
@@ -118,7 +118,7 @@ def _emptied(x: Array, shape: Sequence[Any]) -> Array:
 
 
 def _without_guess(old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """Return a shape with the size that -1 stands for, where it is known or can be said."""
+    """Return a shape with -1 replaced by an expression, if some sizes are unknown."""
     if not any(type(n) is int and n < 0 for n in new):
         return new
     rest = prod([n for n in new if not (type(n) is int and n == -1)])

@@ -1,4 +1,4 @@
-"""The sizes of an ONNX model that only its runs know."""
+"""The sizes of an ONNX model that are known only in a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Sizes"]
 
 
 class Sizes:
-    """Sizes by name.
+    """Unknown sizes by name.
 
-    ONNX's shape inference carries names from node to node. Here each stands for a size that
-    computes and compares as in a trace, and is refused where Python must know it.
+    ONNX's shape inference passes names from node to node. Each name is mapped to a size that
+    supports arithmetic and comparison as in a trace, and raises if Python needs its value.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Sizes:
         return self._new(self._new_name(), inner, None)
 
     def argument(self, inner: Any) -> None:
-        """Take the sizes of an input, of which none is 0."""
+        """Add the sizes of an input; each is at least 1."""
         for axis, name in enumerate(_type(inner).shape):
             if type(name) is str and name not in self._named:
                 self._new(name, inner, axis, least=1)
@@ -53,7 +53,7 @@ class Sizes:
     def _new(self, name: str, inner: Any, axis: int | None, least: int = 0) -> Any:
         dim = Dim(name, inner, axis)
         self._homes[dim.key] = (inner, axis, least)
-        # as 1 and a number from 0 on, a size is known to be no 0
+        # written as 1 plus a non-negative number, a size is known to differ from 0
         size: Any = alone(dim)
         size = self._named[name] = size + least
         self._names[size.key] = name
@@ -64,7 +64,7 @@ class Sizes:
         return next(name for name in names if name not in self._named)
 
     def tell(self, inner: Any, shape: Sequence[Any]) -> None:
-        """Let an array of ndonnx have a shape; None leaves a size what it is."""
+        """Set the shape of an array of ndonnx; None leaves a size unchanged."""
         names = list(_type(inner).shape)
         for axis, n in enumerate(shape):
             if n is None or type(names[axis]) is int:
@@ -85,7 +85,7 @@ class Sizes:
         return ndx.stack(parts)
 
     def lowered(self, value: Any) -> Any:
-        """Return what computes an open value in each run, an array of ndonnx."""
+        """Return an array of ndonnx that computes an unknown value in each run."""
         if value.key not in self._lowered:
             homes: list[tuple[Any, int | None, int]] = []
 

@@ -18,13 +18,13 @@ def onnx(fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwar
     Parameters
     ----------
     fn
-        A function, a module, or a trace (``get_concrete_function``). It may compute gradients, and
-        assign variables: a whole training step is one model.
+        A function, a module, or a trace (``get_concrete_function``). It may compute gradients and
+        assign variables, so a whole training step can be one model.
     args, kwargs
-        What it is traced for, as for ``get_concrete_function``: a :class:`gradtape.TensorSpec` or
-        a tensor for each tensor. A size that is open stays open.
+        The arguments to trace it for, as for ``get_concrete_function``: a
+        :class:`gradtape.TensorSpec` or a tensor for each tensor. Unknown sizes stay unknown.
     path
-        Where to write the model.
+        The file to write. By default, none is written.
 
     Returns
     -------
@@ -34,16 +34,16 @@ def onnx(fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwar
     Raises
     ------
     ExportError
-        If an op has no form in ONNX, with the op's name.
+        If an op cannot be exported to ONNX. The message names the op.
     BackendUnavailable
-        If ndonnx is not installed, with the line that installs it.
+        If ndonnx is not installed. The message has the line that installs it.
 
     Notes
     -----
-    Inputs have the names of the function's parameters; outputs the keys of the dict that it
+    Inputs have the names of the function's parameters. Outputs have the keys of the dict that it
     returns, or ``output``, ``output.0`` and so on. Variables are initializers, named by their
-    paths. One that the function assigns is an input, and an output with ``_next`` at its end;
-    :func:`variables` gives its value of today. Sizes that are open are 1 or more.
+    paths. A variable that the function assigns is an input, and an output whose name ends with
+    ``_next``; :func:`variables` returns its current value. Unknown sizes are 1 or more.
 
     Examples
     --------

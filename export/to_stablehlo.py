@@ -24,39 +24,39 @@ def stablehlo(
     platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
     **kwargs: Any,
 ) -> bytes:
-    """Return a function as StableHLO, in the artifact of ``jax.export``.
+    """Return a function as StableHLO, in an artifact of ``jax.export``.
 
     Parameters
     ----------
     fn
-        A function, a module, or a trace (``get_concrete_function``). It may compute gradients, and
-        assign variables: a whole training step is one artifact.
+        A function, a module, or a trace (``get_concrete_function``). It may compute gradients and
+        assign variables, so a whole training step can be one artifact.
     args, kwargs
-        What it is traced for, as for ``get_concrete_function``: a :class:`gradtape.TensorSpec` or
-        a tensor for each tensor. A size that is open stays open.
+        The arguments to trace it for, as for ``get_concrete_function``: a
+        :class:`gradtape.TensorSpec` or a tensor for each tensor. Unknown sizes stay unknown.
     path
-        Where to write the artifact.
+        The file to write. By default, none is written.
     platforms
-        Where it is to run; ``("cpu", "cuda", "tpu")`` by default.
+        The platforms that can run the artifact. ``("cpu", "cuda", "tpu")`` by default.
 
     Returns
     -------
     bytes
         The artifact. ``jax.export.deserialize(artifact).call(**inputs)`` returns a dict of outputs.
-        If the function assigns variables, it is ``call(state, **inputs)``, with a dict of their
-        values as :func:`variables` returns it, and gives outputs and the next state.
+        If the function assigns variables, call it as ``call(state, **inputs)``, with the dict of
+        their values that :func:`variables` returns. It then returns the outputs and the next state.
 
     Raises
     ------
     ExportError
-        If an op cannot be compiled, with the op's name.
+        If an op cannot be compiled. The message names the op.
     BackendUnavailable
-        If JAX is not installed, with the line that installs it.
+        If JAX is not installed. The message has the line that installs it.
 
     Notes
     -----
-    Names are those of :func:`onnx`. Variables that the function does not assign are constants of
-    the artifact. Sizes that are open are 1 or more.
+    The names are those of :func:`onnx`. Variables that the function does not assign are constants
+    of the artifact. Unknown sizes are 1 or more.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def stablehlo(
             made = jax.export.export(jax.jit(called), platforms=list(platforms))(*given, **inputs)
         except Refused as error:
             raise ExportError(f"{found.name}: {error}") from error
-        except Exception as error:  # of a kernel's, of JAX's, or of the compiler's
+        except Exception as error:  # from a kernel, JAX or the compiler
             raise ExportError(
                 f"{found.name}: {_culprit(error)}JAX cannot export it: {error}"
             ) from error
@@ -95,19 +95,19 @@ def stablehlo(
 
 
 def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
-    """Return what a function assigns: the values of today, by the names that exports have for them.
+    """Return the current values of the variables that a function assigns, by their exported names.
 
     Parameters
     ----------
     fn
         A function, a module or a trace.
     args, kwargs
-        What it is traced for.
+        The arguments to trace it for.
 
     Returns
     -------
     dict
-        An array of NumPy's, a copy, for each variable that the function assigns.
+        A copy of the value, as a NumPy array, for each variable that the function assigns.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
 
 
 def _culprit(error: BaseException) -> str:
-    """Return the name of the op in whose kernel an error arose, for a message."""
+    """Return the name of the op whose kernel raised an error, for a message."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     ran = [frame.f_locals.get("op") for frame in frames]
     names = [op.name for op in ran if isinstance(op, Op)]
@@ -129,7 +129,7 @@ def _culprit(error: BaseException) -> str:
 
 
 def _step(found: Traced, owner: Any) -> Any:
-    """Return ``step(state, **inputs) -> (outputs, state)`` of a trace."""
+    """Return a trace as a function ``step(state, **inputs) -> (outputs, state)``."""
     from ..plugins.jax.compiling import pure
 
     names = found.variables
@@ -152,12 +152,15 @@ def _step(found: Traced, owner: Any) -> Any:
 
 
 def _inputs(found: Traced, jax: Any) -> dict[str, Any]:
-    """Return JAX's specs of the inputs; open sizes are those of one scope."""
+    """Return JAX's specs of the inputs; all unknown sizes belong to one scope."""
     scope = jax.export.SymbolicScope()
 
     def spec(x: Symbol | Variable, name: str) -> Any:
         if x.shape is None:
-            raise ExportError(f"argument {name!r}: JAX needs to know how many axes it has")
+            raise ExportError(
+                f"argument {name!r}: JAX needs to know the number of its axes; give its TensorSpec "
+                "a shape"
+            )
         text = ",".join(map(str, x.shape))
         return jax.ShapeDtypeStruct(jax.export.symbolic_shape(text, scope=scope), x.dtype)
 

@@ -1,4 +1,4 @@
-"""What is exported: a trace, and what its inputs, outputs and variables are called."""
+"""The exported trace, and the names of its inputs, outputs and variables."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = ["Traced", "traced"]
 
 
 class Traced(NamedTuple):
-    """A function that is exported.
+    """A traced function with the names for its export.
 
     Attributes
     ----------
     name
         The function's name.
     program
-        Its graph, without what matters to tapes alone.
+        Its graph, without the parts that only tapes need.
     inputs
         The names of the graph's inputs.
     outputs
-        What it returns, by name.
+        The returned symbols by name.
     variables
-        The variables that it reads or assigns, with their names.
+        The names of the variables that it reads or assigns.
     """
 
     name: str
@@ -49,11 +49,13 @@ class Traced(NamedTuple):
 
 
 def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
-    """Trace a function, a module or a method for specs or tensors; a trace is taken as it is."""
+    """Trace a function, module or method for specs or tensors; use an existing trace unchanged."""
     if isinstance(fn, ConcreteFunction):
         concrete = fn
         if args or kwargs:
-            raise TypeError("gradtape.export: a trace has its arguments; give it without any")
+            raise TypeError(
+                "gradtape.export: a trace already has its arguments; pass it without any"
+            )
     else:
         called: Any = fn
         if isinstance(fn, Module):
@@ -86,13 +88,13 @@ def _plain(path: str) -> str:
 
 
 def _labels(results: Any) -> Iterator[str]:
-    """Yield the names of what is returned: a dict's keys, or ``output`` and where it stands."""
+    """Yield the names of results: a dict's keys, or ``output`` and the path to the result."""
     for path in paths(results, "output"):
         yield _plain(path).removeprefix("output." if isinstance(results, dict) else "")
 
 
 def _new(name: str, taken: set[str]) -> str:
-    """Return a name that nothing has yet."""
+    """Return a name that is not taken, and mark it as taken."""
     found, count = name, 1
     while found in taken:
         count += 1
@@ -102,7 +104,7 @@ def _new(name: str, taken: set[str]) -> str:
 
 
 def _named(fn: Any) -> dict[Variable, str]:
-    """Return the paths of variables: from the module, or from the names that a function uses."""
+    """Return variables' paths, from the module or from the names that a function refers to."""
     found: dict[Variable, str] = {}
     python = getattr(fn, "python_function", fn)
     owner = fn if isinstance(fn, Module) else getattr(python, "__self__", None)

@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["confusion", "history", "jacobian", "model", "weights"]
 
-# it draws as reports on files do
+# reports on files draw models too, so the function is in that package
 publish(__name__, above={".saving.reports.drawing.models": "model"})

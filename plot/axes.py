@@ -1,4 +1,4 @@
-"""Where to draw: Matplotlib's axes."""
+"""Matplotlib's axes, and the colours of all plots."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def pyplot(who: str) -> Any:
     Parameters
     ----------
     who
-        The function that draws, for messages.
+        The name of the calling function, for messages.
 
     Raises
     ------
     ImportError
-        If it is not installed.
+        If Matplotlib is not installed.
     """
     try:
         from matplotlib import pyplot
@@ -37,13 +37,13 @@ def pyplot(who: str) -> Any:
 
 
 def current_axes(who: str) -> Axes:
-    """Return the axes that ``pyplot`` draws in; raise as :func:`pyplot`."""
+    """Return the current axes of ``pyplot``; raise the errors of :func:`pyplot`."""
     axes: Axes = pyplot(who).gca()
     return axes
 
 
 def bare(axes: Any) -> None:
-    """Take away what frames a chart, and rule it lightly."""
+    """Remove the upper and right spines of a chart, and soften its ticks."""
     axes.tick_params(colors=INK, labelsize=9)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

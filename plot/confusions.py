@@ -1,4 +1,4 @@
-"""What a classifier takes for what, as an image."""
+"""Confusion matrices of classifiers as images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["confusion"]
 
-#: Up to so many classes, numbers stand in the cells.
+#: The largest number of classes for which the cells show numbers.
 _MOST_NUMBERS = 20
 
 
@@ -31,16 +31,16 @@ def confusion(
     Parameters
     ----------
     labels
-        The true classes, of shape ``(n,)``: integers from 0 on, or words.
+        The true classes, of shape ``(n,)``: integers from 0, or words.
     predictions
-        The predicted classes, likewise; or scores of shape ``(n, classes)``, of which the largest
-        decides.
+        The predicted classes in the same form, or scores of shape ``(n, classes)``, whose largest
+        value selects the class.
     names
-        The classes' names; by default their numbers or words.
+        The classes' names. By default, their numbers or words.
     normalize
-        Whether cells say shares of the true class in place of counts.
+        Whether cells show shares of the true class instead of counts. False by default.
     ax
-        The Matplotlib axes to draw in; by default those of a new figure.
+        The Matplotlib axes to draw in. By default, those of a new figure.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def confusion(
     Raises
     ------
     ValueError
-        If the lengths differ, there are no examples, or there are fewer names than classes.
+        If the lengths differ, if there are no examples, or if there are fewer names than classes.
     ImportError
         If Matplotlib is not installed.
 
@@ -70,8 +70,8 @@ def confusion(
         classes = 0
     if true.ndim != 1 or true.shape != found.shape or not true.size:
         raise ValueError(
-            "plot.confusion: labels have shape (n,), and predictions (n,) or (n, classes); got "
-            f"{np.shape(labels)} and {np.shape(predictions)}"
+            "plot.confusion: labels must have shape (n,) and predictions shape (n,) or "
+            f"(n, classes), with n > 0; got {np.shape(labels)} and {np.shape(predictions)}"
         )
     if true.dtype.kind not in "iu":
         words, codes = np.unique(np.concatenate([true, found]), return_inverse=True)
@@ -79,7 +79,9 @@ def confusion(
         names = [str(word) for word in words] if names is None else names
     classes = max(classes, int(max(true.max(), found.max())) + 1, len(names or ()))
     if names is not None and len(names) < classes:
-        raise ValueError(f"plot.confusion: {classes} classes have {len(names)} names")
+        raise ValueError(
+            f"plot.confusion: got {len(names)} names for {classes} classes; pass one for each class"
+        )
     counts = metrics.confusion_matrix(true, found, classes).numpy()
     if ax is None:
         ax = pyplot("plot.confusion").subplots(layout="constrained")[1]

@@ -15,38 +15,39 @@ if TYPE_CHECKING:
 
 __all__ = ["history"]
 
-#: From this ratio of the largest to the smallest on, a loss is drawn on a logarithmic scale.
+#: A loss whose largest and smallest values have a larger ratio gets a logarithmic scale.
 _WIDE = 20.0
-#: How many charts stand side by side, how many epochs have dots, and what fits above a chart.
+#: The most charts in a row, the most epochs that get dots, and the longest title in characters.
 _ACROSS, _DOTS, _TITLE = 3, 60, 38
 
 
 def history(
     run: Any, names: Sequence[str] | None = None, axes: Sequence[Axes] | None = None
 ) -> list[Axes]:
-    """Draw what a training run measured, by epoch: a chart for the loss and each metric.
+    """Draw the values of a training run by epoch, with a chart for the loss and each metric.
 
     Parameters
     ----------
     run
-        What :func:`gradtape.training.fit` returned, or a dictionary of lists, one number per epoch,
-        as its ``history`` and those of :mod:`gradtape.sklearn` are.
+        The result of :func:`gradtape.training.fit`, or a dictionary of lists with one number per
+        epoch, such as its ``history`` or that of an estimator in :mod:`gradtape.sklearn`.
     names
-        What to draw, ``"loss"`` for instance; by default all. Values of validation stand in the
-        chart of the same name.
+        The values to draw, such as ``"loss"``. All by default. Training and validation values of
+        the same name are in one chart.
     axes
-        The Matplotlib axes to draw in, one for each name; by default those of a new figure.
+        The Matplotlib axes to draw in, one for each name. By default, those of a new figure.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        The axes. The best value of validation is marked, or else of training, if the name says
-        whether it is to grow.
+        The axes. The best validation value is marked, or the best training value if there is no
+        validation, provided that the name determines whether larger is better.
 
     Raises
     ------
     ValueError
-        If a name was not measured, no epoch was finished, or there are not as many axes as names.
+        If the run has no values of a name or no finished epoch, or if the numbers of axes and names
+        differ.
     ImportError
         If Matplotlib is not installed.
 
@@ -60,7 +61,7 @@ def history(
     """
     values: Mapping[str, Sequence[float]] = getattr(run, "history", run)
     if not values or not any(len(column) for column in values.values()):
-        raise ValueError("plot.history: the run has no finished epoch")
+        raise ValueError("plot.history: the run has no finished epoch; train for at least one")
     if names is None:
         names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
     for name in names:
@@ -80,14 +81,16 @@ def history(
         for ax in made.flat[len(names) :]:
             ax.set_axis_off()
     if len(axes) != len(names):
-        raise ValueError(f"plot.history: {len(names)} names need as many axes, got {len(axes)}")
+        raise ValueError(
+            f"plot.history: got {len(axes)} axes for {len(names)} names; pass one for each name"
+        )
     for name, ax in zip(names, axes):
         _chart(ax, name, values, run.epochs_of if isinstance(run, History) else {})
     return list(axes)
 
 
 def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, Any]) -> None:
-    """Draw one value, of training and of validation."""
+    """Draw the training and validation values of one name."""
     from matplotlib.ticker import MaxNLocator
 
     last: tuple[Any, Any, str] | None = None
@@ -120,7 +123,7 @@ def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, 
 
 
 def _mark_best(ax: Axes, name: str, epochs: Any, column: Any, colour: str) -> None:
-    """Put a ring around the best value, if the name says which is."""
+    """Put a ring around the best value, if the name determines which one that is."""
     try:
         larger = EarlyStopping(monitor=name).larger_is_better
     except ValueError:

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians as images: the colour of an element says its sign and size."""
+"""Jacobians and Hessians as images: colours show the sign and size of elements."""
 
 from __future__ import annotations
 
@@ -16,52 +16,51 @@ if TYPE_CHECKING:
 
 __all__ = ["jacobian"]
 
-#: What shows where there is no number: nan, and the empty places of a grid.
+#: The colour of nan and of empty places in a grid.
 _NOTHING = "0.8"
-#: At most this many ticks on an axis of patches.
+#: The most ticks on an axis of patches.
 _TICKS = 12
 
 
 def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
-    """Draw a Jacobian or Hessian, with a map of colours that is symmetric about zero.
+    """Draw a Jacobian or Hessian with colours that are symmetric about zero.
 
     Parameters
     ----------
     j
-        Real values, as a tensor or anything that NumPy takes:
+        Real values, as a tensor or anything that NumPy converts to an array:
 
-        * of shape ``(targets, sources)``, an image;
-        * of shape ``(n, targets, m, sources)``, as :meth:`gradtape.GradientTape.jacobian` gives for
-          a target ``(n, targets)`` and a source ``(m, sources)``: a patch of ``n`` by ``m`` for
-          every target and source. If the examples of a batch are independent, every patch is
-          diagonal;
-        * of shape ``(batch, targets, sources)``, as
-          :meth:`gradtape.GradientTape.batch_jacobian` gives: a patch per example, in reading order.
+        * shape ``(targets, sources)``: one image;
+        * shape ``(n, targets, m, sources)``, as from :meth:`gradtape.GradientTape.jacobian` with a
+          target ``(n, targets)`` and a source ``(m, sources)``: a patch of ``n`` by ``m`` for each
+          target and source. If the examples of a batch are independent, every patch is diagonal;
+        * shape ``(batch, targets, sources)``, as from
+          :meth:`gradtape.GradientTape.batch_jacobian`: a patch per example, in reading order.
     ax
-        The Matplotlib axes to draw in; by default the current ones of ``pyplot``.
+        The Matplotlib axes to draw in. By default, the current axes of ``pyplot``.
     imshow_kwargs
-        For :meth:`matplotlib.axes.Axes.imshow`. By default ``cmap="RdBu_r"``, ``vmax`` is the
-        largest finite absolute value, and ``vmin`` its negative: white is 0. If one of the two is
-        given, the other is its negative.
+        Arguments of :meth:`matplotlib.axes.Axes.imshow`. By default, ``cmap`` is ``"RdBu_r"``,
+        ``vmax`` is the largest finite absolute value, and ``vmin`` is its negative, so that white
+        is 0. If you pass only one of the two limits, the other one is its negative.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes, with a colour bar beside them.
+        The axes, with a colour bar next to them.
 
     Raises
     ------
     ValueError
-        If ``j`` has another number of axes, or no elements; or if patches are given an ``extent``.
+        If ``j`` has another number of axes or no elements, or if ``extent`` is passed for patches.
     TypeError
-        If ``j`` is complex, or holds no numbers.
+        If ``j`` is complex or not numeric.
     ImportError
         If Matplotlib is not installed.
 
     Notes
     -----
-    Nan stays grey. Patches follow TensorFlow's guide to advanced automatic differentiation
-    (``plot_as_patches`` there), with lines between them in place of a padding of numbers.
+    Nan is grey. Patches follow ``plot_as_patches`` of TensorFlow's guide to advanced automatic
+    differentiation, with lines between them instead of padding.
 
     Examples
     --------
@@ -73,7 +72,10 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
     values = _values(j)
     image, height, width = _arranged(values)
     if values.ndim > 2 and "extent" in imshow_kwargs:
-        raise ValueError("plot.jacobian: the axes of patches count elements; leave out extent")
+        raise ValueError(
+            "plot.jacobian: extent is not supported for patches, whose axes count elements; leave "
+            "it out"
+        )
     if ax is None:
         ax = current_axes("plot.jacobian")
     if "norm" not in imshow_kwargs:
@@ -97,20 +99,20 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
 
 
 def _values(j: Any) -> NDArray[Any]:
-    """Return what to draw, as real numbers on the host."""
+    """Return the values to draw, as real numbers on the host."""
     values = np.asarray(j.numpy() if isinstance(j, (Tensor, Variable)) else j)
     if values.dtype.kind == "c":
         raise TypeError(
-            f"plot.jacobian: got {values.dtype} values, of shape {values.shape}; draw their real "
-            "and imaginary parts, or absolute values"
+            f"plot.jacobian: expected real numbers, got {values.dtype} of shape {values.shape}; "
+            "draw the real and imaginary parts, or the absolute values"
         )
     if values.dtype.kind not in "fiub":
         raise TypeError(f"plot.jacobian: expected real numbers, got dtype {values.dtype}")
     if values.ndim not in (2, 3, 4):
         raise ValueError(
             "plot.jacobian: the shape must be (targets, sources), (batch, targets, sources) or "
-            f"(n, targets, m, sources), got {values.shape}; reshape it to a matrix, say "
-            "j.reshape((targets, -1))"
+            f"(n, targets, m, sources), got {values.shape}; reshape it to a matrix, for example "
+            "with j.reshape((targets, -1))"
         )
     if not values.size:
         raise ValueError(f"plot.jacobian: there is nothing to draw in shape {values.shape}")
@@ -118,7 +120,7 @@ def _values(j: Any) -> NDArray[Any]:
 
 
 def _limits(values: NDArray[Any], low: float | None, high: float | None) -> dict[str, float]:
-    """Return the ends of the colour map, symmetric unless both are given."""
+    """Return the limits of the colour map, symmetric unless both are given."""
     if high is None:
         largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
         high = largest if low is None else -low
@@ -126,7 +128,7 @@ def _limits(values: NDArray[Any], low: float | None, high: float | None) -> dict
 
 
 def _arranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
-    """Return the image, and the height and width of its patches."""
+    """Return the image and the height and width of its patches."""
     if values.ndim == 2:
         return values, *values.shape
     if values.ndim == 4:
@@ -142,7 +144,7 @@ def _arranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
 
 
 def _count_elements(ax: Axes) -> None:
-    """Number rows and columns by integers alone, few as they may be."""
+    """Number rows and columns with integers only, even if there are few."""
     from matplotlib.ticker import MaxNLocator
 
     for axis in (ax.xaxis, ax.yaxis):
@@ -150,7 +152,7 @@ def _count_elements(ax: Axes) -> None:
 
 
 def _divide(ax: Axes, shape: tuple[int, ...], height: int, width: int) -> None:
-    """Draw lines between the patches, of a width that does not depend on the image's size."""
+    """Draw lines between the patches, with a width independent of the image's size."""
     colour = ax.figure.get_facecolor()
     for edge in range(height, shape[0], height):
         ax.axhline(edge - 0.5, color=colour, linewidth=2)

@@ -1,4 +1,4 @@
-"""The weights of a model: how large they are, variable by variable."""
+"""The distribution of a model's weights, variable by variable."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ __all__ = ["weights"]
 
 
 def weights(model: Module, ax: Axes | None = None) -> Axes:
-    """Draw how the values of each variable of a model are distributed, a row for each.
+    """Draw the distribution of values in each variable of a model, with a row for each.
 
     Parameters
     ----------
     model
-        A model, or another module that has variables by now.
+        A model, or another module whose variables exist already.
     ax
-        The Matplotlib axes to draw in; by default those of a new figure.
+        The Matplotlib axes to draw in. By default, those of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes. A thin line goes from the least to the largest value, a thick one over the middle
-        half, and a point marks the median. A variable with nan or infinity says so in its name,
-        and the rest of it is drawn. What does not train is orange.
+        The axes. A thin line reaches from the smallest to the largest value, a thick line covers
+        the middle half, and a point marks the median. If a variable contains nan or infinity, its
+        label says so and only its finite values are drawn. Variables that are not trainable are
+        orange.
 
     Raises
     ------
     TypeError
-        If ``model`` is no module.
+        If ``model`` is not a module.
     ValueError
         If it has no variables yet.
     ImportError
@@ -51,7 +52,7 @@ def weights(model: Module, ax: Axes | None = None) -> Axes:
     ['kernel (2, 3)', 'bias (3,)']
     """
     if not isinstance(model, Module):
-        raise TypeError(f"plot.weights: expected a model, got {model!r}")
+        raise TypeError(f"plot.weights: expected a model or another module, got {model!r}")
     held = set(map(id, parameters(model)))
     rows = [(path, v) for path, v in model.named_variables.items() if id(v) in held and v.size]
     if not rows:
@@ -74,7 +75,7 @@ def weights(model: Module, ax: Axes | None = None) -> Axes:
             ax.hlines(place, first, third, color=colour, lw=7, alpha=0.6)
             ax.plot(middle, place, "o", color=INK, ms=3.5)
     ax.set_yticks(range(len(rows)), labels)
-    ax.set_ylim(len(rows) - 0.5, -0.5)  # the first above
+    ax.set_ylim(len(rows) - 0.5, -0.5)  # the first row at the top
     ax.axvline(0.0, color="#dddddd", lw=1, zorder=0)
     _frame(ax)
     return ax

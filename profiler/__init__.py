@@ -1,4 +1,4 @@
-"""Where time goes: ``gt.profile()`` tells it by op, kernel, line and layer."""
+"""``gt.profile()`` shows where time goes, by op, kernel, line and layer."""
 
 from ..public import publish
 from .profile import Profile

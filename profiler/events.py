@@ -1,4 +1,4 @@
-"""What a profile notes of each thing that ran, and where in the user's program that was."""
+"""The events that a profile records, and their places in the user's program."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from ..core.extend import Module, snake_case
 
 __all__ = ["Event", "Places"]
 
-#: The packages whose frames are not the user's line.
+#: The packages whose frames do not count as the user's line.
 _NOT_USERS = frozenset({__name__.partition(".")[0], "numpy", "contextlib"})
 #: A source line, and the layers around it, the outermost first.
 Place = tuple[str, tuple[str, ...]]
 
 
 class Event:
-    """Something that ran.
+    """A kernel, gradient rule, graph or step that ran.
 
     Attributes
     ----------
     name
-        What it is called: an op, a step of a plan, a function, a stage.
+        The name of an op, of a step of a plan, of a function or of a stage.
     kind
-        ``"kernel"`` of an op, ``"rule"`` of one, ``"graph"``, or ``"step"`` of a graph or of the
-        program.
+        ``"kernel"`` or ``"rule"`` of an op, ``"graph"``, or ``"step"`` of a graph or the program.
     phase
         ``"forward"``, ``"backward"``, ``"compiled"`` or ``"other"``.
     place
         The source line and the layers.
     parent
-        The event in which it ran.
+        The enclosing event.
     seconds, inner
-        How long it took, and what ran in it and is noted too.
+        The event's duration, and the total duration of the recorded events inside it.
     noting
-        The nanoseconds that it cost to note what ran in it.
+        The nanoseconds spent on recording events inside it.
     bytes, peak
-        Those of its results; and of host memory beyond what there was before, if it was measured.
+        The size of its results, and the peak of host memory above the level at its start, if
+        measured.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Event:
 
     @property
     def own(self) -> float:
-        """The seconds in which nothing ran in it that is noted too."""
+        """The seconds without the events inside it."""
         return max(0.0, self.seconds - self.inner)
 
 
@@ -83,7 +83,7 @@ class Places:
     Parameters
     ----------
     outermost
-        The frame in which the profile began: nothing outside it is looked at.
+        The frame in which the profile began. Frames outside it are ignored.
     """
 
     def __init__(self, outermost: FrameType) -> None:
@@ -94,12 +94,12 @@ class Places:
         self._counts: dict[str, int] = {}
 
     def forget(self) -> None:
-        """Let go of frames and modules."""
+        """Release frames and modules."""
         self._outermost = None
         self._layers.clear()
 
     def here(self) -> Place:
-        """Return the user's line that is running, and the layers that are being called."""
+        """Return the user's line that is running, and the layers whose calls are active."""
         frame: FrameType | None = sys._getframe(2)
         line = ""
         layers: list[str] = []
@@ -131,7 +131,7 @@ class Places:
 
     def _layer(self, module: Module) -> str:
         known = self._layers.get(id(module))
-        if known is None:  # the module is held, or its id might become another's
+        if known is None:  # keep the module alive, or its id might be reused
             kind = type(module).__name__
             name = getattr(module, "name", None)
             kind = name if type(name) is str and name != snake_case(kind) else kind
@@ -141,7 +141,7 @@ class Places:
 
 
 def _kind_of(frame: FrameType) -> tuple[bool, bool]:
-    """Return whether a frame is of the user's code, and whether it may be a layer's call."""
+    """Return whether a frame belongs to the user's code, and whether it may be a layer's call."""
     code = frame.f_code
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     call = code.co_name in ("__call__", "call") and code.co_varnames[:1] == ("self",)

@@ -1,4 +1,4 @@
-"""What a profile notes while its block runs: every kernel, rule, graph and step."""
+"""Records every kernel, rule, graph and step while a profile's block runs."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ __all__ = ["Notes"]
 
 
 class Notes(Watcher):
-    """Watches what runs in a block.
+    """Records the events of a block.
 
     Parameters
     ----------
     memory
-        Whether the peak of host memory is measured too, with ``tracemalloc``.
+        Whether to measure the peak of host memory too, with ``tracemalloc``.
     limit
-        How many events are kept; further ones are counted alone.
+        The maximum number of events to keep. Further events are only counted.
 
     Attributes
     ----------
     events
-        What ran, in the order in which it began.
+        The events, in the order of their starts.
     seconds
-        How long the block took.
+        The duration of the block.
     clocks
-        What measured.
+        The names of the clocks that measured.
     dropped
-        How many events there were beyond the limit.
+        The number of events beyond the limit.
     """
 
     def __init__(self, memory: bool, limit: int) -> None:
@@ -60,7 +60,7 @@ class Notes(Watcher):
         self._by_type: dict[type, Stopwatch] = {}
         self._local = threading.local()
         self._rules: dict[Any, Callable[..., Any]] = {}
-        # by numbers between which tensors were made: the kernels that made them
+        # the kernels that made tensors, found by the tensors' ids, which increase with time
         self._marks: list[int] = []
         self._made: list[Event] = []
         self._open = False
@@ -69,9 +69,11 @@ class Notes(Watcher):
     # -- the block -----------------------------------------------------------------------------
 
     def open(self, outermost: FrameType) -> None:
-        """Begin the block that is in a frame."""
+        """Begin the block in a frame."""
         if self._stack is not None:
-            raise RuntimeError("this profile has run already; make another with gradtape.profile()")
+            raise RuntimeError(
+                "this profile has already been used; create another one with gradtape.profile()"
+            )
         self._places = Places(outermost)
         with ExitStack() as stack:
             if self._memory and not tracemalloc.is_tracing():
@@ -84,7 +86,7 @@ class Notes(Watcher):
         self._began = perf_counter_ns()
 
     def close(self) -> None:
-        """End the block: wait for devices, and ask their clocks."""
+        """End the block: wait for devices and read their clocks."""
         assert self._stack is not None
         self._open, self.over = False, True
         try:
@@ -101,7 +103,7 @@ class Notes(Watcher):
             self._by_type.clear()
 
     def _measure(self) -> None:
-        """Ask the clocks how long events took; let go of what they hold."""
+        """Read the durations of events from the clocks, and release the clocks' objects."""
         ended = [event for event in self.events if event.stop is not None]
         for event in ended:
             event.seconds = event.watch.seconds(event.start, event.stop)
@@ -114,7 +116,7 @@ class Notes(Watcher):
             event.start = event.stop = event.watch = None
         self.events = ended
 
-    # -- what is told ----------------------------------------------------------------------------
+    # -- what runs -------------------------------------------------------------------------------
 
     def kernel(
         self,
@@ -124,21 +126,21 @@ class Notes(Watcher):
         arrays: Sequence[Any],
         params: dict[str, Any],
     ) -> Any:
-        """Run a kernel, and note it."""
+        """Run a kernel and record it."""
         if not self._open:
             return kernel(*arrays, **params)
         with self._noting(name, "kernel", self._watch_of(backend)) as event:
             result = kernel(*arrays, **params)
             self._end(event, result)
         event.bytes = _bytes_of(result)
-        # the tensors made of the result will have greater numbers, and smaller ones than the next
+        # tensors made of the result get ids from here up to the mark of the next kernel
         self._marks.append(next_id())
         self._made.append(event)
         return result
 
     @contextmanager
     def backward(self) -> Iterator[None]:
-        """Note that what runs in a block is a backward pass."""
+        """Record the events in a ``with`` block as a backward pass."""
         local = self._local
         before = getattr(local, "phase", "forward")
         local.phase = "backward"
@@ -148,7 +150,7 @@ class Notes(Watcher):
             local.phase = before
 
     def rule(self, output: int, name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a gradient rule that is noted, under the line and layer of its op."""
+        """Return a gradient rule that is recorded under the line and layer of its op."""
         if not output and (name, rule) in self._rules:
             return self._rules[name, rule]
 
@@ -174,7 +176,7 @@ class Notes(Watcher):
         run: Callable[[Sequence[Any]], list[Any]],
         arrays: Sequence[Any],
     ) -> list[Any]:
-        """Run a compiled graph, and note it."""
+        """Run a compiled graph and record it."""
         if not self._open:
             return run(arrays)
         before = getattr(self._local, "phase", "forward")
@@ -190,20 +192,20 @@ class Notes(Watcher):
         return result
 
     def begin(self, name: str, like: Any = None, nbytes: int = 0) -> None:
-        """Note that a step begins."""
+        """Record the start of a step."""
         if self._open:
             event = self._begin(name, "step", self._watch_for(like))
             event.bytes = nbytes
             event.phase = "compiled" if event.phase == "compiled" else "other"
 
     def end(self) -> None:
-        """Note that a step has ended."""
+        """Record the end of a step."""
         event = self._current()
         if self._open and event is not None:
             self._end(event, None)
             self._local.event = event.parent
 
-    # -- notes ---------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------
 
     def _current(self) -> Event | None:
         found: Event | None = getattr(self._local, "event", None)
@@ -213,7 +215,7 @@ class Notes(Watcher):
     def _noting(
         self, name: str, kind: str, watch: Stopwatch, place: Place | None = None
     ) -> Iterator[Event]:
-        """Note an event; those that an error left open in it end with it."""
+        """Record an event; events inside it that an error interrupted end with it."""
         event = self._begin(name, kind, watch, place)
         try:
             yield event
@@ -261,14 +263,14 @@ class Notes(Watcher):
             parent.noting += event.noting + perf_counter_ns() - left
 
     def _look_at_memory(self, event: Event | None) -> None:
-        """Note the peak of host memory since the last look as one of an event."""
+        """Assign the peak of host memory since the last measurement to an event."""
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
         if event is not None:
             event.peak = max(event.peak, peak)
 
     def _maker(self, output: int) -> Event | None:
-        """Return the event in which a tensor was made."""
+        """Return the event that made a tensor."""
         place = bisect_left(self._marks, output) - 1
         return self._made[place] if output and place >= 0 else None
 
@@ -281,7 +283,7 @@ class Notes(Watcher):
         return found
 
     def _watch_for(self, like: Any) -> Stopwatch:
-        """Return the clock of the backend that some array is on; the host's for none."""
+        """Return the clock of the backend of an array; the host's clock if there is no array."""
         while type(like) in (list, tuple, Tensor):
             if type(like) is Tensor:
                 like = like.array
@@ -291,14 +293,14 @@ class Notes(Watcher):
         if found is None:
             try:
                 found = self._watch_of(backend_of(like))
-            except TypeError:  # a trace's or a batch's, or no array at all
+            except TypeError:  # an array of a trace or batch, or not an array
                 found = self._host
             self._by_type[type(like)] = found
         return found
 
 
 def _bytes_of(result: Any) -> int:
-    """Return the bytes of an array, or of all in a list."""
+    """Return the bytes of an array, or of all arrays in a list."""
     if type(result) in (list, tuple):
         return sum(map(_bytes_of, result))
     if type(result) is Tensor:

@@ -1,4 +1,4 @@
-"""``gt.profile()``: what runs in a block, and how long it takes."""
+"""``gt.profile()``: measures what takes time in a block."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Profile", "profile"]
 
 
 class Profile:
-    """A block that is profiled, and afterwards what took time in it; see :func:`gradtape.profile`.
+    """Profiles a ``with`` block and then holds the results; see :func:`gradtape.profile`.
 
-    Printed it is a table.
+    ``print(profile)`` prints a table.
 
     Parameters
     ----------
@@ -42,34 +42,35 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """How long the block took, by the host's clock."""
+        """The duration of the block in seconds, by the host's clock."""
         return self._notes.seconds
 
     @property
     def clocks(self) -> set[str]:
-        """What measured: ``"host"``, or a device's clock, as ``"GPU"``."""
+        """The clocks that measured: ``"host"``, or a device's clock such as ``"GPU"``."""
         return set(self._notes.clocks)
 
     @property
     def dropped(self) -> int:
-        """How many events there were beyond the limit; no row has them."""
+        """The number of events beyond the limit, which are not in any row."""
         return self._notes.dropped
 
     @property
     def measured(self) -> float:
-        """The seconds of all that was measured, each counted once."""
+        """The total time of all events in seconds, with no time counted twice."""
         return sum(event.own for event in self._notes.events)
 
     def rows(self, by: str = "op") -> list[Row]:
-        """Return the rows of a table, those that took longest first.
+        """Return the rows of a table, the slowest first.
 
         Parameters
         ----------
         by
-            ``"op"``: each op's kernels, and its gradient rule with all that runs in it.
-            ``"kernel"``: the same, with the kernels that rules run apart from the rules.
-            ``"line"``: the user's source lines; of a backward pass, where the op was called.
-            ``"layer"``: modules, by the way to them. A module's time contains that of those in it.
+            ``"op"`` (the default): each op's kernels, and its gradient rule with everything that
+            runs in it. ``"kernel"``: the same, but kernels that rules run have separate rows.
+            ``"line"``: the user's source lines. A backward pass counts for the lines that called
+            the ops. ``"layer"``: modules, by their paths. A module's time includes that of the
+            modules inside it.
 
         Returns
         -------
@@ -79,10 +80,12 @@ class Profile:
         Raises
         ------
         ValueError
-            If ``by`` is none of these.
+            If ``by`` has another value.
         """
         if by not in HEADS:
-            raise ValueError(f"profile: by is {', '.join(map(repr, HEADS))}, got {by!r}")
+            raise ValueError(
+                f"profile: by must be one of {', '.join(map(repr, HEADS))}, got {by!r}"
+            )
         sums: dict[tuple[str, str], list[Any]] = {}
         for name, event, call, seconds in NOTES[by](self._notes.events):
             held = sums.setdefault((name, event.phase), [0, 0.0, 0, 0])
@@ -106,12 +109,12 @@ class Profile:
         by
             As for :meth:`rows`.
         top
-            How many rows to show, None for all; what is left is summed.
+            The maximum number of rows, 20 by default; None for all. The other rows are summed.
 
         Returns
         -------
         str
-            Lines to print.
+            The table.
         """
         rows = self.rows(by)
         shown = rows if top is None else rows[:top]
@@ -134,8 +137,8 @@ class Profile:
         told = f"{time_told(measured)} measured by the clock of: {clocks}"
         told += f"; the block took {time_told(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
-            told += f", {time_told(whole - measured)} of it Python, dispatch, the profile itself"
-            told += " and what is not measured"
+            told += f", of which {time_told(whole - measured)} were Python, dispatch, profiling"
+            told += " and unmeasured work"
         if self.dropped:
             told += f". {self.dropped:,} events beyond the limit are not in the table"
         return told
@@ -144,17 +147,18 @@ class Profile:
         return self.table()
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the rows of every kind as JSON, and write them to a file if one is named.
+        """Return all four tables as JSON, and write them to a file if ``path`` is given.
 
         Parameters
         ----------
         path
-            Where to write.
+            The file to write. By default, none is written.
 
         Returns
         -------
         str
-            JSON: ``seconds``, ``measured``, ``clocks``, ``dropped``, and ``rows`` by kind.
+            JSON with ``seconds``, ``measured``, ``clocks``, ``dropped``, and ``rows``, which maps
+            ``"op"``, ``"kernel"``, ``"line"`` and ``"layer"`` to lists of rows.
         """
         told = {
             "seconds": self.seconds,
@@ -166,15 +170,15 @@ class Profile:
         return written(json.dumps(told, indent=1), path)
 
     def to_trace(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return all events for a timeline, and write them to a file if one is named.
+        """Return all events as a timeline, and write it to a file if ``path`` is given.
 
-        Perfetto (https://ui.perfetto.dev) and ``chrome://tracing`` show it. Where a device's clock
-        measured, an event begins where Python asked for it, and is as long as the device took.
+        Perfetto (https://ui.perfetto.dev) and ``chrome://tracing`` show the timeline. An event that
+        a device's clock measured begins when Python started it and is as long as the device took.
 
         Parameters
         ----------
         path
-            Where to write.
+            The file to write. By default, none is written.
 
         Returns
         -------
@@ -202,37 +206,38 @@ class Profile:
 
 
 def profile(*, memory: bool = False, limit: int = 1_000_000) -> Profile:
-    """Tell what takes time in a block: by op, by kernel, by source line and by layer.
+    """Measure what takes time in a ``with`` block, by op, kernel, source line and layer.
 
-    What is measured: each kernel that runs eagerly, each gradient rule, and each step of a function
-    that is compiled: a kernel or a group of the plan, as the executor divides it. On a GPU the time
-    is the device's, between two of its events, and nothing waits for it before the block ends;
-    each step is an NVTX range as well, for NVIDIA's tools.
+    The profile measures each kernel that runs eagerly, each gradient rule, and each step of a
+    compiled function: a kernel, or a group of kernels that the executor runs as one. On a GPU, the
+    device's own events measure the time, and the host does not wait for the device before the block
+    ends. Each step is also an NVTX range for NVIDIA's tools.
 
     Parameters
     ----------
     memory
-        Whether the peak of host memory beyond what was there before is measured for each step, with
-        ``tracemalloc``. The block takes several times as long then.
+        Whether to measure the peak of host memory during each step, above the level at its start,
+        with ``tracemalloc``. The block then takes several times as long. False by default.
     limit
-        How many events are kept; the table says how many were not.
+        The maximum number of events to keep, 1,000,000 by default. The table says how many were
+        dropped.
 
     Returns
     -------
     Profile
-        A context manager for one block. Printed, or by ``table``, it is a table; ``rows`` are its
-        lines, ``to_json`` and ``to_trace`` write files.
+        A context manager for one block. ``print`` and ``table`` show its table, ``rows`` returns
+        the rows, and ``to_json`` and ``to_trace`` write files.
 
     Raises
     ------
     RuntimeError
-        If a profile is active in this thread already, or this one has run.
+        If a profile is already active in this thread, or this one has already been used.
 
     Notes
     -----
-    Outside the block nothing is measured and nothing costs more: ops look for their kernels anew
-    when it begins and ends. What other threads run is not measured, unless they run in a copy of
-    the block's context.
+    Outside the block, nothing is measured and nothing costs more: ops look up their kernels again
+    when the block begins and ends. Work in other threads is not measured unless they run in a copy
+    of the block's context.
 
     Examples
     --------

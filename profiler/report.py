@@ -1,4 +1,4 @@
-"""Rows of a profile: what they are made of, and how they look in text."""
+"""The rows of a profile: how they are computed from events and shown as text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .events import Event
 
 __all__ = ["HEADS", "NOTES", "Row", "aligned", "cells_of", "time_told", "written"]
 
-#: What rows may be of, and how tables call it.
+#: The kinds of rows, and the tables' headings for them.
 HEADS = {"op": "op", "kernel": "kernel", "line": "line", "layer": "layer"}
-#: The longest name that a table shows whole.
+#: The longest name that a table does not shorten.
 _WIDEST = 64
 
 
@@ -23,22 +23,22 @@ class Row(NamedTuple):
     Attributes
     ----------
     name
-        An op or a step, a source line, or a layer: ``"Sequential/Dense"``.
+        An op or step, a source line, or a layer such as ``"Sequential/Dense"``.
     phase
-        ``"forward"``, ``"backward"``, ``"compiled"`` (which may be both), or ``"other"``: an
-        optimizer's step.
+        ``"forward"``, ``"backward"``, ``"compiled"`` (which may be both), or ``"other"``, such as
+        an optimizer's step.
     calls
-        How many there were.
+        The number of calls.
     seconds
-        All of them together, without what ran inside and has a row of its own.
+        The total time of all calls, without calls inside them that have their own rows.
     mean
-        One of them.
+        The mean time of a call.
     share
-        Of all that was measured, from 0 to 1.
+        The share of the total measured time, from 0 to 1.
     bytes
-        Of all results together.
+        The total size of all results.
     peak
-        The most host memory that one of them took beyond what there was; 0 if it was not measured.
+        The largest peak of host memory in a call, above the level at its start; 0 if not measured.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Row(NamedTuple):
     peak: int
 
 
-# -- what rows are made of -------------------------------------------------------------------------
+# -- from events to rows ---------------------------------------------------------------------------
 
-#: A row's name, an event of it, whether that counts as a call, and the seconds that it adds.
+#: A row's name, one of its events, whether that counts as a call, and the seconds that it adds.
 _Note = tuple[str, Event, bool, float]
 
 
@@ -99,7 +99,7 @@ def _within_rule(event: Event) -> bool:
     return parent is not None
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- as text ---------------------------------------------------------------------------------------
 
 
 def cells_of(row: Row, peaks: bool) -> list[str]:

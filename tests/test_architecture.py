@@ -21,17 +21,17 @@ CHECKOUT = Path(__file__).parents[1]
 INSTALLED = Path(gt.__file__).parent
 NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 
-# Why something is imported when a function runs, and not with the module: "who: what", by reason.
-# An import that is not here belongs at the top of its module; an entry that is stale goes.
+# Imports inside functions as "module: import", by the reason why they are not at the module's top.
+# Any other import belongs at the top of its module. Remove entries that no longer exist.
 IMPORTS_IN_FUNCTIONS = {
-    "it is slow to import, and may not be wanted": """
+    "it is slow to import and may not be needed": """
         cli: cli.commands
         cli.doctor: numpy
         data.making: h5py
         datasets.digits: h5py
         testing.backends: testing.tables
     """,
-    "it need not be installed": """
+    "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
         compat.tensorflow.spaces.summary: tensorboardX
@@ -65,11 +65,11 @@ IMPORTS_IN_FUNCTIONS = {
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers
     """,
-    "it is for help alone": """
+    "only help() needs it": """
         core.module.families: core.ops.docstrings
         core.ops.primitive: core.ops.docstrings
     """,
-    "it is found by its name: it stands above, or is not needed at once": """
+    "it is found by name: its package is above, or it is needed later": """
         compat.tensorflow.names: (by name)
         core.base.table: (by name)
         public: (by name)
@@ -92,7 +92,7 @@ def modules(root: Path) -> Iterator[Path]:
 
 def test_every_module_of_the_checkout_is_installed() -> None:
     if not (CHECKOUT / "pyproject.toml").exists():
-        pytest.skip("the tests are not beside the sources")
+        pytest.skip("the tests are not next to the sources")
     names = set()
     for path in modules(CHECKOUT):
         parts = path.relative_to(CHECKOUT).with_suffix("").parts
@@ -103,25 +103,25 @@ def test_every_module_of_the_checkout_is_installed() -> None:
     assert not missing, "setup.py finds the folders that have an __init__.py"
 
 
-# -- the map and its figure ------------------------------------------------------------------------
+# -- the layers and their figure -------------------------------------------------------------------
 
 
-def test_the_figure_shows_the_map() -> None:
-    figure = CHECKOUT / "docs" / "pictures" / "house.svg"
+def test_the_figure_shows_the_layers() -> None:
+    figure = CHECKOUT / "docs" / "pictures" / "packages.svg"
     if not figure.exists():
-        pytest.skip("the tests are not beside the sources")
+        pytest.skip("the tests are not next to the sources")
     file = ConfigParser()
     file.read(CHECKOUT / ".importlinter")
 
-    def floors(contract: str) -> list[str]:
+    def packages(contract: str) -> list[str]:
         text = file[f"importlinter:contract:{contract}"]["layers"]
         return [name.strip().removeprefix("gradtape.") for name in re.split(r"[\n|]", text.strip())]
 
-    outside, rooms = floors("package"), floors("core")
-    expected = outside[:-1] + rooms + outside[-1:]  # core is the last but one: above public
+    outside, core = packages("package"), packages("core")
+    expected = outside[:-1] + core + outside[-1:]  # core is the second to last: above public
     labels = re.findall(r'class="name"[^>]*>([^<]+)<', figure.read_text(encoding="utf-8"))
     drawn = [name for label in labels for name in label.split(", ")]
-    assert drawn[: len(expected)] == expected, "redraw docs/pictures/house.svg by .importlinter"
+    assert drawn[: len(expected)] == expected, "draw docs/pictures/packages.svg as in .importlinter"
 
 
 # -- imports in functions --------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def imported(node: ast.AST, path: Path) -> Iterator[str]:
 
 
 def imports_in_functions() -> Iterator[tuple[str, str]]:
-    """Give pairs of a module and what functions in it import, but for the standard library's."""
+    """Give pairs of a module and what its functions import, except from the standard library."""
     for path in modules(INSTALLED):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -165,13 +165,13 @@ def test_imports_in_functions_have_a_reason() -> None:
     found = {f"{who}: {what}" for who, what in imports_in_functions()}
     listed = [line.strip() for text in IMPORTS_IN_FUNCTIONS.values() for line in text.split("\n")]
     allowed = [line for line in listed if line]
-    assert sorted(found - set(allowed)) == [], "import them with the module, or say why not"
-    assert sorted(set(allowed) - found) == [], "they are gone: take them from the list"
-    assert len(allowed) == len(set(allowed)), "an import has one reason"
+    assert sorted(found - set(allowed)) == [], "import them at the module's top, or list a reason"
+    assert sorted(set(allowed) - found) == [], "they no longer exist: remove them from the list"
+    assert len(allowed) == len(set(allowed)), "list each import under one reason"
 
 
 def imports_that_run(node: ast.AST) -> Iterator[ast.ImportFrom]:
-    """Give the statements ``from … import …`` that type checkers are not alone to see."""
+    """Give the statements ``from … import …`` that are not only for type checkers."""
     if isinstance(node, ast.ImportFrom):
         yield node
     elif not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
@@ -179,24 +179,24 @@ def imports_that_run(node: ast.AST) -> Iterator[ast.ImportFrom]:
             yield from imports_that_run(child)
 
 
-@pytest.mark.parametrize("room", ["datasets", "layers", "plot", "saving", "training"])
-def test_a_room_is_imported_whole_from_outside(room: str) -> None:
-    # a thread that begins with a part, while another begins with the room, waits for it in vain,
-    # and Python hands out a module that is half imported; compat imports the rooms first
+@pytest.mark.parametrize("package", ["datasets", "layers", "plot", "saving", "training"])
+def test_a_package_is_imported_whole_from_outside(package: str) -> None:
+    # if one thread imports a submodule while another imports the package, they wait for each other,
+    # and Python returns a partially imported module; compat imports these packages first
     found = [
         f"{dotted(path)}:{node.lineno}"
         for path in modules(INSTALLED)
-        if path.relative_to(INSTALLED).parts[0] not in (room, "compat")
-        # a program of its own, in one thread, which attacks the parts of saving one by one
+        if path.relative_to(INSTALLED).parts[0] not in (package, "compat")
+        # a separate program with one thread, which attacks the parts of saving one by one
         if path.parent.relative_to(INSTALLED).as_posix() != "testing/fuzz/files"
         for node in imports_that_run(ast.parse(path.read_text("utf-8")))
-        if (node.module or "").startswith(f"{room}.")
+        if (node.module or "").startswith(f"{package}.")
     ]
-    assert found == [], f"write 'from ..{room} import …'"
+    assert found == [], f"write 'from ..{package} import …'"
 
 
-def test_modules_of_tests_have_names_of_their_own() -> None:
-    # pytest imports them by name, without their folders: of two that are alike it runs only one
+def test_modules_of_tests_have_different_names() -> None:
+    # pytest imports them by name, without their folders: of two with the same name it runs only one
     paths = [p for p in (CHECKOUT / "tests").rglob("*.py") if p.name != "__init__.py"]
     names = Counter(path.name for path in paths if path.name != "conftest.py")
     assert [name for name, count in names.items() if count > 1] == []

@@ -26,9 +26,9 @@ TOPICS = {
     "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".cli."),
     "Saving and profiling": (".saving", ".profiler."),
 }
-#: Rooms of ops whose modules have a page each.
-LARGE_ROOMS = ("elementwise",)
-#: Namespaces that have a page for each folder of theirs.
+#: Packages of ops with a page for each of their modules.
+LARGE_PACKAGES = ("elementwise",)
+#: Namespaces with a page for each of their folders.
 LARGE_NAMESPACES = ("layers", "training")
 #: Who searches a name wants its entry before the guides that mention it.
 BOOST = "---\nsearch:\n  boost: 4\n---"
@@ -78,8 +78,8 @@ def _place(path: str, item: Any) -> tuple[str, str]:
     if not namespace:
         home = HOMES[path.removeprefix("gradtape.")]
         if home.startswith(".plugins.ops."):
-            room, module = home.removeprefix(".plugins.ops.").split(".")[:2]
-            return "Ops", _words(f"{room}: {module}" if room in LARGE_ROOMS else room)
+            package, module = home.removeprefix(".plugins.ops.").split(".")[:2]
+            return "Ops", _words(f"{package}: {module}" if package in LARGE_PACKAGES else package)
         for title, starts in TOPICS.items():
             if home.startswith(starts):
                 return "Engine", title
@@ -87,8 +87,8 @@ def _place(path: str, item: Any) -> tuple[str, str]:
     first = namespace.partition(".")[0]
     if namespace in LARGE_NAMESPACES and source:
         parts = source[0].split("/")
-        room = parts[1] if len(parts) > 2 else "base"
-        return f"gradtape.{first}", _words(room)
+        package = parts[1] if len(parts) > 2 else "base"
+        return f"gradtape.{first}", _words(package)
     if first in LARGE_NAMESPACES:
         return f"gradtape.{first}", f"gradtape.{namespace}"
     return "Namespaces", f"gradtape.{namespace}"

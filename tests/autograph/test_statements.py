@@ -178,19 +178,19 @@ REFUSED = [
     ),
     (none_or_tensor, "if x", ValueError, r"'best' is a tensor if the condition holds, and None"),
     (two_words, "if x", ValueError, r"'kind' is 'up' if the condition holds, and 'down' otherwise"),
-    (a_loop_that_changes_a_dtype, "for e", TypeError, r"'y' is float32 before the 'for', and floa"),
+    (a_loop_that_changes_a_dtype, "for e", TypeError, r"'y' is float32 before the 'for' but floa"),
     (a_loop_that_changes_a_rank, "while", ValueError, r"'y' has shape \(3,\) before the 'while'"),
     (a_loop_that_changes_a_form, "for e", ValueError, r"'y' is a tuple of 1 before the 'for'"),
-    (none_before_the_loop, "for e", ValueError, r"'best' is None before the 'for', and a tensor"),
+    (none_before_the_loop, "for e", ValueError, r"'best' is None before the 'for' but a tensor"),
     (an_append_in_a_loop, "for e", ValueError, r"the list 'rows' is changed inside a traced 'for'"),
     (an_append_in_a_branch, "if x", ValueError, r"the list 'rows' is changed inside a traced 'if'"),
-    (a_return_on_one_way, "", ValueError, r"'a_return_on_one_way' returns a value on some ways"),
-    (an_attribute_of_one_way, "if x", ValueError, r"box.value is assigned on one way"),
+    (a_return_on_one_way, "", ValueError, r"'a_return_on_one_way' returns a value on some paths"),
+    (an_attribute_of_one_way, "if x", ValueError, r"box.value is assigned in only one branch"),
     (
         an_attribute_set_in_a_method,
         "for e",
         ValueError,
-        r"the attribute hidden.total is given a te",
+        r"a tensor is assigned to the attribute hidden.total",
     ),
     (a_vector_for_a_condition, "if x", ValueError, r"'if' takes one value, got shape \(3,\)"),
 ]
@@ -287,7 +287,7 @@ def test_an_error_raised_on_one_way_says_when_it_is_raised() -> None:
     with pytest.raises(RuntimeError, match="negative") as raised:
         converted(f)(X)
     (note,) = raised.value.__notes__
-    assert "while both ways of the 'if' are traced" in note
+    assert "while both branches of the 'if' are traced" in note
 
 
 # -- print and assert ------------------------------------------------------------------------------
@@ -528,7 +528,7 @@ def test_a_function_without_source_runs_as_it_is_and_says_so() -> None:
     scope: dict[str, Any] = {}
     exec("def f(x):\n    return x * 2.0\n", scope)
     traced = converted(scope["f"])
-    with pytest.warns(UserWarning, match="'f' runs as it is.*its source is not to be had"):
+    with pytest.warns(UserWarning, match="'f' runs unconverted.*its source is not available"):
         assert traced(X).tolist() == (X * 2.0).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -106,7 +106,7 @@ def test_blas_with_more_threads_than_cores(tmp_path: Path) -> None:
     if not any(x["num_threads"] == 2 for x in found["blas"]):
         pytest.skip("this BLAS starts one thread")
     (advice,) = [x for x in found["advice"] if "BLAS" in x]
-    assert advice.startswith("BLAS starts 2 threads where this process has 1 cores")
+    assert advice.startswith("BLAS starts 2 threads, but this process has 1 cores")
     assert "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1)" in advice
 
 
@@ -117,7 +117,7 @@ def test_a_cache_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "a_file").touch()
     found = diagnosis_of_all(measure=False)
     (advice,) = [x for x in found["advice"] if "GRADTAPE_CACHE_DIR" in x]
-    assert advice.startswith("Compiled loops cannot be kept in")
+    assert advice.startswith("Compiled loops cannot be cached in")
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)

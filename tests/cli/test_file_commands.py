@@ -120,7 +120,7 @@ def test_the_file_itself_is_not_written_over(
     (tmp_path / "link").symlink_to(path)
     for target in (path, str(tmp_path / "link")):
         assert main(["inspect", path, *graph, option, target]) == 1
-        assert "is the file that is inspected" in capsys.readouterr().err
+        assert "is the file being inspected" in capsys.readouterr().err
     assert Path(path).read_bytes() == before
 
 
@@ -149,9 +149,9 @@ def test_an_error_that_quotes_a_file_does_not_steer_the_terminal(
 
 def test_help_says_what_runs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     for command, words in (
-        ("inspect", "Nothing of the file is run."),
-        ("diff", "0 if they hold the same, 1"),
-        ("verify", "This computes whatever the file says."),
+        ("inspect", "Nothing in a file is run."),
+        ("diff", "0 if the contents are the same, 1"),
+        ("verify", "This runs the computations in the file"),
     ):
         with pytest.raises(SystemExit):
             main([command, "--help"])

@@ -80,18 +80,18 @@ def test_a_new_distribution_is_found_passes_its_tests_and_is_missed(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "'' is no name for a distribution"),
-        ("my ops", "'my ops' is no name"),
-        ("../ops", "'../ops' is no name"),
-        ("2ops", "is no name .* with a letter first"),
-        ("ops-", "is no name"),
-        ("MyOps", "is no name .* small letters"),
-        ("naïve", "is no name"),
+        ("", "'' is not a valid name"),
+        ("my ops", "'my ops' is not a valid name"),
+        ("../ops", "'../ops' is not a valid name"),
+        ("2ops", "is not a valid name.* start with a letter"),
+        ("ops-", "is not a valid name.* end with a letter or digit"),
+        ("MyOps", "is not a valid name.* lower-case letters"),
+        ("naïve", "is not a valid name"),
         ("class", "'class' cannot be the name of a module"),
         ("tests", "'tests' cannot be the name of a module"),
-        ("numpy", "'numpy' is taken: the distribution 'numpy' is here already"),
-        ("gradtape", "'gradtape' is taken"),
-        ("json", "'json' is taken: a module 'json' is here already"),
+        ("numpy", "'numpy' is in use: the distribution 'numpy' is already installed"),
+        ("gradtape", "'gradtape' is in use"),
+        ("json", "'json' is in use: a module 'json' is already installed"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(
@@ -107,9 +107,9 @@ def test_a_folder_that_exists_is_left_as_it_is(
 ) -> None:
     (tmp_path / "my-ops").mkdir()
     assert main(["plugin", "new", "my-ops", "--out", str(tmp_path)]) == 1
-    assert "my-ops exists already" in capsys.readouterr().err
+    assert "my-ops already exists" in capsys.readouterr().err
     assert not list((tmp_path / "my-ops").iterdir())
     assert main(["plugin", "new", "my-ops", "--out", str(tmp_path / "absent")]) == 1
-    assert "absent is no folder to write into" in capsys.readouterr().err
+    assert "absent is not an existing folder" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         main(["plugin", "new"])

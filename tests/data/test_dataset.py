@@ -149,7 +149,7 @@ def test_a_pass_goes_on_with_a_state() -> None:
     other = made()
     other.load_state_dict(state)
     assert [b.tolist() for b in other] == expected
-    with pytest.raises(ValueError, match="the state is that of another pipeline"):
+    with pytest.raises(ValueError, match=r"the state has \d steps, but this dataset has \d"):
         N.load_state_dict(state)
 
 
@@ -183,14 +183,16 @@ def test_csv(tmp_path: Path) -> None:
     assert data.to_list() == data.to_list() == expected
     chosen = Dataset.from_csv(path, columns=["weight"])
     assert [row["weight"] for row in chosen.to_list()] == [2.5, 30.0]
-    with pytest.raises(ValueError, match=r"a.csv, line 2: 'cat' in column 'kind' is no number"):
+    with pytest.raises(ValueError, match=r"a.csv, line 2: 'cat' in column 'kind' is not a number"):
         Dataset.from_csv(path).to_list()
     with pytest.raises(ValueError, match=r"a.csv: no column 'size'; there are \['age'"):
         Dataset.from_csv(path, columns=["size"]).to_list()
-    with pytest.raises(ValueError, match="'dog' in column 'kind' is not in its vocabulary"):
+    with pytest.raises(
+        ValueError, match="'dog' in column 'kind' is not in the column's vocabulary"
+    ):
         Dataset.from_csv(path, vocabulary={"kind": ["cat"]}).to_list()
     path.write_text("a,b\n1\n")
-    with pytest.raises(ValueError, match="line 2: 1 values for 2 columns"):
+    with pytest.raises(ValueError, match="line 2: got 1 values for 2 columns"):
         Dataset.from_csv(path).to_list()
 
 
@@ -240,8 +242,8 @@ def test_training_takes_a_pipeline() -> None:
 @pytest.mark.parametrize(
     ("make", "kind", "said"),
     [
-        (lambda: Dataset(iter([1])), TypeError, "an iterator is used up after one pass"),
-        (lambda: Dataset(3), TypeError, "int cannot be gone through"),
+        (lambda: Dataset(iter([1])), TypeError, "an iterator is exhausted after one pass"),
+        (lambda: Dataset(3), TypeError, "expected a sequence or another iterable, got int"),
         (lambda: Dataset.from_generator([1]), TypeError, "expected a function"),
         (lambda: Dataset.from_tensor_slices(([1, 2], [1])), ValueError, "different lengths"),
         (lambda: Dataset.from_tensor_slices(np.float32(1)), ValueError, "has no rows"),

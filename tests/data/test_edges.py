@@ -110,7 +110,7 @@ def test_a_generator_is_closed_and_threads_end_when_one_stops_early(make: Any) -
 
 @pytest.mark.parametrize("found", [None, np.ones(2, "bool")])
 def test_a_filter_says_true_or_false(found: Any) -> None:
-    with pytest.raises(TypeError, match=r"filter: the function returns .*; return True or False"):
+    with pytest.raises(TypeError, match=r"filter: the function returned .*; return True or False"):
         Dataset.range(3).filter(lambda n: found).to_list()
 
 
@@ -136,7 +136,7 @@ def test_arrays_that_do_not_fit_are_not_unbatched() -> None:
     data = Dataset([(np.ones(3), np.ones(2))])
     with pytest.raises(ValueError, match=r"unbatch: arrays of shapes \(3,\) and \(2,\)"):
         data.unbatch().to_list()
-    with pytest.raises(ValueError, match="have no rows in common"):
+    with pytest.raises(ValueError, match="do not have the same number of rows"):
         Dataset.range(3).unbatch().to_list()
 
 
@@ -144,9 +144,9 @@ def test_what_never_ends_says_so() -> None:
     endless = Dataset.range(3).repeat()
     for data in (endless, endless.batch(2).prefetch(1), endless.enumerate(), endless.map(abs)):
         assert data.cardinality() == np.inf
-        with pytest.raises(TypeError, match="has no end"):
+        with pytest.raises(TypeError, match="is infinite"):
             len(data)
-        with pytest.raises(ValueError, match="never end"):
+        with pytest.raises(ValueError, match="is infinite"):
             data.to_list()
     ended = (endless.take(7), Dataset.zip(endless, Dataset.range(7)), Dataset.range(7).enumerate())
     assert [len(data) for data in ended] == [len(data.to_list()) for data in ended] == [7, 7, 7]
@@ -198,9 +198,15 @@ def test_edges_are_those_of_tensorflow(make: Any, expected: list[Any]) -> None:
     assert make(generated).to_list() == expected
 
 
-@pytest.mark.parametrize("wrong", [{"a": np.ones(3)}, 3])
-def test_what_has_no_rows_is_refused(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="gone through"):
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"a": np.ones(3)}, "iterating over a dict does not give its rows"),
+        (3, "expected a sequence or another iterable, got int"),
+    ],
+)
+def test_what_has_no_rows_is_refused(wrong: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
         Dataset(wrong)
 
 

@@ -15,11 +15,13 @@ from gradtape.core.extend import flatten
 from gradtape.testing import Sample
 
 _LINALG = "ONNX has no such factorisation"
-_COMPLEX = "ONNX's nodes do not compute with complex numbers"
-_DOUBLE = "runtimes have it in float32 alone, and samples are of float64"
+_COMPLEX = "ONNX's nodes do not support complex numbers"
+_DOUBLE = "runtimes have it only in float32, and samples are float64"
 _VALUES = "the shape of its result, or how many steps it takes, depends on values"
-_DRAWS = "other runtimes draw other numbers"
-_RANKS = "it tells ranks of losses that are not finite, and other runtimes have none"
+_DRAWS = "other runtimes draw different random numbers"
+_RANKS = (
+    "it informs the other ranks of losses that are not finite, and other runtimes have no ranks"
+)
 _PYTHON = "it runs Python, which other runtimes do not have"
 _NONE = "ONNX has no such function"
 

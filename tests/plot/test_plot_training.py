@@ -121,7 +121,7 @@ def test_the_best_of_an_accuracy_is_the_largest_and_wide_losses_are_logarithmic(
     [
         ({}, {}, "no finished epoch"),
         ({"loss": [1.0]}, {"names": ["mae"]}, "no 'mae'; there are loss"),
-        ({"loss": [1.0]}, {"axes": []}, "1 names need as many axes, got 0"),
+        ({"loss": [1.0]}, {"axes": []}, "got 0 axes for 1 names"),
     ],
 )
 def test_what_a_run_lacks_is_not_drawn(run: Any, settings: Any, message: str) -> None:
@@ -149,9 +149,9 @@ def test_confusions_are_counted_by_true_class(
 
 
 def test_labels_that_are_no_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"labels have shape \(n,\)"):
+    with pytest.raises(ValueError, match=r"labels must have shape \(n,\)"):
         gt.plot.confusion([[0, 1]], [0, 1])
-    with pytest.raises(ValueError, match="3 classes have 2 names"):
+    with pytest.raises(ValueError, match="got 2 names for 3 classes"):
         gt.plot.confusion([0, 2], [0, 1], names=["a", "b"])
 
 

@@ -242,9 +242,9 @@ def test_profiles_do_not_nest_and_run_once() -> None:
             pass
         gt.sin(gt.ones(3))
     assert calls(p)["sin", "forward"] == 1
-    with pytest.raises(RuntimeError, match="has run already"), p:
+    with pytest.raises(RuntimeError, match="has already been used"), p:
         pass
-    with pytest.raises(ValueError, match="by is 'op'"):
+    with pytest.raises(ValueError, match="by must be one of 'op'"):
         p.rows("color")
 
 

@@ -208,14 +208,16 @@ def test_a_csv_file_as_programs_write_it(tmp_path: Any) -> None:
     path = tmp_path / "a.csv"
     marked = "a, b\n1, 2\n".encode("utf-8-sig")
     assert rows(path, marked) == [{"a": 1.0, "b": 2.0}]
-    with pytest.raises(ValueError, match=r"give its encoding=, such as 'latin-1'"):
+    with pytest.raises(ValueError, match=r"pass the file's encoding=, such as 'latin-1'"):
         rows(path, "größe\n1\n".encode("latin-1"))
     assert rows(path, "größe\n1\n".encode("latin-1"), encoding="latin-1") == [{"größe": 1.0}]
 
 
 def test_what_is_missing_in_a_csv_file_is_asked_for(tmp_path: Any) -> None:
     path, text = tmp_path / "a.csv", b"a,b,n\n1,,2\n"
-    with pytest.raises(ValueError, match=r"line 2: column 'b' is empty; give missing="):
+    with pytest.raises(
+        ValueError, match=r"line 2: column 'b' is empty; for columns of floats, pass missing="
+    ):
         rows(path, text)
     assert rows(path, text, missing=-1.0) == [{"a": 1.0, "b": -1.0, "n": 2.0}]
     assert math.isnan(rows(path, text, missing=math.nan)[0]["b"])

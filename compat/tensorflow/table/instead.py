@@ -1,7 +1,7 @@
-"""What to use in place of a name that there is not: a line for each.
+"""What to use instead of a name that does not exist here, a line for each.
 
-A line begins with the whole name, with a namespace and ``*`` for all that it lacks, or with the
-last part of a name, wherever it stands.
+A line begins with a full name, with a namespace and ``*`` for all its missing names, or with the
+last part of a name in any namespace.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ _LINES = """
 Example: h5py or NumPy's files
 Ftrl: Adagrad
 Graph: gradtape.function(f).get_concrete_function(...).graph
-IndexedSlices: dense gradients, which all are here
+IndexedSlices: tensors: all gradients are dense here
 Lambda: tf.keras.layers.Activation, which takes any function of a tensor
 RaggedTensor: tf.data.Dataset.padded_batch, or tf.keras.utils.pad_sequences
 RemoteMonitor: tf.keras.callbacks.LambdaCallback
 Session: eager code: ops run when they are called
-bfloat16: float32, or tf.keras.mixed_precision: NumPy has no bfloat16
+bfloat16: float32, or tf.keras.mixed_precision, because NumPy has no bfloat16
 clone_model: copy.deepcopy(model), which keeps the weights
 crop_and_resize: crop_to_bounding_box and resize
 datasets: gradtape.datasets, or arrays that you read
 div: tf.divide
 executing_eagerly_outside_functions: tf.executing_eagerly
-experimental: tf.keras without it
+experimental: the name in tf.keras itself
 get_variable: tf.Variable
 global_variables_initializer: eager code: variables have their values
 gradients: gradtape.GradientTape, or gradtape.grad
@@ -31,18 +31,18 @@ hessians: gradtape.hessian
 list_files: glob.glob(pattern), in a function for tf.data.Dataset.from_generator
 mul: tf.multiply
 neg: tf.negative
-non_max_suppression: NumPy: it has no gradient
+non_max_suppression: NumPy, because it has no gradient
 placeholder: arguments of a gradtape.function
 saving: Model.save and tf.keras.models.load_model; classes need no registration
 sub: tf.subtract
 tf.app: argparse
 tf.autograph.*: tf.cond and tf.while_loop
-tf.compat: tf.* itself: this has the names of TensorFlow 2, which run eagerly
-tf.config.*: nothing: what tunes TensorFlow's runtime makes no difference here
-tf.contrib: tf.keras, and the libraries that TensorFlow's contributions became
+tf.compat: tf.* itself, which has the names of TensorFlow 2 and runs eagerly
+tf.config.*: nothing: options that tune TensorFlow's runtime have no effect here
+tf.contrib: tf.keras, or the library that replaced the part of tf.contrib
 tf.data.TFRecordDataset: tf.data.Dataset.from_generator, from_hdf5 or from_csv
-tf.data.TextLineDataset: tf.data.Dataset.from_generator: elements are numbers
-tf.data.experimental.*: tf.data.Dataset's methods, as from_csv
+tf.data.TextLineDataset: tf.data.Dataset.from_generator, with numbers as elements
+tf.data.experimental.*: methods of tf.data.Dataset, such as from_csv
 tf.debugging.set_log_device_placement: Tensor.device
 tf.distribute: gradtape on one device
 tf.estimator: tf.keras.Model.fit
@@ -60,16 +60,16 @@ tf.keras.backend.learning_phase: training=True or False in calls
 tf.keras.backend.placeholder: tf.keras.Input
 tf.keras.estimator: gradtape.sklearn
 tf.keras.preprocessing: tf.keras.utils.pad_sequences, tf.image, and NumPy
-tf.keras.utils.get_file: the path of a file that you download, by urllib.request.urlretrieve
+tf.keras.utils.get_file: urllib.request.urlretrieve to download the file
 tf.keras.utils.load_img: PIL.Image.open(path)
 tf.keras.utils.*: tf.data.Dataset.from_generator for data, or NumPy
-tf.linalg.LinearOperator: matrices
-tf.lookup: a dictionary of Python, before tensors are made
+tf.linalg.LinearOperator: dense matrices
+tf.lookup: a Python dictionary, before you create tensors
 tf.ragged: tf.data.Dataset.padded_batch, or tf.keras.utils.pad_sequences
 tf.raw_ops: tf.* itself, which has the ops by their public names
 tf.sparse.*: tf.sparse.to_dense and dense ops
 tf.strings.regex_replace: re.sub
-tf.strings.*: Python's str methods before tensors are made: a tensor holds numbers
+tf.strings.*: Python's str methods before you create tensors, which hold numbers
 tf.summary.*: gradtape.profile, or tf.summary.scalar
 tf.sysconfig.*: gradtape doctor on the command line
 tf.test.*: unittest or pytest
