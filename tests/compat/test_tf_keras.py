@@ -542,7 +542,7 @@ def test_metrics() -> None:
     found = model.evaluate(p, labels_of(p), return_dict=True)
     same(found["root_mean_squared_error"] ** 2, found["loss"])
     assert 0.0 <= found["auc"] <= 1.0
-    with pytest.raises(TypeError, match="expected functions of labels and predictions, got 3"):
+    with pytest.raises(TypeError, match="expected a function of labels and predictions, got 3"):
         model.compile("sgd", "mse", metrics=[3])
     with pytest.raises(ValueError, match="unknown loss 'nonsense'"):
         model.compile("sgd", "mse", metrics=["nonsense"])

@@ -51,7 +51,7 @@ def test_what_layers_add_is_minimised_without_labels(data: Any, compile: bool) -
     [((X, None), {}), ([(X,)], {"loss": "mse"}), ((X, None), {"loss": None, "metrics": ["mse"]})],
 )
 def test_labels_that_are_needed_are_asked_for(data: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="there are no labels, and loss= or metrics= needs them"):
+    with pytest.raises(ValueError, match="there are no labels, but loss= or metrics= needs them"):
         training.fit(layers.Sequential([layers.Dense(2)]), data, verbose=0, **options)
 
 
