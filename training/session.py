@@ -147,7 +147,7 @@ class Callbacks:
     Attributes
     ----------
     stopped : bool
-        Whether one of them asked to stop: it returned ``True`` for an epoch, or set the model's
+        Whether a callback asked to stop: it returned ``True`` for an epoch, or set the model's
         ``stop_training``.
     """
 

@@ -61,7 +61,7 @@ RULES = ("regularizer", "constraint")
 passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
 #: The layers whose outputs are regularized when the running call ends; ``super()`` may nest calls.
 regulated: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_layers_regulated", default=())
-#: The losses that layers added in the last call. They are not kept on the layers, nor in files.
+#: The losses that layers added in the last call. They are kept neither on layers nor in files.
 ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 #: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
 IN_TRACES: WeakSet[Any] = WeakSet()

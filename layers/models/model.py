@@ -137,7 +137,8 @@ class Model(Layer):
             for x in flatten(given):
                 if not is_placeholder(x):
                     raise TypeError(
-                        f"Model: {what} come from Input and from layers called on it, got {x!r}"
+                        f"Model: {what} must come from Input, or from layers called on it, got "
+                        f"{x!r}"
                     )
             if not flatten(given):
                 raise ValueError(f"Model: there are no {what}, got {given!r}")
@@ -209,7 +210,9 @@ class Model(Layer):
         """
         if index is not None:
             if not -len(self.layers) <= index < len(self.layers):
-                raise ValueError(f"model {self.name!r} has {len(self.layers)} layers, no {index}")
+                raise ValueError(
+                    f"model {self.name!r} has {len(self.layers)} layers, but no index {index}"
+                )
             return self.layers[index]
         found = [layer for layer in self.layers if layer.name == name]
         if len(found) == 1:

@@ -119,7 +119,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         return True
 
     def check_restored(self) -> list[Any]:
-        """Return the layers; raise if what a file set are not layers."""
+        """Return the layers; raise if a file set anything else."""
         if not isinstance(self.layers, list):
             raise TypeError(f"'layers' is not a list: {self.layers!r}"[:200])
         return [check_part("layers", layer) for layer in self.layers]
