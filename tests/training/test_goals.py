@@ -118,7 +118,7 @@ def test_the_only_output_may_be_named() -> None:
 
 
 def test_labels_of_an_output_that_is_measured_are_asked_for() -> None:
-    with pytest.raises(ValueError, match=r"y has \['a'\], and the outputs are a, b"):
+    with pytest.raises(ValueError, match=r"y has \['a'\], but the outputs are a, b"):
         training.fit(two_outputs(), (X, {"a": Y["a"]}), loss="mse", verbose=0)
-    with pytest.raises(ValueError, match=r"and the outputs are a, b"):
+    with pytest.raises(ValueError, match=r"but the outputs are a, b"):
         training.fit(two_outputs(), (X, {**Y, "c": Y["a"]}), loss="mse", verbose=0)

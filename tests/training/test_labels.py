@@ -109,7 +109,7 @@ def test_integers_do_not_wrap_round() -> None:
 
 
 def test_a_loss_of_complex_numbers_is_refused() -> None:
-    with pytest.raises(TypeError, match="mean_squared_error: labels and predictions are real"):
+    with pytest.raises(TypeError, match="mean_squared_error: labels and predictions must be real"):
         losses.mean_squared_error([[1.0j]], [[1.0]])
 
 

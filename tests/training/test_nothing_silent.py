@@ -191,7 +191,7 @@ def test_data_that_could_be_misread_are_refused(data: Any, error: Any, message: 
     [
         (((X, X), CLASSES), TypeError, "x is a tuple of 2 arrays, which this model does not take"),
         (({"a": X}, CLASSES), TypeError, "x is a dict of 1 arrays, which this model does not take"),
-        ((X, (CLASSES, CLASSES)), ValueError, "output is one tensor, and the outputs are output_0"),
+        ((X, (CLASSES, CLASSES)), ValueError, "output is one tensor, but the outputs are output_0"),
     ],
 )
 def test_several_arrays_for_a_model_of_one_are_refused(data: Any, error: Any, message: str) -> None:
@@ -209,7 +209,7 @@ def test_batches_come_in_tuples_or_lists_of_arrays() -> None:
 def test_predict_says_what_a_model_does_not_take_or_give() -> None:
     with pytest.raises(TypeError, match="x is a tuple of 2 arrays"):
         predict(model(), (X, CLASSES))
-    with pytest.raises(TypeError, match="tensors with an axis of examples, got str"):
+    with pytest.raises(TypeError, match="tensors with one row per example, got str"):
         predict(gt.layers.Activation(lambda x: (x, "y")), X)
     with pytest.raises(TypeError, match=r"a model must return tensors .* got \(\)"):
         predict(gt.layers.Activation(gt.sum), X)
@@ -218,7 +218,7 @@ def test_predict_says_what_a_model_does_not_take_or_give() -> None:
 @pytest.mark.parametrize(
     ("loss", "labels", "message"),
     [
-        ("bce", np.where(YES, 1, -1), "binary_crossentropy are from 0 to 1, got -1 to 1"),
+        ("bce", np.where(YES, 1, -1), "binary_crossentropy must be from 0 to 1, got -1 to 1"),
         ("bce", CLASSES + 1.0, "from 0 to 1, got 1.0 to 2.0"),
         ("categorical_crossentropy", -np.eye(2)[CLASSES], "shares of classes, from 0, got -1.0"),
         ("sparse_categorical_crossentropy", CLASSES * 0.5, r"integers \(0, 1, ...\), got 0.5"),

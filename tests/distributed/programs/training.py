@@ -363,7 +363,7 @@ def unlike() -> dict[str, Any]:
             )
         ),
         "other code": refusal(lambda: run(model=other, compile=True)),
-        "different arguments": refusal(lambda: run(batch_size=N + RANK)),
+        "other arguments": refusal(lambda: run(batch_size=N + RANK)),
         "one validates": refusal(lambda: run(validation_data=None if RANK else (X, Y))),
         "other loss": refusal(
             lambda: run(loss=gt.training.losses.mean_squared_error if RANK else "mse")
@@ -375,7 +375,7 @@ def unlike() -> dict[str, Any]:
         ),
         "a callback": refusal(lambda: run(callbacks=[Faster()], epochs=2)),
         "not finite": refusal(lambda: run(odd)),
-        "have diverged": refusal(
+        "came apart": refusal(
             lambda: run(
                 model=gt.layers.Sequential([Apart(), gt.layers.Dense(3)]),
                 checkpoint=os.path.join(where, "apart.h5"),
