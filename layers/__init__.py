@@ -1,4 +1,4 @@
-"""Layers: modules with a forward pass, built at their first call. Names and defaults are Keras'."""
+"""Layers: modules with a forward pass, built at the first call. Names and defaults are Keras's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import (
     shaping,
 )
 
-# for training, which imports the room whole
+# for training, which imports this package as a whole
 from .arguments import unknown_argument as unknown_argument
 from .attention import *
 from .base import Layer

@@ -1,4 +1,4 @@
-"""Activations: names for ops, beside any callable."""
+"""Activations: names of ops, which layers take besides callables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = (
     "tanh_shrink",
 )
 
-#: Other names that are in use for some of them.
+#: Other common names for some of them.
 OTHER_NAMES = {"exponential": "exp", "hard_swish": "hard_silu", "swish": "silu"}
 
 
@@ -75,7 +75,7 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
 def serialize(activation: Any) -> Any:
     """Return an activation for a layer's configuration: its name, or the callable itself.
 
-    A module is left out: it is a part of the layer, and found there.
+    A module gives ``None``: it is an attribute of the layer, and saved there.
     """
     if isinstance(activation, Module):
         return None

@@ -1,4 +1,4 @@
-"""What a constructor says to an argument that it does not take."""
+"""The error for an argument that a constructor does not take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 __all__ = ["unknown_argument"]
 
-#: What arguments of PyTorch and of older Keras are called here.
+#: The names here for arguments of PyTorch and older Keras.
 _MEANT = {
     "batch_first": "nothing: the batch is the first axis",
     "betas": "beta_1 and beta_2",
@@ -18,14 +18,14 @@ _MEANT = {
     "embedding_dim": "output_dim",
     "eps": "epsilon",
     "hidden_size": "units",
-    "in_channels": "nothing: the first input tells",
-    "in_features": "nothing: the first input tells",
+    "in_channels": "nothing: it follows from the first input",
+    "in_features": "nothing: it follows from the first input",
     "input_dim": "gt.Input(shape) as the first in a Sequential",
     "input_shape": "gt.Input(shape) as the first in a Sequential",
-    "input_size": "nothing: the first input tells",
+    "input_size": "nothing: it follows from the first input",
     "lr": "learning_rate",
     "num_embeddings": "input_dim",
-    "num_layers": "as many layers in a Sequential",
+    "num_layers": "several layers in a Sequential",
     "out_channels": "filters",
     "out_features": "units",
     "stride": "strides",
@@ -34,7 +34,7 @@ _MEANT = {
 
 
 def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeError:
-    """Return the error for an argument that a class does not take; it names what is meant.
+    """Return the error for an argument that a class does not take; it suggests what to use.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeErr
     name
         The argument.
     more
-        What the class takes besides the arguments of its constructors.
+        Arguments that the class takes besides those of its constructors.
     """
     known: dict[str, None] = {}
     for base in kind.__mro__:

@@ -1,4 +1,4 @@
-"""Attention: weighted means of values, by how well their keys fit queries."""
+"""Attention: means of values, weighted by how well their keys match queries."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 
 
 def _masked(scores: Any, mask: Any) -> Any:
-    """Return scores that are as good as minus infinity where a mask is false."""
+    """Return scores that are effectively minus infinity where a mask is false."""
     low = -3e4 if scores.dtype.name == "float16" else -1e9
     return ops["where"](mask, scores, low)
 
 
 def _causal(scores: Any) -> Any:
-    """Return scores in which no query sees later keys."""
+    """Return scores with keys after the query's position masked."""
     seen = ops["tril"](ops["ones_like"](scores))
     return _masked(scores, ops["greater"](seen, 0))
 
 
 class _Dotted(Configured):
-    """What takes ``[query, value]`` or ``[query, value, key]``, and may return its scores."""
+    """Base class of layers that take ``[query, value]`` or ``[query, value, key]``."""
 
     _family = """
     Parameters
@@ -42,27 +42,27 @@ class _Dotted(Configured):
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if there are not two or three inputs.
+        If a setting is out of its range. At the call, if there are not two or three inputs.
 
     Notes
     -----
-    Called with ``[query, value]`` or ``[query, value, key]``, of shapes ``(batch, queries, size)``
-    and ``(batch, keys, size)``; the keys are the values by default. ``mask=[query_mask,
-    value_mask]`` leaves out values, and sets results of queries to zero, where it is false;
-    ``use_causal_mask=True`` leaves out values after the query's place;
-    ``return_attention_scores=True`` returns the weights too.
+    Call the layer with ``[query, value]`` or ``[query, value, key]``. Queries have shape ``(batch,
+    queries, size)``, values and keys ``(batch, keys, size)``; the keys are the values by default.
+    With ``mask=[query_mask, value_mask]``, values where the mask is false are left out, and results
+    for such queries are zero. ``use_causal_mask=True`` leaves out values after the query's
+    position. ``return_attention_scores=True`` also returns the weights.
     """
 
     takes_one = False
     scale: Variable | None = None
 
     def set_dropout(self, dropout: float, seed: int | None) -> None:
-        """Keep the settings of dropout."""
+        """Keep the settings of dropout, and create its layer."""
         self.dropout, self.seed = float(dropout), seed
         self.score_dropout = Dropout(dropout, seed, dtype=self.given_dtype) if dropout else None
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Return how well each key fits each query."""
+        """Return the score of each key for each query."""
         raise NotImplementedError
 
     def call(
@@ -107,9 +107,9 @@ class Attention(_Dotted, saved_as="layers.Attention"):
     Parameters
     ----------
     use_scale
-        Whether scores are multiplied by a weight, not by default.
+        Whether to multiply scores by a weight; false by default.
     score_mode
-        ``"dot"``, the default: dot products of queries and keys; ``"concat"``: the sum of
+        ``"dot"``, the default, for dot products of queries and keys. ``"concat"`` for the sum of
         ``tanh(query + key)``, times a weight.
 
     References
@@ -142,20 +142,20 @@ class Attention(_Dotted, saved_as="layers.Attention"):
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """The scale, and the weight of sums, as far as there are any."""
+        """The scale, and the weight of the sums, if the layer has them."""
         return ("scale",) * self.use_scale + ("concat_score_weight",) * (self.score_mode != "dot")
 
     def shape_for_weights(self, shapes: Any) -> Any:
-        """Return any shape: none makes a difference."""
+        """Return a shape; the weights depend on none."""
         return ()
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights."""
+        """Create the weights."""
         for name in self.weight_names:
             setattr(self, name, self.add_weight((), "ones", name))
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Return how well each key fits each query."""
+        """Return the score of each key for each query."""
         if self.score_mode == "dot":
             y = ops["matmul"](query, ops["swapaxes"](key, axis1=-2, axis2=-1))
             return y if self.scale is None else y * self.scale.value
@@ -171,7 +171,7 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
     Parameters
     ----------
     use_scale
-        Whether each element of the sum has a weight, as is the default.
+        Whether each element of the sum has a weight; true by default.
 
     References
     ----------
@@ -206,13 +206,13 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
         return [(None, None, *shapes["scale"])] if "scale" in shapes else None
 
     def build(self, input_shape: Any) -> None:
-        """Make the scale."""
+        """Create the scale."""
         if self.use_scale:
             size = self.known(input_shape[0])
             self.scale = self.add_weight((size,), "glorot_uniform", "scale")
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Return how well each key fits each query."""
+        """Return the score of each key for each query."""
         if self.scale is not None:
             query = self.fitted(query, {-1: self.scale.shape[0]})
         both = ops["tanh"](ops["expand_dims"](query, axis=-2) + ops["expand_dims"](key, axis=-3))
@@ -220,14 +220,14 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
 
 
 class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
-    """Attention of several heads, each with projections of its own.
+    """Attention with several heads, each with its own projections.
 
-    Called as ``layer(query, value, key)``; the keys are the values by default.
+    Call it as ``layer(query, value, key)``; the keys are the values by default.
 
     Parameters
     ----------
     num_heads
-        How many heads.
+        The number of heads.
     key_dim
         The size of a head's queries and keys.
     value_dim
@@ -235,14 +235,14 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     dropout
         The share of the attention weights that is dropped while training, 0 by default.
     use_bias
-        Whether projections have biases, as is the default.
+        Whether projections have biases; true by default.
     output_shape
         The size of the result; that of the queries by default.
     seed
         A seed for dropout; by default one is drawn from ``gradtape.random``.
     rules
         ``kernel_regularizer``, ``bias_regularizer``, ``activity_regularizer``, and constraints: as
-        for :class:`Dense`, of each of the projections.
+        for :class:`Dense`, applied to each projection.
 
     Attributes
     ----------
@@ -253,11 +253,11 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     Raises
     ------
     ValueError
-        If a setting is not positive; at the call, if sizes are not known or do not fit.
+        If a setting is not positive. At the call, if sizes are unknown or do not fit.
 
     Notes
     -----
-    ``attention_mask`` has shape ``(batch, queries, keys)`` or broadcasts to it, and leaves out keys
+    ``attention_mask`` has shape ``(batch, queries, keys)`` or broadcasts to it. Keys are left out
     where it is false.
 
     References
@@ -273,7 +273,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
 
     keeps_mask = True
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
-    #: The arguments whose masks it takes.
+    #: The arguments whose masks the layer takes.
     masked_arguments: ClassVar[tuple[str, ...]] = ("query", "value", "key")
 
     def __init__(
@@ -292,7 +292,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(name, dtype, **rules)
-        # that of the result is the last projection's
+        # kept aside, so that the projections do not get it
         self._activity, self.activity_regularizer = self.activity_regularizer, None
         self.num_heads, self.key_dim, self.value_dim = positive(
             self,
@@ -315,7 +315,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         self.value_dense = self._dense(
             "abc,cde->abde", (None, self.num_heads, self.value_dim), "de"
         )
-        # as wide as the queries, unless told otherwise
+        # without output_shape, build makes it as wide as the queries
         self.output_dense = self._dense("abcd,cde->abe", (None, self.output_shape), "e")
 
     def _dense(self, equation: str, shape: Any, bias_axes: str) -> EinsumDense:
@@ -337,17 +337,17 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
 
     @property
     def built(self) -> bool:
-        """Whether the projections are there."""
+        """Whether the projections are built."""
         parts = (self.query_dense, self.key_dense, self.value_dense, self.output_dense)
         return all(part.built for part in parts)
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """None of its own."""
+        """Empty: the projections have the weights."""
         return ()
 
     def build(self, input_shape: Any) -> None:
-        """Let the result be as wide as the queries, unless told otherwise."""
+        """Make the result as wide as the queries, unless ``output_shape`` is set."""
         if self.output_shape is None:
             self.output_dense.output_shape = (None, self.known(input_shape))
 
@@ -366,8 +366,8 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     ) -> Any:
         """Return the weighted means of the values, for queries of shape ``(batch, n, size)``.
 
-        Steps for which ``query_mask``, ``value_mask`` or ``key_mask`` is false, of shape
-        ``(batch, n)``, are padding.
+        ``query_mask``, ``value_mask`` and ``key_mask`` have shape ``(batch, n)``, and are false
+        where a step is padding.
         """
         value_mask = query_mask if value is None else value_mask
         key_mask = value_mask if key is None else key_mask

@@ -1,4 +1,4 @@
-"""Constraints: what weights are made into after each step. Names and formulas are Keras'."""
+"""Constraints, applied to weights after each training step. Names and formulas are Keras's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPSILON = 1e-7
 
 
 class Constraint(Named):
-    """Base class: ``constraint(w)`` returns the weights that are allowed.
+    """Base class: ``constraint(w)`` returns the weights that replace ``w``.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Constraint(Named):
 
 
 class NonNeg(Constraint):
-    """Negative weights become 0.
+    """Set negative weights to 0.
 
     Examples
     --------
@@ -44,20 +44,20 @@ class NonNeg(Constraint):
 
 
 class MaxNorm(Constraint):
-    """Vectors of weights become no longer than a size.
+    """Limit the norms of vectors of weights.
 
     Parameters
     ----------
     max_value
-        The size, 2 by default.
+        The largest norm, 2 by default.
     axis
-        The axis or axes of a vector, 0 by default: that of a ``Dense`` kernel's inputs. For
-        kernels of images ``(0, 1, 2)``.
+        The axis or axes of a vector. The default, 0, is the inputs' axis of a ``Dense`` kernel. Use
+        ``(0, 1, 2)`` for kernels of images.
 
     Raises
     ------
     ValueError
-        If the size is negative.
+        If ``max_value`` is negative.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class MaxNorm(Constraint):
 
 
 class UnitNorm(Constraint):
-    """Vectors of weights become of length 1.
+    """Scale vectors of weights to norm 1.
 
     Parameters
     ----------
@@ -94,21 +94,21 @@ class UnitNorm(Constraint):
 
 
 class MinMaxNorm(Constraint):
-    """Vectors of weights come to a length between two sizes, or nearer to it.
+    """Move the norms of vectors of weights into a range, at once or gradually.
 
     Parameters
     ----------
     min_value, max_value
-        The sizes, 0 and 1 by default.
+        The range, 0 to 1 by default.
     rate
-        How much of the way they go in a step: all of it, 1, by default.
+        How far a step moves a norm towards the range; the default, 1, moves it all the way.
     axis
         The axis or axes of a vector, 0 by default.
 
     Raises
     ------
     ValueError
-        If the sizes are negative or in the wrong order, or the rate is not in (0, 1].
+        If the range is empty or begins below 0, or the rate is not in (0, 1].
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MinMaxNorm(Constraint):
     ) -> None:
         if not 0.0 <= min_value <= max_value or not 0.0 < rate <= 1.0:
             raise ValueError(
-                "MinMaxNorm: sizes rise from 0 and the rate is in (0, 1], got "
+                "MinMaxNorm: min_value must be from 0 to max_value, and rate in (0, 1], got "
                 f"{min_value!r}, {max_value!r} and {rate!r}"
             )
         self.min_value, self.max_value = float(min_value), float(max_value)
@@ -145,14 +145,14 @@ def get(constraint: Any) -> Any:
     ----------
     constraint
         ``"max_norm"``, ``"min_max_norm"``, ``"non_neg"`` or ``"unit_norm"``, a class, an object, or
-        a function of a tensor; None for none.
+        a function of a tensor. ``None`` gives ``None``.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     TypeError
-        If it is nothing of these.
+        If ``constraint`` is none of these.
     """
     return find("constraint", constraint, _CLASSES)
 

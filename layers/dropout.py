@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Noisy(Configured):
-    """What draws random numbers at each call while training, and saves where it is."""
+    """Draws random numbers at each training call, and keeps the position in their sequence."""
 
     _family = """
     Parameters
@@ -35,13 +35,13 @@ class _Noisy(Configured):
     seed
         A seed; by default one is drawn from ``gradtape.random``.
     dtype
-        A precision policy; random numbers are drawn in ``float32`` with any.
+        A precision policy; random numbers are drawn in ``float32`` with any policy.
 
     Attributes
     ----------
     state : Variable
-        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
-        saved, so that a reloaded model goes on with the same sequence.
+        The random state, initially ``[seed, 0]``. Every training call takes the next random
+        numbers. The state is saved, so that a reloaded model continues the same sequence.
 
     Raises
     ------
@@ -61,12 +61,12 @@ class _Noisy(Configured):
 
     @property
     def built(self) -> bool:
-        """Whether the random state is there."""
+        """Whether the random state exists."""
         return "state" in vars(self)
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """None: the random state is no weight."""
+        """Empty: the random state is not a weight."""
         return ()
 
     @property
@@ -75,23 +75,23 @@ class _Noisy(Configured):
         return ("state",)
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return any shape: none makes a difference."""
+        """Return a shape; the random state depends on none."""
         return ()
 
     def build(self, input_shape: Any) -> None:
-        """Seed the layer."""
+        """Create the random state from the seed."""
         seed = draw_seed() if self.seed is None else self.seed
         source = Stream.shared
         asked = self.seed is not None or source is None or source.asked
         self.state = Stream(np.array([seed, 0]), asked)
 
     def drawn(self, op: str, like: Any) -> Any:
-        """Return the next random numbers, of the shape of ``like``; in ``float32`` for float16."""
+        """Return the next random numbers, of the shape of ``like``, in at least ``float32``."""
         with self.state.lock:
             key = self.state.value
             examples = key_for_examples(key)
-            self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
-        # numbers of float16 are too coarse for small rates
+            self.state.assign(ops["add"](key, 1))  # to both: no two seeds reach the same pair
+        # float16 numbers are too coarse for small rates
         return ops[op](examples, in_precision(like, "float32"))
 
     def normal(self, like: Any) -> Any:
@@ -101,7 +101,7 @@ class _Noisy(Configured):
 
 
 class _ByRate(_Noisy):
-    """What is random at a rate."""
+    """Base class of layers with a rate."""
 
     def __init__(
         self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
@@ -116,7 +116,7 @@ class _ByRate(_Noisy):
         return self._changed(x) if training and self.rate else x
 
     def _changed(self, x: Any) -> Any:
-        """Return what becomes of ``x`` while training."""
+        """Return ``x`` as it is changed while training."""
         raise NotImplementedError
 
     def _kept(self, like: Any) -> Any:
@@ -125,18 +125,19 @@ class _ByRate(_Noisy):
 
 
 class _Shaped(_ByRate):
-    """What may drop along whole axes."""
+    """Base class of layers that may drop whole axes."""
 
     _family = """
     Parameters
     ----------
     noise_shape
-        For each axis 1, along which then all elements are dropped or none, or ``None``.
+        One entry per axis. Along an axis with 1, all elements are dropped together; ``None`` is
+        the input's size. By default each element is dropped independently.
 
     Raises
     ------
     ValueError
-        If ``rate`` is not in ``[0, 1)``; at the call, if ``noise_shape`` does not fit the input.
+        If ``rate`` is not in ``[0, 1)``. At the call, if ``noise_shape`` does not fit the input.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class _Shaped(_ByRate):
         for n in self.noise_shape or ():
             if n is not None and (not hasattr(n, "__index__") or n < 1):
                 raise TypeError(
-                    f"{type(self).__name__}: noise_shape has positive integers, and None for the "
+                    f"{type(self).__name__}: noise_shape takes positive integers, and None for the "
                     f"input's size, got {noise_shape!r}"
                 )
 
@@ -173,7 +174,7 @@ class _Shaped(_ByRate):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        config = super().get_config()  # files without it are as those of versions without it
+        config = super().get_config()  # left out by default, as in files of older versions
         if config["noise_shape"] is None:
             del config["noise_shape"]
         return config
@@ -184,8 +185,8 @@ class Dropout(_Shaped, saved_as="layers.Dropout"):
 
     Notes
     -----
-    Kept elements are divided by ``1 - rate`` ("inverted" dropout), so that the expected value is
-    the input and nothing happens at inference.
+    Kept elements are divided by ``1 - rate`` ("inverted" dropout). The expected value is therefore
+    the input, and inference leaves the input unchanged.
 
     References
     ----------
@@ -224,7 +225,7 @@ class _SpatialDropout(_ByRate, Spatial):
     Raises
     ------
     ValueError
-        If ``rate`` is not in ``[0, 1)``; at the call, if the input has another number of axes.
+        If ``rate`` is not in ``[0, 1)``. At the call, if the input has another number of axes.
     """
 
     def __init__(
@@ -301,7 +302,7 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
 class GaussianDropout(_ByRate, saved_as="layers.GaussianDropout"):
     """Multiply by normally distributed noise of mean 1 while training.
 
-    Its standard deviation is ``sqrt(rate / (1 - rate))``, that of dropout at this rate.
+    Its standard deviation is ``sqrt(rate / (1 - rate))``, as for dropout at this rate.
 
     Parameters
     ----------
@@ -326,7 +327,7 @@ class GaussianDropout(_ByRate, saved_as="layers.GaussianDropout"):
 
 
 class AlphaDropout(_Shaped, saved_as="layers.AlphaDropout"):
-    """Dropout that keeps mean and variance of inputs of mean 0 and variance 1, for ``selu``.
+    """Dropout that preserves mean 0 and variance 1 of its inputs, for use with ``selu``.
 
     References
     ----------
@@ -339,7 +340,7 @@ class AlphaDropout(_Shaped, saved_as="layers.AlphaDropout"):
     [1.0, 2.0]
     """
 
-    #: What ``selu`` tends to for small inputs.
+    #: The limit of ``selu`` for inputs towards minus infinity.
     lowest: ClassVar[float] = -1.7580993408473766
 
     def _changed(self, x: Any) -> Any:

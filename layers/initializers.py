@@ -1,8 +1,8 @@
 """Initial values of weights.
 
-Values are drawn on the host from a Philox generator, so that one seed gives the same weights on
-every backend. Without a seed of its own, an initializer takes one from ``gradtape.random``, whose
-global seed thus governs all of them. Names, formulas and defaults are Keras'.
+Values are drawn on the host from a Philox generator, so that a seed gives the same weights on
+every backend. An initializer without its own seed takes one from ``gradtape.random``, so one global
+seed determines all weights. Names, formulas and defaults are Keras's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def draw_seed() -> int:
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many inputs and outputs a weight of ``shape`` connects; they are its last axes."""
+    """Return the numbers of inputs and outputs, the last two axes, that a weight connects."""
     if len(shape) < 2:
         size = shape[0] if shape else 1
         return size, size
@@ -67,7 +67,7 @@ class Initializer(Named):
     Parameters
     ----------
     seed
-        A seed of its own.
+        A seed; by default one is drawn from ``gradtape.random`` at each call.
     """
 
     def __init_subclass__(cls) -> None:
@@ -109,7 +109,7 @@ class Constant(Initializer):
 
 
 class _Random(Initializer):
-    """Base class of the random ones; with a seed, each call gives the same values."""
+    """Base class of random initializers; with a seed, each call gives the same values."""
 
     seed: int | None
 
@@ -129,7 +129,7 @@ class RandomNormal(_Random):
     Parameters
     ----------
     mean, stddev
-        Of the distribution.
+        The mean and standard deviation of the distribution.
     """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
@@ -158,12 +158,12 @@ class RandomUniform(_Random):
 
 
 class TruncatedNormal(_Random):
-    """Normally distributed values, drawn again beyond two standard deviations from the mean.
+    """Normally distributed values; those beyond two standard deviations are drawn again.
 
     Parameters
     ----------
     mean, stddev
-        Of the distribution before it is cut off.
+        The mean and standard deviation of the distribution before truncation.
     """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
@@ -181,15 +181,15 @@ def _cut_normal(generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 class VarianceScaling(_Random):
-    """Values of a variance that follows from how many inputs and outputs a weight connects.
+    """Values with a variance of ``scale`` divided by a weight's number of connections.
 
     Parameters
     ----------
     scale
-        The variance is this by the number of connections; 1 by default.
+        The factor, 1 by default.
     mode
-        Which connections: ``"fan_in"``, the default, ``"fan_out"``, or ``"fan_avg"`` for their
-        mean.
+        The connections to count: ``"fan_in"``, the default, for inputs, ``"fan_out"`` for outputs,
+        or ``"fan_avg"`` for the mean of both.
     distribution
         ``"truncated_normal"``, the default, ``"untruncated_normal"`` or ``"uniform"``.
     """
@@ -228,7 +228,7 @@ class VarianceScaling(_Random):
 
 
 class _Scaled(VarianceScaling):
-    """One that has no settings but its seed."""
+    """Base class of those whose only setting is the seed."""
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
@@ -269,14 +269,14 @@ class LecunNormal(_Scaled):
 
 
 class Orthogonal(_Random):
-    """Orthonormal rows or columns, of which there are fewer (Saxe et al., 2014).
+    """A matrix with orthonormal rows or columns, whichever are fewer (Saxe et al., 2014).
 
-    All axes but the last count as one.
+    All axes except the last count as one.
 
     Parameters
     ----------
     gain
-        What the matrix is multiplied by.
+        A factor for the matrix.
     """
 
     def __init__(self, gain: float = 1.0, seed: int | None = None) -> None:
@@ -288,7 +288,7 @@ class Orthogonal(_Random):
         rows, columns = math.prod(shape[:-1]), shape[-1]
         normal = generator.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(normal)
-        q *= np.sign(np.diag(r))  # else they would not be uniform
+        q *= np.sign(np.diag(r))  # otherwise they would not be uniform
         return self.gain * np.reshape(q if rows >= columns else q.T, shape)
 
 
@@ -298,7 +298,7 @@ class Identity(Initializer):
     Parameters
     ----------
     gain
-        What it is multiplied by.
+        A factor for the matrix.
     """
 
     def __init__(self, gain: float = 1.0) -> None:
@@ -316,7 +316,7 @@ _CLASSES: dict[str, type[Initializer]] = {
     if name[0].isupper() and name != "Initializer"
 }
 
-#: Keras' other names for some of them.
+#: Keras's other names for some of them.
 _OTHER_NAMES = {
     "normal": "random_normal",
     "one": "ones",
@@ -331,7 +331,7 @@ def get(initializer: Any) -> Callable[..., Any]:
     Raises
     ------
     ValueError
-        If nothing is known by that name.
+        If the name is unknown.
     TypeError
         If it is none of these.
     """
@@ -356,9 +356,9 @@ def get(initializer: Any) -> Callable[..., Any]:
 
 
 def serialize(initializer: Any) -> Any:
-    """Return an initializer as a JSON-able value that :func:`get` takes.
+    """Return an initializer as a JSON value that :func:`get` takes.
 
-    A function has its name alone written down: the weights that it made are saved, it is not.
+    For a function, only the name is saved: the weights that it initialised are saved anyway.
     """
     if isinstance(initializer, (str, dict)):
         return initializer
@@ -371,7 +371,7 @@ def serialize(initializer: Any) -> Any:
 
 
 class _Lost:
-    """Stands for a function that initialised weights where the layer was saved."""
+    """Replaces a Python function that initialised the weights of a saved layer."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

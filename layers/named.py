@@ -1,4 +1,4 @@
-"""Objects with settings that a layer's configuration names: initializers, regularizers …"""
+"""Initializers, regularizers and constraints: objects that a layer's configuration names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Named:
-    """A function with settings, which are attributes named as the arguments."""
+    """A function with settings, kept as attributes with the names of the arguments."""
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -25,14 +25,14 @@ class Named:
 
 
 def find(kind: str, given: Any, classes: Mapping[str, Any]) -> Any:
-    """Return what a name, a class, a configuration or a function stands for; None for None.
+    """Return the object for a name, a class or a configuration; a function or None as it is.
 
     Parameters
     ----------
     kind
-        What it is, for messages.
+        The kind of object, for messages.
     given
-        What a layer was given.
+        The argument of the layer.
     classes
         The classes by their names in snake case.
 
@@ -41,7 +41,7 @@ def find(kind: str, given: Any, classes: Mapping[str, Any]) -> Any:
     ValueError
         If the name is unknown.
     TypeError
-        If it is nothing of these.
+        If ``given`` is none of these.
     """
     if isinstance(given, dict):
         name, config = given["name"], given["config"]
@@ -60,7 +60,7 @@ def find(kind: str, given: Any, classes: Mapping[str, Any]) -> Any:
 
 
 def serialized(given: Any) -> Any:
-    """Return a regularizer or constraint for a layer's configuration; one's own as it is."""
+    """Return a regularizer or constraint for a layer's configuration; the user's own as it is."""
     own = isinstance(given, Named) and type(given).__module__.startswith(_PACKAGE)
     if not own:
         return given

@@ -1,4 +1,4 @@
-"""The layers that saved files may name: those of this package that say how they are saved."""
+"""The layers that saved files may name: those of this package with a name in files."""
 
 from __future__ import annotations
 

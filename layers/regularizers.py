@@ -1,4 +1,4 @@
-"""Regularizers: what large weights or outputs add to the loss. Names and formulas are Keras'."""
+"""Regularizers: penalties on large weights or outputs. Names and formulas are Keras's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "get"]
 
 
 class Regularizer(Named):
-    """Base class: ``regularizer(x)`` returns what ``x`` adds to the loss.
+    """Base class: ``regularizer(x)`` returns the penalty that ``x`` adds to the loss.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class Regularizer(Named):
     """
 
     def __call__(self, x: Any) -> Tensor:
-        """Return a tensor with one number."""
+        """Return the penalty, a scalar tensor."""
         raise NotImplementedError(f"{type(self).__name__}: define __call__(x)")
 
 
@@ -54,7 +54,7 @@ class L1L2(Regularizer):
         self.l1, self.l2 = _factor(self, "l1", l1), _factor(self, "l2", l2)
 
     def __call__(self, x: Any) -> Tensor:
-        """Return a tensor with one number."""
+        """Return the penalty, a scalar tensor."""
         total = None
         if self.l1:
             total = self.l1 * ops["sum"](ops["abs"](x))
@@ -101,7 +101,7 @@ class L2(L1L2):
 
 
 class OrthogonalRegularizer(Regularizer):
-    """The mean size of the cosines between the rows of a matrix, or its columns.
+    """The mean absolute cosine between the rows of a matrix, or its columns.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class OrthogonalRegularizer(Regularizer):
     Raises
     ------
     ValueError
-        If the factor is negative or not finite, or the mode another; at the call, if it is given
-        no matrix.
+        If the factor is negative or not finite, or the mode is unknown. At the call, if the
+        argument is not a matrix.
     """
 
     def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
@@ -124,7 +124,7 @@ class OrthogonalRegularizer(Regularizer):
         self.mode = mode
 
     def __call__(self, x: Any) -> Tensor:
-        """Return a tensor with one number."""
+        """Return the penalty, a scalar tensor."""
         if x.ndim != 2:
             raise ValueError(f"OrthogonalRegularizer is for matrices, got shape {x.shape}")
         rows = x if self.mode == "rows" else ops["transpose"](x)
@@ -152,14 +152,14 @@ def get(regularizer: Any) -> Any:
     ----------
     regularizer
         ``"l1"``, ``"l2"``, ``"l1_l2"`` or ``"orthogonal_regularizer"``, a class, an object, or a
-        function of a tensor; None for none.
+        function of a tensor. ``None`` gives ``None``.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     TypeError
-        If it is nothing of these.
+        If ``regularizer`` is none of these.
     """
     return find("regularizer", regularizer, _CLASSES)
 

@@ -46,5 +46,5 @@ __all__ = [
 __all__ += callbacks.__all__
 __all__ += optimizers.__all__
 
-# checkpoints are files, and those who write them stand above
+# checkpoints are in saving, which imports training
 publish(__name__, above={".saving.checkpoints": "Checkpoint CheckpointManager RestoreReport"})

@@ -1,4 +1,4 @@
-"""What training data and a model cannot mean together, found at the first batch."""
+"""Checks, at the first batch, for data and models that do not fit together."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ __all__ = [
     "whats_not_finite",
 ]
 
-#: The activations that end in probabilities.
+#: The activations that return probabilities.
 _SQUASHING = ("sigmoid", "softmax")
-#: Ops that hand on values as they are, or off the ends of their range.
+#: Ops that pass values on unchanged, or clipped.
 _PASSING = ("cast", "clip", "expand_dims", "getitem", "reshape", "squeeze")
 
 
 def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
-    """Raise if labels are outside what a cross-entropy can mean.
+    """Raise if labels are invalid for a cross-entropy.
 
     Parameters
     ----------
     kind
-        What the loss takes them for; None for a loss that gradtape does not know.
+        The kind of the loss; None for a loss that gradtape does not know.
     y
         The labels.
     what
-        What the data are called in messages.
+        The name of the data in messages.
 
     Raises
     ------
     ValueError
-        If labels of yes or no are not from 0 to 1, shares of classes negative, or classes no whole
-        numbers.
+        If binary labels are not from 0 to 1, shares of classes are negative, or classes are not
+        integers.
     """
     if kind is None or y.dtype.kind not in "if" or not y.size:
         return
@@ -65,25 +65,25 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
         wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values.ravel()[:0]
         if wrong.size:
             raise ValueError(
-                f"{what}: the labels of {kind.name} are whole numbers (0, 1, ...), got "
-                f"{wrong[0]:.6g}; numbers to predict have a loss of numbers, as loss='mse'"
+                f"{what}: the labels of {kind.name} must be integers (0, 1, ...), got "
+                f"{wrong[0]:.6g}; for regression use a loss such as loss='mse'"
             )
         return
     low, high = values.min(), values.max()
     if low < 0 or (high > 1 and kind.classes == "binary"):
         wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
-        raise ValueError(f"{what}: the labels of {kind.name} are {wanted}, got {low} to {high}")
+        raise ValueError(f"{what}: the labels of {kind.name} must be {wanted}, got {low} to {high}")
 
 
 def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
-    """Warn if labels that were set apart are of classes that the others lack.
+    """Warn if the validation labels have classes that the training labels lack.
 
     Parameters
     ----------
     kind
-        What the loss takes them for; None for a loss that gradtape does not know.
+        The kind of the loss; None for a loss that gradtape does not know.
     y, held_out
-        The labels to train on, and the last ones of the arrays, to validate with.
+        The labels to train on, and the last labels of the arrays, for validation.
     """
     if kind is None or not isinstance(y, Tensor) or y.ndim > 2:
         return
@@ -96,7 +96,7 @@ def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
     if lacking.size:
         told = ", ".join(f"{x:g}" for x in lacking[:5])
         warnings.warn(
-            f"fit: validation_split sets the last examples apart, and only those have the classes "
+            f"fit: validation_split takes the last examples, and only these have the classes "
             f"{told}{', ...' if lacking.size > 5 else ''}: the arrays are sorted. Shuffle them "
             "first, or give validation_data",
             stacklevel=3,
@@ -104,13 +104,12 @@ def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
 
 
 def check_restored(model: Module) -> None:
-    """Raise if a model from a file holds layers that train, and only what they do at inference.
+    """Raise if a file holds a model's call at inference only, but layers in it need training mode.
 
     Raises
     ------
     ValueError
-        If a module in it that is not frozen was saved by a class whose ``__call__`` lacks
-        ``training``.
+        If a module that is not frozen was saved from a class whose ``__call__`` lacks ``training``.
     """
     for module in (model, *model.submodules):
         call = vars(module).get("__call__")
@@ -119,17 +118,17 @@ def check_restored(model: Module) -> None:
         for layer in module.submodules:
             if takes_training(layer) and not isinstance(layer, Sequential):
                 raise ValueError(
-                    f"fit: module {module.name!r} was loaded, and its file holds its call at "
-                    f"inference only, but {type(layer).__name__} {layer.name!r} in it does another "
-                    "thing while training; save it from a class with def __call__(self, x, "
-                    "training=False), or freeze it: module.trainable = False"
+                    f"fit: the file of module {module.name!r} holds its call at inference only, "
+                    f"but {type(layer).__name__} {layer.name!r} in it behaves differently in "
+                    "training; save it from a class with def __call__(self, x, training=False), "
+                    "or freeze it: module.trainable = False"
                 )
 
 
 def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
-    """Warn if a layer masks padding, and outputs with the same steps have no mask.
+    """Warn if a layer masks padding, but outputs with the same steps have no mask.
 
-    A mask goes through models of layers; a call of one's own hands none on, and a file has none.
+    Models of layers pass masks on. A ``call`` that you write does not, and files hold none.
     """
     masking = (
         layer
@@ -143,8 +142,8 @@ def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
     for output in flatten(predicted):
         if isinstance(output, Tensor) and mask_of(output) is None and output.shape[:2] in steps:
             warnings.warn(
-                f"{method}: layer {layer.name!r} masks padding, and no mask reaches the model's "
-                "output: a file has none, nor has a call of your own that hands none on. Padding "
+                f"{method}: layer {layer.name!r} masks padding, but no mask reaches the model's "
+                "output: files hold none, and a call() that you write does not pass it on. Padding "
                 "counts in the loss, unless sample_weight or the loss leaves it out",
                 stacklevel=2,
             )
@@ -152,7 +151,7 @@ def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
 
 
 def whats_not_finite(batch: Sequence[Any]) -> str:
-    """Return a sentence on which of inputs, labels and weights hold NaN or infinity, if any do."""
+    """Return a sentence that names the inputs, labels or weights with NaN or infinity, if any."""
     parts = [
         name
         for name, part in zip(("x", "y", "sample_weight"), batch)
@@ -168,12 +167,12 @@ def _finite(x: Any) -> bool:
 
 
 class FirstLook(Recorder):
-    """Looks on while a first batch goes through model, loss and metrics.
+    """Records a first batch's ops in model, loss and metrics, and checks them.
 
     Parameters
     ----------
     method
-        Who looks, for messages: ``"fit"``.
+        The method that runs, for messages, such as ``"fit"``.
     """
 
     def __init__(self, method: str) -> None:
@@ -185,14 +184,14 @@ class FirstLook(Recorder):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look on during a block."""
+        """Record the ops of a block."""
         with recording_to((*active_tapes.get(), self)):
             yield
 
     def record(
         self, op: Any, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Note where a value comes from; refuse labels that spread over predictions."""
+        """Note the op that a value comes from; refuse labels that broadcast over predictions."""
         ids = [x.id for x in inputs if type(x) is Tensor]
         self._made[output.id] = (op.name, ids[0] if ids else None)
         of_labels = self._labels.intersection(ids)
@@ -205,19 +204,19 @@ class FirstLook(Recorder):
             self._predictions.add(output.id)
 
     def _check_spread(self, op: str, inputs: Sequence[Any], output: Tensor) -> None:
-        """Raise if a vector of one and a column of the other became a square."""
+        """Raise if a vector and a column have broadcast to a square."""
         shapes = [x.array.shape for x in inputs if type(x) is Tensor]
         for low in shapes:
             n = low[-1] if low else 1
             if n > 1 and (*low, 1) in shapes and output.array.shape[-2:] == (n, n):
                 raise ValueError(
                     f"{self.method}: labels and predictions of shapes {low} and {(*low, 1)} "
-                    f"broadcast to {output.array.shape} in {op!r}, every label beside every "
+                    f"broadcast to {output.array.shape} in {op!r}: every label meets every "
                     "prediction; give labels the shape of the predictions, y[:, None] or y[:, 0]"
                 )
 
     def meet(self, y: Any, predicted: Any, loss: Any, kind: Kind | None) -> None:
-        """Take note of labels and an output; raise if the loss is not for these.
+        """Note labels and an output; raise if the loss does not fit them.
 
         Parameters
         ----------
@@ -226,21 +225,21 @@ class FirstLook(Recorder):
         loss
             The loss, if there is one.
         kind
-            What it takes predictions for, if that is known.
+            Its kind, if it is known.
 
         Raises
         ------
         TypeError
-            If the model's output is no tensor.
+            If the model's output or the labels are not a tensor.
         ValueError
-            If a loss of logits is given probabilities, or one of probabilities anything else.
+            If a loss of logits gets probabilities, or a loss of probabilities gets other values.
         """
         for what, part in (("model returns", predicted), ("labels are", y)):
             if not isinstance(part, Tensor):
                 raise TypeError(
                     f"{self.method}: {getattr(loss, '__name__', 'the loss')}: the {what} a "
                     f"{type(part).__name__} of {'outputs' if part is predicted else 'tensors'}, "
-                    "and a loss takes one tensor; give a loss for each output, in a list or a "
+                    "but a loss takes one tensor; give a loss for each output, in a list or a "
                     "dictionary"
                 )
         self._labels.add(y.id)
@@ -255,41 +254,42 @@ class FirstLook(Recorder):
             if made in _SQUASHING or (kind.classes != "binary" and _sum_to_one(values, kind.axis)):
                 raise ValueError(
                     f"{self.method}: the model returns probabilities"
-                    f"{f' (it ends in {made})' if made in _SQUASHING else ''}, and "
-                    f"{kind.name} takes logits here; leave the activation out, or give the "
-                    f"loss from_logits=False: {_object_named(kind.name)}(from_logits=False)"
+                    f"{f' (it ends in {made})' if made in _SQUASHING else ''}, but "
+                    f"{kind.name} takes logits here; leave the activation out, or set "
+                    f"from_logits=False: {_object_named(kind.name)}(from_logits=False)"
                 )
         elif values.min() < 0 or (values.max() > 1 and kind.classes == "binary"):
             raise ValueError(
-                f"{self.method}: the predictions go from {values.min():.4g} to "
-                f"{values.max():.4g}, and {kind.name} takes probabilities here; end the model "
-                f"in {'sigmoid' if kind.classes == 'binary' else 'softmax'}, or give the loss "
+                f"{self.method}: the predictions are from {values.min():.4g} to "
+                f"{values.max():.4g}, but {kind.name} takes probabilities here; end the model "
+                f"with {'sigmoid' if kind.classes == 'binary' else 'softmax'}, or set "
                 f"from_logits=True"
             )
 
     def _check_shapes(self, y: Any, predicted: Any, kind: Kind | None) -> None:
-        """Raise if predictions do not count the examples, or labels are for the other loss."""
+        """Raise if predictions have another length than labels, or these are for another loss."""
         if y and predicted and predicted[0] != y[0]:
             raise ValueError(
-                f"{self.method}: the model returns {predicted} for {y[0]} examples, which its "
-                "first axis has to count; inputs of one number each are a column: x[:, None]"
+                f"{self.method}: the model returns shape {predicted} for {y[0]} examples, but its "
+                "first axis must have one row per example; give inputs of one number each as a "
+                "column: x[:, None]"
             )
         several = bool(predicted) and predicted[-1] > 1
         if kind is None or kind.axis != -1 or not several:
             return
         if kind.classes == "sparse" and y == predicted:
             raise ValueError(
-                f"{self.method}: {kind.name} takes a class per example, and labels of shape {y} "
-                "are one-hot; take loss='categorical_crossentropy', or y.argmax(-1)"
+                f"{self.method}: {kind.name} takes a class per example, but labels of shape {y} "
+                "are one-hot; use loss='categorical_crossentropy', or y.argmax(-1)"
             )
         if kind.classes == "categorical" and y in (predicted[:-1], (*predicted[:-1], 1)):
             raise ValueError(
-                f"{self.method}: {kind.name} takes one-hot labels, of shape {predicted}, and these "
-                f"have shape {y}; take loss='sparse_categorical_crossentropy'"
+                f"{self.method}: {kind.name} takes one-hot labels of shape {predicted}, but these "
+                f"have shape {y}; use loss='sparse_categorical_crossentropy'"
             )
 
     def _origin(self, x: Tensor) -> str:
-        """Return the op that a value comes from, those left out that only rearrange."""
+        """Return the op that a value comes from, ignoring those that only rearrange it."""
         name, before = self._made.get(x.id, ("", None))
         while name in _PASSING and before is not None:
             name, before = self._made.get(before, ("", None))
@@ -297,7 +297,7 @@ class FirstLook(Recorder):
 
 
 def _sum_to_one(values: Any, axis: int) -> bool:
-    """Return whether these are shares along an axis."""
+    """Return whether values are not negative and sum to 1 along an axis."""
     if not values.ndim or (values < 0).any():
         return False
     totals = values.astype("float64").sum(axis=axis)
@@ -305,6 +305,6 @@ def _sum_to_one(values: Any, axis: int) -> bool:
 
 
 def _object_named(function: str) -> str:
-    """Return the class of a loss function: ``losses.BinaryCrossentropy``."""
+    """Return the name of a loss function's class, such as ``losses.BinaryCrossentropy``."""
     words = function.removesuffix("_from_logits").split("_")
     return "losses." + "".join(word.capitalize() for word in words)

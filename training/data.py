@@ -23,24 +23,24 @@ __all__ = [
     "first_batches",
 ]
 
-#: A function of labels and of what the data are called, which may raise.
+#: A function of labels and the name of the data, which raises if labels are invalid.
 Check = Callable[[Any, str], None]
 _NAMES = ("x", "y", "sample_weight")
 
 
 class Examples:
-    """Tensors, perhaps in nested containers, that count the same examples; cut into batches.
+    """Tensors, perhaps in nested containers, with one row per example; cut into batches.
 
     Parameters
     ----------
     x
-        Inputs, whose first axes count examples.
+        Inputs; the first axes are the examples.
     y
-        Labels, likewise; ``None`` if there are none, and batches are of inputs alone.
+        Labels, likewise; ``None`` if there are none, so that batches hold only inputs.
     batch_size
-        The size of every batch but perhaps the last.
+        The size of every batch, except perhaps the last.
     what
-        What the data are called in messages.
+        The name of the data in messages.
     weight
         Weights of the examples, likewise, if there are any.
 
@@ -49,7 +49,7 @@ class Examples:
     length : int
         The number of batches.
     rewinds : bool
-        Whether one can go through the batches again: yes.
+        Whether the batches can be iterated again: true.
 
     Raises
     ------
@@ -58,11 +58,11 @@ class Examples:
     """
 
     rewinds = True
-    #: Whether a batch may be read before it is wanted: no code of the user's runs then.
+    #: Whether a batch may be read before it is needed: reading runs no code of the user's.
     early = True
     #: Whether there is always another batch.
     endless = False
-    #: Whether a batch of inputs alone is a tuple of them.
+    #: Whether a batch without labels is a tuple ``(x,)``.
     in_tuples = False
     #: In a job of several ranks, a function of a batch's size that returns how they share it.
     shared: Callable[[int], Layout] | None = None
@@ -91,13 +91,13 @@ class Examples:
     ) -> Iterator[Any]:
         """Yield ``(x, y)``, in an order drawn from ``generator`` if there is one.
 
-        With weights these are ``(x, y, weight)``, without labels ``x``. The first batch is that of
+        With weights, batches are ``(x, y, weight)``; without labels, ``x``. The first batch has
         number ``first``.
         """
         size = self.batch_size
         order = None if generator is None else _Order(generator.permutation(self.count))
         for start in range(first * size, self.count, size):
-            stop = min(start + size, self.count)  # some libraries take no later one
+            stop = min(start + size, self.count)  # some libraries refuse a stop after the end
             if self.shared is None:
                 yield self._batch(start, stop, order)
                 continue
@@ -115,21 +115,24 @@ class Examples:
         return x, _rows_of(self.y, chosen)
 
     def signature(self) -> list[int | None]:
-        """Return the numbers of examples, of those in a batch, and of batches."""
+        """Return the number of examples, the batch size, and the number of batches."""
         return [self.count, self.batch_size, self.length]
 
     def seed_pass(self, seed: int, number: int) -> None:
-        """Do nothing: whoever wants an order says so."""
+        """Do nothing: ``batches`` takes a generator instead."""
 
     def state(self) -> None:
-        """Return the state of the data: none."""
+        """Return ``None``: arrays have no state."""
 
     def load(self, state: Any) -> None:
-        """Raise: the state is that of data of another kind."""
-        raise ValueError(f"{self.what}: arrays have no state, and the run's data had one")
+        """Raise, because the state belongs to another kind of data."""
+        raise ValueError(
+            f"{self.what}: the run trained on data with a state, and arrays have none; give the "
+            "same data"
+        )
 
     def split(self, fraction: float) -> tuple[Examples, Examples]:
-        """Return all but the last ``fraction`` of the examples, and that last part."""
+        """Split off the last ``fraction`` of the examples; return both parts."""
         kept = round(self.count * (1.0 - fraction))
         if not 0 < kept < self.count:
             raise ValueError(
@@ -154,32 +157,32 @@ class Examples:
 
 
 class Batches:
-    """An iterable of batches of any structure, as it is.
+    """An iterable of batches of any structure.
 
     Parameters
     ----------
     batches
-        Something that starts anew at each ``iter()``.
+        An object that starts again at each ``iter()``.
     passes
-        How often it will be gone through.
+        The number of passes through it.
     what
-        What it is called in messages.
+        The name of the data in messages.
 
     Attributes
     ----------
     length : int or None
         The number of batches, if it is known.
     rewinds : bool
-        Whether one can go through the batches again, which an iterator does not allow.
+        Whether the batches can be iterated again; an iterator does not allow that.
     endless : bool
-        Whether they are known to have no end.
+        Whether the batches are known to have no end.
 
     Raises
     ------
     TypeError
-        If it cannot be iterated, or has names for its parts.
+        If ``batches`` cannot be iterated, or is a mapping or a data frame.
     ValueError
-        If it can only be gone through once, and that is not enough.
+        If it can only be iterated once, and ``passes`` is larger.
     """
 
     def __init__(self, batches: Iterable[Any], passes: int = 1, what: str = "data") -> None:
@@ -191,13 +194,13 @@ class Batches:
         if hasattr(batches, "keys") or hasattr(batches, "columns"):
             raise TypeError(
                 f"{what} is a {type(batches).__name__} with inputs and labels under names; give "
-                "both in a tuple (x, y), as (table.drop(columns='label'), table['label']) of a "
-                "data frame, or (file['x'], file['y'])"
+                "both in a tuple (x, y), such as (table.drop(columns='label'), table['label']) "
+                "for a data frame, or (file['x'], file['y'])"
             )
         if passes > 1 and iter(batches) is batches:
             raise ValueError(
-                f"{what} is an iterator, which is used up after one of {passes} passes; give a "
-                "list, or an object whose __iter__ starts anew"
+                f"{what} is an iterator, which is exhausted after one of {passes} passes; give a "
+                "list, or an object whose __iter__ starts again"
             )
         self.source = batches
         self.what = what
@@ -209,35 +212,35 @@ class Batches:
             raise ValueError(f"{what} has no batches")
 
     def seed_pass(self, seed: int, number: int) -> None:
-        """Let orders of a pipeline's next pass come from these, where it has no seed of its own."""
+        """Seed the order of a pipeline's next pass, where the pipeline has no seed of its own."""
         if isinstance(self.source, Dataset):
             self.source._seed_pass(seed, number)
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[Any]:
-        """Yield the batches in their own order from number ``first`` on, leaves as tensors."""
+        """Yield the batches in their own order, from number ``first`` on; leaves are tensors."""
         for batch in islice(self.source, first, None):
             yield map_structure(as_tensor, batch)
 
     def signature(self) -> list[int | None]:
-        """Return the numbers of examples and of those in a batch, not known; and of batches."""
+        """Return the number of examples and the batch size, both unknown, and that of batches."""
         return [None, None, self.length]
 
     def state(self) -> Any:
-        """Return the state of what makes the batches, None if it has no ``state_dict``."""
+        """Return the state of the iterable; None if it has no ``state_dict``."""
         found = getattr(self.source, "state_dict", None)
         return None if found is None else found()
 
     def load(self, state: Any) -> None:
-        """Set the state of what makes the batches."""
+        """Set the state of the iterable."""
         self.source.load_state_dict(state)  # type: ignore[attr-defined]
 
 
 def _instead(given: Any) -> str:
-    """Return what to do with what is no iterable."""
+    """Return a hint on what to do with an object that is not iterable."""
     if callable(given) and not isinstance(given, type):
-        return "; call it, or give gt.data.Dataset.from_generator(function) for several epochs"
+        return "; call it, or use gt.data.Dataset.from_generator(function) for several epochs"
     if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        return "; gt.data.Dataset(it).batch(32) makes batches of its items"
+        return "; gt.data.Dataset(it).batch(32) batches its items"
     return ""
 
 
@@ -249,7 +252,8 @@ class Labelled(Batches):
     batches, passes, what
         As for :class:`Batches`.
     check
-        A function of each batch's labels and of what the data are called, which may raise.
+        A function of each batch's labels and the name of the data, which raises if labels are
+        invalid.
     """
 
     def __init__(
@@ -263,7 +267,7 @@ class Labelled(Batches):
         self.check = check
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Any, ...]]:
-        """Yield the batches in their own order from number ``first`` on."""
+        """Yield the batches in their own order, from number ``first`` on."""
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
             if isinstance(batch, tuple) and (len(batch) == 1 or not_labelled(batch)):
@@ -273,7 +277,7 @@ class Labelled(Batches):
                 continue
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
                 raise ValueError(
-                    f"{what} is not a pair (x, y), nor (x, y, sample_weight), but "
+                    f"{what} must be (x, y) or (x, y, sample_weight), got "
                     f"{_described(batch)}{self._tuple_meant()}"
                 )
             if isinstance(batch, list) and not any(
@@ -287,7 +291,7 @@ class Labelled(Batches):
             leaves = [leaf for part in parts for leaf in flatten(part)]
             lengths = {len(leaf) if leaf.ndim else 0 for leaf in leaves}
             if len(lengths) != 1 or 0 in lengths:
-                hint = "; batch(n) of a Dataset makes batches" if 0 in lengths else ""
+                hint = "; Dataset.batch(n) makes batches" if 0 in lengths else ""
                 shapes = [f"{n} of shape {_shapes(part)}" for n, part in zip(_NAMES, parts)]
                 raise ValueError(
                     f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
@@ -297,11 +301,11 @@ class Labelled(Batches):
             yield parts
 
     def _tuple_meant(self) -> str:
-        """Return a hint for somebody who gave ``[x, y]``."""
+        """Return a hint for users who passed ``[x, y]``."""
         given = self.source if isinstance(self.source, list) else []
         shapes = [getattr(x, "shape", None) or () for x in given]
         if len(given) in (2, 3) and len({shape[:1] for shape in shapes}) == 1 and shapes[0]:
-            return "; x and y as arrays are one tuple: (x, y)"
+            return "; give arrays x and y in a tuple: (x, y)"
         return ""
 
 
@@ -315,7 +319,7 @@ def as_dataset(
     ValueError
         If a tuple is neither.
     TypeError
-        If it is no data at all.
+        If ``data`` has another type.
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
         return Labelled(data, passes, what, check)
@@ -328,7 +332,7 @@ def as_dataset(
     kinds = {type(part) for part in data if are_several(part)}
     if len(data) == 2 and kinds == {tuple} and all(map(are_several, data)):
         raise TypeError(
-            f"{what}: x is a tuple of {len(data[0])} arrays, and so is y: these may be two batches "
+            f"{what}: x and y are both tuples of {len(data[0])} arrays, which may be two batches, "
             "or several inputs and outputs; give batches (x, y) in a list, and several inputs or "
             "outputs in lists or dictionaries"
         )
@@ -342,20 +346,20 @@ def as_dataset(
     if any(hasattr(part, "shape") for part in data):
         raise ValueError(
             f"{what} is a tuple of {len(data)} arrays, not (x, y) or (x, y, sample_weight); "
-            "several inputs are one list, and batches come in a list"
+            "give several inputs as one list, and batches in a list"
         )
     return Labelled(data, passes, what, check)
 
 
 def not_labelled(data: tuple[Any, ...]) -> bool:
-    """Return whether data are ``(x, None)``: inputs, and a loss that needs no labels."""
+    """Return whether data are ``(x, None)``: inputs for a loss that needs no labels."""
     return len(data) == 2 and data[1] is None
 
 
 def expected(
     data: Examples | Batches, epochs: int, steps: int | None = None
 ) -> dict[int, int] | None:
-    """Return how often batches of a size will come, if that is known."""
+    """Return how many batches of each size there will be; None if unknown."""
     if not isinstance(data, Examples) or data.length is None:
         return None
     passes = epochs if steps is None else epochs * steps // data.length
@@ -364,16 +368,17 @@ def expected(
 
 
 def first_batches(data: Examples | Batches, steps: int | None) -> Iterator[Any]:
-    """Return the first batches, so many of them; all for ``None``.
+    """Return the first ``steps`` batches; all for ``None``.
 
     Raises
     ------
     ValueError
-        If there are fewer; where their number is not known, when they end. And if they never end.
+        If there are fewer (at the end of the batches, if their number is unknown), or if ``steps``
+        is ``None`` and they never end.
     """
     if steps is None:
         if data.endless:
-            raise ValueError(f"{data.what} never ends (repeat()): say how many steps to take")
+            raise ValueError(f"{data.what} never ends (repeat()): give the number of steps")
         return data.batches()
     if data.length is not None and data.length < steps:
         raise ValueError(f"{data.what} has {data.length} batches, fewer than {steps} steps")
@@ -392,8 +397,8 @@ def _exactly(data: Examples | Batches, steps: int) -> Iterator[Any]:
 def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     """Return inputs, labels and perhaps weights as tensors, each in its structure.
 
-    A list of arrays is several inputs or outputs if each counts the examples, and one array of
-    examples if it does itself.
+    A list of arrays is several inputs or outputs if the length of each is the number of examples.
+    It is one array of examples if its own length is that number.
     """
     given = given[:2] if len(given) == 3 and given[2] is None else given
     if isinstance(given[1], dict):  # an output without a loss may have no labels
@@ -429,12 +434,12 @@ def _shapes(part: Any) -> str:
 
 
 def as_count(what: str, value: Any, least: int) -> int:
-    """Return a number of things as a Python integer.
+    """Return a count as a Python integer.
 
     Raises
     ------
     ValueError
-        If it is no integer, or below ``least``.
+        If it is not an integer, or below ``least``.
     """
     whole = isinstance(value, (int, float, np.integer, np.floating)) and value == value // 1
     if not whole or value < least or value == np.inf:
@@ -451,14 +456,14 @@ def _described(batch: Any) -> str:
 
 
 class _Order:
-    """The order of an epoch, copied once to each device that has examples."""
+    """The order of an epoch, copied once to each device with examples."""
 
     def __init__(self, numbers: Any) -> None:
         self._numbers = numbers
         self._there: dict[tuple[str, str], Any] = {}
 
     def part(self, start: int, stop: int) -> Callable[[Any], Any]:
-        """Return a function of an array that returns rows to pick, where the array is."""
+        """Return a function of an array that returns the rows to take, on the array's device."""
 
         def rows(array: Any) -> Any:
             owner = backend_of(array)

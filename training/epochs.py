@@ -1,4 +1,4 @@
-"""The loop over epochs: progress, callbacks and Ctrl-C."""
+"""The loop over epochs, with progress, callbacks and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def run_epochs(
     validation_freq: int | Collection[int] = 1,
     validation_steps: int | None = None,
 ) -> History:
-    """Train for some epochs, and return what was measured.
+    """Train for some epochs, and return the history.
 
     Parameters
     ----------
     run
-        What is trained, on what, and where it is.
+        The run: its session, its data and its progress.
     held_out
-        What to evaluate on after each epoch.
+        The validation data, or None.
     verbose
-        What to show: see :class:`Progress`.
+        What to show, as for :class:`Progress`.
     validation_freq
-        After how many epochs to evaluate, or after which, counted from 1.
+        The number of epochs between validations, or the epochs with one, counted from 1.
     validation_steps
-        On how many batches, if not on all.
+        The number of batches of a validation; None for all.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def run_epochs(
 
     Notes
     -----
-    After Ctrl-C the run ends with the batch, and its epoch is not in the history.
+    After Ctrl-C the run ends with the current batch, and the history does not include that epoch.
     """
     session, tell = run.session, run.listeners.tell
     run.attach()
@@ -80,14 +80,14 @@ def run_epochs(
             if interrupt.requested:
                 break
     run.history.interrupted = interrupt.requested
-    if not interrupt.requested:  # else somebody may go on from here
+    if not interrupt.requested:  # otherwise the run may be resumed from here
         session.finish()
     tell("on_train_end")
     return run.history
 
 
 def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str, float]:
-    """Do the steps of one epoch that are left, or those until Ctrl-C; return its values."""
+    """Do the remaining steps of an epoch, or those until Ctrl-C; return its values."""
     batches = run.session.ahead(run.batches(), run.data.early)
     for i, batch in enumerate(batches, run.batch):
         run.listeners.tell("on_train_batch_begin", i)

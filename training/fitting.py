@@ -1,4 +1,4 @@
-"""``fit``: train a model on mini-batches, and tell how it went."""
+"""``fit``: train a model on mini-batches, and return the history."""
 
 from __future__ import annotations
 
@@ -55,140 +55,144 @@ def fit(
     Parameters
     ----------
     model
-        A module that is called with a batch, and with ``training=True`` if it takes that. The
-        layers in it that are called without ``training`` train either way.
+        A module that is called with a batch, and with ``training=True`` if it takes that argument.
+        Layers inside that are called without ``training`` are in training mode in either case.
     data
         A tuple of arrays ``(x, y)`` or ``(x, y, sample_weight)``, or a list or another iterable of
-        such batches. Several inputs or outputs are lists or dictionaries of arrays; an output that
-        has neither a loss nor metrics needs no labels, and ``(x, None)`` has none, for a model
-        whose layers add the loss.
-        ``sample_weight`` has a number by which the loss of each example is multiplied; of several
-        outputs they may differ, in a dictionary. What is in host memory is copied to the model's
-        device batch by batch, each while the device computes with the one before (of an iterable,
-        when it gives it).
+        such batches. Several inputs or outputs are lists or dictionaries of arrays. An output
+        without a loss and metrics needs no labels. ``(x, None)`` has no labels, for a model whose
+        layers add the loss. ``sample_weight`` has a factor for the loss of each example; for
+        several outputs it may be a dictionary of such arrays. Arrays in host memory are copied to
+        the model's device batch by batch, while the device computes with the previous batch (for an
+        iterable, when it yields the batch).
     epochs
-        How often to go through the data, those epochs that went before included.
+        The number of epochs, including those before ``initial_epoch``.
     batch_size
         The size of the batches that arrays are cut into.
     optimizer
-        An optimizer, or the name of one with its defaults: ``"adam"``, ``"sgd"``, ...
+        An optimizer, or the name of one with default settings: ``"adam"``, ``"sgd"``, ...
     loss
         One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
-        ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions,
-        which is given both as they are. Its mean over the batch is minimised. For several outputs
-        one for all, or a list or dictionary of them, ``None`` for an output that is not minimised;
-        the sum is.
+        ``"sparse_categorical_crossentropy"``, of logits). Or a function of labels and predictions,
+        which receives both unchanged. Its mean over the batch is minimised. For several outputs,
+        give one loss for all, or a list or dictionary of losses, with ``None`` for an output that
+        is not minimised. The sum of the losses is minimised.
     metrics
         Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``, ``"AUC"``); or
-        functions of labels and predictions. ``"accuracy"`` is that of classes, and with a binary
-        cross-entropy the share of predictions on the label's side: above 0 for logits, above 1/2
-        for probabilities. By default accuracy for a cross-entropy of classes, and nothing for
-        another loss. For several outputs a dictionary of such lists, or a list of them. Objects
-        keep their state of an epoch, those of ``training`` till validation begins.
+        functions of labels and predictions. ``"accuracy"`` compares classes. With a binary
+        cross-entropy, it is the share of predictions on the label's side of 0 for logits, or of 1/2
+        for probabilities. The default is accuracy for a cross-entropy of classes, and no metric for
+        another loss. For several outputs, give a dictionary of such lists, or a list of them.
+        Metric objects keep the state of an epoch; those for training keep it until validation
+        begins.
     loss_weights
-        For several outputs: by what their losses are multiplied in the sum, in a list or a
-        dictionary; 1 by default.
-    weighted_metrics
-        Metrics, as ``metrics``, in which examples count by their weights.
-    class_weight
-        The weights of examples by their class, a dictionary; classes that are not in it weigh 1.
-        ``sample_weight`` is multiplied by them. Validation does not use them.
-    validation_data
-        What to evaluate after each epoch, as ``data``.
-    validation_split
-        Instead, the fraction at the end of the arrays to set apart for that, before they are
-        shuffled.
-    validation_freq
-        After how many epochs to do so: after each by default; or after which, counted from 1.
-    validation_steps
-        How many batches of ``validation_data`` to take each time, from the first on; all by
+        For several outputs, the factors of their losses in the sum, in a list or a dictionary; 1 by
         default.
+    weighted_metrics
+        Metrics, as for ``metrics``, that use the weights of the examples.
+    class_weight
+        A dictionary with the weights of classes; other classes have weight 1. ``sample_weight`` is
+        multiplied by them. Validation does not use them.
+    validation_data
+        The data to evaluate after each epoch, in the form of ``data``.
+    validation_split
+        Instead, the fraction of the arrays to use for validation. It is taken from the end, before
+        shuffling.
+    validation_freq
+        The number of epochs between validations, 1 by default; or a collection of the epochs with
+        one, counted from 1.
+    validation_steps
+        The number of batches of ``validation_data`` to use each time, beginning with the first; all
+        by default.
     validation_batch_size
-        The size of the batches that its arrays are cut into, ``batch_size`` by default.
+        The size of the batches that validation arrays are cut into, ``batch_size`` by default.
     steps_per_epoch
-        How many batches an epoch has. The next epoch goes on where it ends, and the data are gone
-        through again as often as that takes; an iterator needs to have enough. One pass by default.
+        The number of batches of an epoch. The next epoch continues with the batch after them, and
+        the data are repeated as often as necessary; an iterator must have enough batches. One pass
+        through the data by default.
     shuffle
         Whether to take the examples of arrays in a new random order in each epoch.
     seed
-        The seed of all that is random: of these orders, and of ``gt.random``, from which dropout
-        and weights come. Each epoch has seeds of its own, which come from this one and the epoch's
-        number. By default orders are new each time, and ``gt.random`` goes on.
+        The seed of everything random: of these orders, and of ``gt.random``, from which dropout and
+        weights are drawn. Each epoch has its own seeds, derived from this one and the number of the
+        epoch. By default orders differ in each run, and ``gt.random`` continues its sequence.
     verbose
-        ``True``, 1 or ``"auto"`` shows a line for each epoch, which moves on a terminal and in a
-        notebook; 2 shows one at its end alone; ``False`` or 0 shows nothing.
+        ``True``, 1 or ``"auto"`` shows a line for each epoch, updated during the epoch on a
+        terminal and in a notebook. 2 shows a line only at the end of the epoch. ``False`` or 0
+        shows nothing.
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
-        training. Or objects with any of the methods of :class:`~gradtape.training.Callback`. What
-        they add to ``logs`` at an epoch's end is in the history; ``model.stop_training = True``
-        ends the training as well.
+        run. Or objects with any of the methods of :class:`~gradtape.training.Callback`. Values that
+        they add to ``logs`` at the end of an epoch are in the history. Setting
+        ``model.stop_training = True`` also ends the run.
     initial_epoch
-        The number of the first epoch: ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
-        same seed are six epochs.
+        The number of the first epoch. ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
+        same seed give the same six epochs as one call.
     checkpoint
-        Where to keep the run: a :class:`CheckpointManager`, or the path of a file that is replaced
-        at each save. It is saved after each epoch, and when Ctrl-C ends the run.
+        Where to keep the run: a :class:`CheckpointManager`, or the path of a file that each save
+        replaces. The run is saved after each epoch, and when Ctrl-C ends it.
     save_every
-        After how many batches of an epoch to save too.
+        The number of batches after which to save within an epoch, too.
     resume
-        Whether to go on from the checkpoint, if there is one: within the epoch, bit for bit as if
-        the run had not ended. A run that has done its epochs, or that a callback ended, does
-        nothing.
+        Whether to continue from the checkpoint, if there is one. The run continues within the
+        epoch, with bit-for-bit the same results as without the interruption. A run that has
+        completed its epochs, or was ended by a callback, does nothing.
     compile
-        ``"auto"``, the default: steps run as a graph (see :func:`gradtape.function`) for each shape
-        that comes often enough, and as Python if they cannot be traced, which a warning tells.
-        ``True``: always as a graph, or an error. ``False``: as Python. A graph does not do again
-        what only Python does, such as printing.
+        With ``"auto"``, the default, steps run as a graph (see :func:`gradtape.function`) for each
+        shape that occurs often enough. Steps that cannot be traced run as Python, with a warning.
+        ``True`` always runs a graph, or raises. ``False`` runs Python. A graph does not repeat
+        effects of Python code such as printing.
     distributed
-        The group of :func:`gradtape.distributed.init`, to train with all of its ranks. Each calls
-        ``fit`` with the same arguments and data, and takes its rows of each batch of
-        ``batch_size``; of a :class:`gradtape.data.Dataset` with a step ``shard(group.size,
-        group.rank)``, each has batches of its own. See Notes.
+        The group from :func:`gradtape.distributed.init`, to train on all of its ranks. Each rank
+        calls ``fit`` with the same arguments and data, and takes its rows of each batch of
+        ``batch_size``. With a :class:`gradtape.data.Dataset` that has a step ``shard(group.size,
+        group.rank)``, each rank has its own batches. See Notes.
 
     Returns
     -------
-    A :class:`History` of the finished epochs. After Ctrl-C training stops at the next batch's end,
-    and the history says ``interrupted``.
+    A :class:`History` of the finished epochs. After Ctrl-C, training stops at the end of the
+    current batch, and ``interrupted`` is true in the history.
 
     Raises
     ------
     ValueError
-        If the data or an argument are unusable; nothing has changed then. Also if labels and
-        predictions broadcast to every label beside every prediction, in a loss or metric of yours
-        too; if a loss of logits is given probabilities, or the other way round; or if labels are
-        outside what a cross-entropy can mean.
+        If the data or an argument are invalid; then nothing has changed. Also if labels and
+        predictions broadcast so that every label meets every prediction, even in your own loss or
+        metric; if a loss of logits gets probabilities, or the other way round; or if labels are
+        invalid for a cross-entropy.
     FloatingPointError
         If the loss is not finite.
     TraceError
         If ``compile=True`` and the step cannot be compiled.
     LoadError
-        If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
+        If the checkpoint is damaged, or belongs to another model or run; nothing has changed.
     SaveError
         If a checkpoint cannot be written.
     DistributedError
-        With ``distributed``, on every rank: if ranks have other data, another model or, at a
-        checkpoint, other weights than the others, which it names.
+        With ``distributed``, on every rank, if some ranks have other data, another model or, at a
+        checkpoint, other weights. The message names these ranks.
 
     Notes
     -----
     A model with layers of the policy ``mixed_float16`` is trained with a
-    :class:`gradtape.mixed_precision.LossScaleOptimizer` around the optimizer, and a line says so.
+    :class:`gradtape.mixed_precision.LossScaleOptimizer` around the optimizer. A printed line says
+    so.
 
-    If an exception ends an epoch, model and optimizer are as they were when that epoch began, or
-    when the run was resumed in it.
+    If an exception ends an epoch, model and optimizer are restored to the beginning of that epoch,
+    or to where the run was resumed in it.
 
-    A checkpoint keeps the model, the optimizer, ``gt.random``, the order of examples, what the
-    epoch measured so far and the history; of a callback that is an object what its
-    ``state_dict()`` returns, or else its attributes that are plain values and that the run changed;
-    and of data with ``state_dict()`` that of the beginning of the epoch. Batches of an iterable
-    that were trained on are gone through again without training, so they have to come in the same
-    order; an iterator cannot be resumed.
+    A checkpoint keeps the model, the optimizer, ``gt.random``, the order of the examples, the
+    values of the epoch so far and the history. For each callback that is an object, it keeps the
+    result of ``state_dict()``. Without that method, it keeps those attributes with plain values
+    that the run changed. For data with a ``state_dict()``, it keeps the state at the beginning of
+    the epoch. To resume, batches of an iterable that were trained on are read again and skipped, so
+    they must come in the same order. An iterator cannot be resumed.
 
     With ``distributed``, losses, metrics and random numbers are those of the whole batch, as in one
-    process. Rank 0 alone shows progress and writes checkpoints and what ``CSVLogger``,
-    ``ModelCheckpoint`` and ``TensorBoard`` write; other callbacks are told on every rank, with the
-    same values, and one that asks to stop on any rank ends the run on all. A checkpoint may be
-    resumed by another number of ranks.
+    process. Only rank 0 shows progress and writes files: checkpoints, and those of ``CSVLogger``,
+    ``ModelCheckpoint`` and ``TensorBoard``. Other callbacks are called on every rank with the same
+    values. If one asks to stop on any rank, the run ends on all. A run with another number of ranks
+    may resume a checkpoint.
 
     Examples
     --------
@@ -213,7 +217,7 @@ def fit(
     backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
     if backup is not None:
         if checkpoint is not None:
-            raise ValueError("fit: give checkpoint= or BackupAndRestore, not both")
+            raise ValueError("fit: give checkpoint= or BackupAndRestore, but not both")
         backup.path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint, save_every, resume = backup.path, backup.save_every, True
     ranks, kind = ranks_of(distributed, "fit")
@@ -311,7 +315,7 @@ def fit(
 
 
 def _as_frequency(often: Any) -> int | Collection[int]:
-    """Return after how many epochs to validate, or after which."""
+    """Return the number of epochs between validations, or the epochs with one."""
     if isinstance(often, Collection) and not isinstance(often, (str, bytes)):
         return [as_count("fit: validation_freq", epoch, 1) for epoch in often]
     return as_count("fit: validation_freq", often, 1)
@@ -325,9 +329,9 @@ def _datasets(
     passes: tuple[int, int],
     check: Any,
 ) -> tuple[Examples | Batches, Examples | Batches | None]:
-    """Return what to train on, and what to validate on, by batches of these sizes.
+    """Return the training data and the validation data, in batches of these sizes.
 
-    ``passes`` says how often each is gone through.
+    ``passes`` holds the number of passes through each.
     """
     batch_size, size = sizes
     size = batch_size if size is None else as_count("fit: validation_batch_size", size, 1)

@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment of our choosing."""
+"""Defers Ctrl-C to a safe moment."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ __all__ = ["DeferredInterrupt"]
 
 
 class DeferredInterrupt:
-    """Turn the first Ctrl-C inside a ``with`` block into a flag; the second one interrupts as
-    usual.
+    """Turns the first Ctrl-C inside a ``with`` block into a flag; a second one interrupts as usual.
 
     Attributes
     ----------
@@ -21,7 +20,7 @@ class DeferredInterrupt:
 
     Notes
     -----
-    Signals reach the main thread only; elsewhere this does nothing.
+    Signals only reach the main thread. In other threads this does nothing.
     """
 
     def __init__(self) -> None:
@@ -29,11 +28,11 @@ class DeferredInterrupt:
         self._previous: Any = None
 
     def settle(self) -> None:
-        """Ask other ranks whether one of them was interrupted: a single process has none."""
+        """Ask the other ranks whether one of them was interrupted; a single process has none."""
 
     def __enter__(self) -> Self:
         previous = signal.getsignal(signal.SIGINT)
-        # None: installed by other than Python code, and so impossible to put back
+        # None: the handler is not from Python code, so that it could not be restored
         if threading.current_thread() is threading.main_thread() and previous is not None:
             self._previous = previous
             signal.signal(signal.SIGINT, self._note)

@@ -1,4 +1,4 @@
-"""What ``fit``, ``evaluate`` and ``predict`` do with a batch, and with one after another."""
+"""``Trainer``: the steps of ``fit``, ``evaluate`` and ``predict`` on batches."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = ["Trainer"]
 
 
 class Trainer(Session):
-    """A model with what it is trained for, and its optimizer.
+    """A model with its losses, metrics and optimizer.
 
     Parameters
     ----------
     model, loss, metrics, optimizer, loss_weights, weighted_metrics, class_weight, compile
         As for :func:`gradtape.training.fit`.
     method
-        Who trains or measures, for messages.
+        The method that runs, for messages.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Trainer(Session):
         self.training = Step(self._train, compile, "training", *around)
         self.testing = Step(self._test, compile, "validation", *around)
         self.applying = Step(self._apply, compile, "prediction", *around, everything=True)
-        #: Whether somebody who is told of each batch may change the model within an epoch.
+        #: Whether callbacks on batches may change the model within an epoch.
         self.watched = False
         self._weigh = class_weights(class_weight)
-        self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
+        self._looked: dict[Any, int] = {}  # the sizes of the batches that were checked
         self._sums = Sums()
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
@@ -90,7 +90,7 @@ class Trainer(Session):
         self._fetch: Callable[[], None] = _nothing
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
-        """Return batches, those in host memory copied to the device that the model is on."""
+        """Return the batches, copied from host memory to the model's device."""
         self._fetch = _nothing
         array = next((variable.array for variable in self.model.variables), None)
         owner = None if array is None else backend_of(array)
@@ -102,11 +102,11 @@ class Trainer(Session):
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of the values, as far as they are known."""
+        """The names of the values that are known so far."""
         return self.objective.names
 
     def call(self, x: Any, training: bool) -> Any:
-        """Return the model's predictions, the mode handed on if it does not take it."""
+        """Return the model's predictions; layers inside get the mode even if the model does not."""
         try:
             with calling_in(training):
                 return self.model(x, training=training) if self.with_training else self.model(x)
@@ -115,16 +115,16 @@ class Trainer(Session):
                 raise
             raise TypeError(
                 f"{self.method}: x is a {type(x).__name__} of {len(x)} arrays, which this model "
-                f"does not take ({error}); several inputs are joined with np.concatenate or "
-                "np.stack, or the model is one that takes them"
+                f"does not take ({error}); join the inputs with np.concatenate or np.stack, or use "
+                "a model that takes several"
             ) from error
 
     def check(self, y: Any, what: str) -> None:
-        """Raise if labels are outside what the losses can mean."""
+        """Raise if labels are invalid for the losses."""
         self.objective.check(y, what)
 
     def prepare(self, batch: tuple[Any, ...]) -> None:
-        """Make the model's variables and the optimizer's, with a call at inference."""
+        """Create the variables of the model and the optimizer, with a call at inference."""
         for sent in self.ahead([batch], early=False):
             self._remember(sent[0])
 
@@ -135,7 +135,7 @@ class Trainer(Session):
         return {"model": self.model, "optimizer": self.optimizer, **kept}
 
     def state(self) -> dict[str, Any]:
-        """Return what the epoch measured so far, and of what batches a close look was taken."""
+        """Return the values of the epoch so far, and which kinds of batches have been checked."""
         return {
             **self._sums.state(self.names),
             "looked": [[list(alike), size] for alike, size in self._looked.items()],
@@ -143,19 +143,19 @@ class Trainer(Session):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on within an epoch that measured this."""
+        """Continue within an epoch in this state."""
         self._sums.load(state, self.names)
         self._looked = {tuple(alike): size for alike, size in state["looked"]}
         self.training.met = {str(key): int(n) for key, n in state.get("met", {}).items()}
 
     def begin_epoch(self) -> None:
-        """Forget what the epoch before measured."""
+        """Reset the values of the previous epoch."""
         self._sums = Sums()
         self.objective.reset()
         self._begun = False
 
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
-        """Do one training step; return the values of the epoch's examples so far."""
+        """Do one training step; return the values for the epoch's examples so far."""
         if not self._begun:
             self.objective.meet(_labels(batch))
             self._remember(batch[0])
@@ -180,14 +180,14 @@ class Trainer(Session):
         if not math.isfinite(number):
             raise FloatingPointError(
                 f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
-                f"{whats_not_finite(batch)}The model is as it was when this epoch began"
+                f"{whats_not_finite(batch)}The model is restored to the beginning of this epoch"
             )
         return number
 
     def _remember(self, x: Any) -> None:
-        """Remember the state before an epoch that begins with the inputs ``x``."""
+        """Keep the state before an epoch that begins with the inputs ``x``."""
         if self._snapshot is None:
-            self.call(x, training=False)  # so that every variable is there
+            self.call(x, training=False)  # creates every variable
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
@@ -195,14 +195,14 @@ class Trainer(Session):
         self.optimizer.build(self._claimants())
         self._penalties = penalties(self.model)
         self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]
-        # arrays are never written, so holding on to them is enough
+        # arrays are never written, so references to them are enough
         held = (*self.model.variables, *self.optimizer.variables)
         self._snapshot = [(variable, variable.array) for variable in held]
 
     def _claimants(self) -> list[Variable]:
-        """Return the variables in the order of the state that a file brought for the optimizer.
+        """Return the variables in the order of the optimizer's state from a file.
 
-        Of a model that was frozen since, in part, these are more than train.
+        If parts of the model have been frozen since, there are more of them than train now.
         """
         self.optimizer.adopt(self.variables)
         held = self.optimizer.unclaimed
@@ -213,59 +213,61 @@ class Trainer(Session):
         both = [v for v in self.model.variables if v.trainable or v in frozen]
         if len(both) != held:
             raise ValueError(
-                f"fit: the optimizer was saved with the state of {held} variables, and the model "
-                f"trains {len(self.variables)}; freeze what was frozen then, or begin another"
+                f"fit: the optimizer was saved with the state of {held} variables, but the model "
+                f"trains {len(self.variables)}; freeze the same layers as then, or use a new "
+                "optimizer"
             )
         return both
 
     def restore(self) -> None:
-        """Go back to the state in which the epoch began."""
+        """Restore the state at the beginning of the epoch."""
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
     def finish(self) -> None:
-        """Put the averages of weights in their place, if the optimizer keeps them."""
+        """Assign the averages of weights to the variables, if the optimizer keeps them."""
         self.optimizer.finalize_variable_values(self.variables)
 
     # -- steps -----------------------------------------------------------------------------------
 
     def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
-        """Do a step; look closely at the first batch.
+        """Do a step; check the first batch closely.
 
-        Also at the first with labels of another rank, or in a column, as validation data may have.
+        The first batch with labels of another rank is also checked, and the first with labels in a
+        column, as validation data may have them.
         """
         leaves = [flatten(part) for part in batch[:2]]
         labels = [] if _labels(batch) is None else leaves[1]
         count = self.count(batch)
         alike = (*[x.ndim for x in leaves[0]], *[n for y in labels for n in _rank(y, count)])
         seen = self._looked.get(alike, 0)
-        if seen > 1 or seen == count:  # one example alone cannot show what broadcasts
+        if seen > 1 or seen == count:  # a single example cannot show what broadcasts
             return step(batch)
         values: Values = step(batch, FirstLook(self.method))
         self._looked[alike] = count
         return values
 
     def count(self, batch: tuple[Any, ...]) -> int:
-        """Return how many examples a batch has."""
+        """Return the number of examples in a batch."""
         return len(flatten(batch[0])[0])
 
     def _train(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
     ) -> Values:
-        """Train on a batch; return what it gave before."""
+        """Train on a batch; return its values before the step."""
         with GradientTape() as tape:
             parts, total, means = self._forward(x, y, weight, True, look)
             scaled = self.optimizer.scale_loss(total)
         if active_graph.get() is None:
-            self._fetch()  # the device computes meanwhile: the next line waits for it
+            self._fetch()  # while the device computes: the next line waits for it
             self._number = self._finite(total, (x, y, weight))
         self._update(tape.gradient(scaled, self.variables))
         return self._measured(parts, total, means, look)
 
     def _update(self, gradients: list[Any]) -> None:
-        """Do a step of the optimizer, and keep to the constraints."""
+        """Do a step of the optimizer, and apply the constraints."""
         pairs = list(zip(gradients, self.variables, strict=True))
-        if self.objective.partial:  # weights of an output without a loss stay
+        if self.objective.partial:  # weights for outputs without a loss do not change
             pairs = [(g, v) for g, v in pairs if g is not None]
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
@@ -274,7 +276,7 @@ class Trainer(Session):
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
     ) -> Values:
-        """Measure a batch at inference."""
+        """Return the values of a batch at inference."""
         return self._measured(*self._forward(x, y, weight, False, look), look)
 
     def _apply(self, x: Any, look: Any = None) -> Any:
@@ -284,7 +286,7 @@ class Trainer(Session):
     def _forward(
         self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
     ) -> tuple[tuple[Any, Any, Any], Tensor, dict[str, Tensor]]:
-        """Return labels, predictions and weights; the loss; and those of several outputs."""
+        """Return labels, predictions and weights; the loss; and the losses of several outputs."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
             if look is not None and weight is None:
@@ -300,11 +302,11 @@ class Trainer(Session):
         return (y, predicted, weight), total, means
 
     def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
-        """Return the labels, predictions and weights of which the loss is taken: these."""
+        """Return the labels, predictions and weights that the loss is computed from: these."""
         return y, predicted, weight
 
     def _added(self) -> list[Any]:
-        """Return what layers added to the loss in the call."""
+        """Return the losses that layers added in the call."""
         return added_losses(self.model)
 
     def _measured(
@@ -324,7 +326,7 @@ class Trainer(Session):
         return [*self.model.variables, *self.optimizer.variables, *measures]
 
     def _attributes(self) -> dict[str, Any]:
-        """Return what a trace of a step takes from Python objects."""
+        """Return the values that a trace of a step takes from Python objects."""
         trainers = self.optimizer, *self.optimizer.submodules
         found = attributes_of((self.model, *self.model.submodules, *trainers))
         found["the variables that train ()"] = [id(v) for v in self.variables]
@@ -333,7 +335,7 @@ class Trainer(Session):
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
-        """Return the values of loss and metrics at inference; early if ``stop()``."""
+        """Return the values of loss and metrics at inference; end early if ``stop()``."""
         sums = Sums()
         self.objective.reset()
         self.testing.revise()
@@ -341,7 +343,7 @@ class Trainer(Session):
             if not sums.count:
                 self.objective.meet(_labels(batch))
                 if not self._penalties:
-                    self.call(batch[0], training=False)  # so that every weight is there
+                    self.call(batch[0], training=False)  # creates every weight
                     self._penalties = penalties(self.model)
             values = self._run(self.testing, batch)
             sums.add(float(values.loss), values, self.count(batch))
@@ -355,28 +357,28 @@ class Trainer(Session):
         """Return the outputs of batches of inputs at inference."""
         found: list[Any] = []
         for part in self.ahead(batches, early):
-            # batches of an iterable are pairs, or lists as PyTorch's loaders give them
+            # batches of an iterable are tuples, or lists from PyTorch's loaders
             x = part[0] if isinstance(part, (tuple, list)) and not early else part
-            # the first makes the weights
+            # the first call creates the weights
             found.append(self.applying((x,)) if found else self.call(x, training=False))
             _check_rows(x, found[-1])
         return found
 
 
 def _check_rows(x: Any, outputs: Any) -> None:
-    """Raise if a model's outputs do not count the examples of its inputs."""
+    """Raise if a model's outputs do not have one row for each row of its inputs."""
     given = {leaf.shape[0] if leaf.ndim else None for leaf in flatten(x)}
     for output in flatten(outputs):
         if not isinstance(output, Tensor) or not output.ndim:
             told = output.shape if isinstance(output, Tensor) else type(output).__name__
             raise TypeError(
-                f"predict: a model returns tensors with an axis of examples, got {told}"
+                f"predict: a model must return tensors with one row per example, got {told}"
             )
         if output.shape[0] not in given:
             shapes = " and ".join(str(leaf.shape) for leaf in flatten(x))
             raise ValueError(
                 f"predict: the model returns shape {output.shape} for inputs of shape {shapes}; "
-                "the first axis counts examples, of a dataset those that batch(n) put together"
+                "the first axis must be the examples. Batch a Dataset with batch(n)"
             )
 
 

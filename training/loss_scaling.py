@@ -1,8 +1,8 @@
-"""``LossScaleOptimizer``: gradients of a loss made larger, so that few of them underflow.
+"""``LossScaleOptimizer``: scales the loss, so that fewer gradients underflow.
 
-In ``float16`` numbers below 6e-8 are 0, and gradients are often smaller. The loss is multiplied by
-a scale and gradients divided by it. A scale that is too large makes gradients overflow: that step
-is skipped, and the scale halved.
+In ``float16``, numbers below 6e-8 become 0, and gradients are often smaller. So the loss is
+multiplied by a scale, and gradients are divided by it. If the scale is too large, gradients
+overflow. Then the step is skipped, and the scale is halved.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from .optimizers.optimizer import Optimizer
 
 __all__ = ["LossScaleOptimizer", "scaling", "scaling_for"]
 
-#: The least and the largest scale. Gradients that overflow at the least are not finite themselves.
+#: The smallest and the largest scale. Gradients that overflow at the smallest also do unscaled.
 LEAST, LARGEST = 2.0**-14, 2.0**64
 
 
 class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer"):
-    """An optimizer of scaled gradients, for training in ``float16``.
+    """An optimizer for scaled losses, for training in ``float16``.
 
-    :meth:`scale_loss` multiplies a loss by the scale. The gradients of that, which
-    :meth:`apply_gradients` takes, are divided by the scale and go to the optimizer inside, which
-    clips them. Where one is not finite, the step is skipped and the scale halved; after so many
-    steps in a row without that it is doubled. :func:`gradtape.training.fit` and :meth:`minimize` do
-    all of it.
+    :meth:`scale_loss` multiplies a loss by the scale. :meth:`apply_gradients` takes the gradients
+    of the scaled loss, divides them by the scale and passes them to the inner optimizer, which
+    clips them. If a gradient is not finite, the step is skipped and the scale is halved. After
+    ``dynamic_growth_steps`` steps in a row without that, the scale is doubled.
+    :func:`gradtape.training.fit` and :meth:`minimize` do all of this.
 
     Parameters
     ----------
     inner_optimizer
         The optimizer that does the steps, or its name.
     initial_scale
-        The scale to begin with.
+        The initial scale, from 2**-14 to 2**64.
     dynamic_growth_steps
-        After how many steps the scale is doubled.
+        The number of steps after which the scale is doubled.
     name
         A Python identifier.
 
@@ -58,19 +58,19 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
     dynamic_scale : Variable
         The scale, ``float32``: a power of two times ``initial_scale``.
     step_counter : Variable
-        The steps done since it changed.
+        The number of steps since the scale changed.
     iterations : Variable
-        The steps that were done: those of the optimizer inside, without those skipped.
+        The number of steps of the inner optimizer; skipped steps do not count.
 
     Raises
     ------
     ValueError
-        If the scale is not above 0 and finite, or the number of steps not positive.
+        If the scale is out of its range, or the number of steps is not positive.
     TypeError
-        If the optimizer inside scales losses itself, or is none.
+        If the inner optimizer scales losses itself, or is not an optimizer.
     FloatingPointError
-        From :meth:`apply_gradients`, if gradients are not finite at the least scale, 2**-14. In a
-        traced function the step is skipped, and the scale stays there.
+        From :meth:`apply_gradients`, if gradients are not finite at the smallest scale, 2**-14. In
+        a traced function, the step is skipped and the scale does not change.
 
     References
     ----------
@@ -97,7 +97,7 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         Module.__init__(self, name)
         inner = optimizers.get(inner_optimizer)
         if isinstance(inner, LossScaleOptimizer):
-            raise TypeError("LossScaleOptimizer: the optimizer inside scales losses itself")
+            raise TypeError("LossScaleOptimizer: the inner optimizer already scales losses")
         if isinstance(inner, optimizers.LBFGS):
             raise TypeError("LossScaleOptimizer: LBFGS evaluates losses itself; train in float32")
         if not LEAST <= initial_scale <= LARGEST:
@@ -119,23 +119,23 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         self.step_counter = Variable(0, trainable=False, name="step_counter", dtype="int64")
 
     def scale_loss(self, loss: Any) -> Tensor:
-        """Return a loss times the scale, in ``float32`` or wider."""
+        """Return a loss multiplied by the scale, in ``float32`` or wider."""
         return as_tensor(loss) * self.dynamic_scale.value
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
-        """Do one step with the gradients of a scaled loss; or skip it, if they are not finite.
+        """Do one step with the gradients of a scaled loss; skip it if they are not finite.
 
         Parameters
         ----------
         grads_and_vars
-            Pairs ``(gradient, variable)``, as for the optimizer inside.
+            Pairs ``(gradient, variable)``, as for the inner optimizer.
 
         Raises
         ------
         ValueError
-            As for the optimizer inside.
+            As for the inner optimizer.
         FloatingPointError
-            If the gradients are not finite at the least scale.
+            If the gradients are not finite at the smallest scale.
         """
         pairs = [(Tensor(checked(g, v)), v) for g, v in grads_and_vars]
         with self.dynamic_scale.lock:
@@ -151,12 +151,12 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
             self._move_scale(finite)
 
     def _select(self, pairs: list[tuple[Tensor, Variable]], finite: Tensor) -> None:
-        """Do the step in a trace, and keep what it gives only if the gradients are finite."""
+        """Do the step in a trace, and keep its results only if the gradients are finite."""
         inner = self.inner_optimizer
         inner.build([variable for _, variable in pairs])
         kept = [*(variable for _, variable in pairs), *inner.variables]
         before = [variable.value for variable in kept]
-        # of numbers that are finite, or NumPy would warn of each step that is skipped
+        # with finite numbers, because NumPy would warn for each skipped step otherwise
         inner.apply_gradients([(ops["where"](finite, g, 0.0), v) for g, v in pairs])
         for variable, old in zip(kept, before, strict=True):
             new = variable.value
@@ -172,16 +172,16 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         stays = ops["logical_and"](finite, ops["logical_not"](grows))
         self.step_counter.assign(ops["where"](stays, steps, ops["zeros_like"](steps)))
 
-    # -- what the optimizer inside knows -----------------------------------------------------------
+    # -- the inner optimizer -----------------------------------------------------------------------
 
     @property
     def iterations(self) -> Variable:  # type: ignore[override]
-        """The steps that were done."""
+        """The number of steps, without skipped ones."""
         return self.inner_optimizer.iterations
 
     @property
     def learning_rate(self) -> Any:
-        """The learning rate of the optimizer inside."""
+        """The learning rate of the inner optimizer."""
         return self.inner_optimizer.learning_rate
 
     @learning_rate.setter
@@ -190,34 +190,34 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
 
     @property
     def trained(self) -> list[Variable]:
-        """None: those that are trained are the inner optimizer's, which says so itself."""
+        """Empty: the inner optimizer lists the variables that it trains."""
         return []
 
     @property
     def unclaimed(self) -> int:
-        """How many variables' state a file brought, until the first of them are given."""
+        """The number of variables with state in a loaded file; 0 once some have claimed it."""
         return self.inner_optimizer.unclaimed
 
     def build(self, variables: Iterable[Variable]) -> list[int]:
-        """Make the slots of variables not seen before."""
+        """Create the slots of new variables."""
         return self.inner_optimizer.build(variables)
 
     def adopt(self, variables: Iterable[Variable]) -> None:
-        """Give the state from a file to the variables beside it."""
+        """Assign the state from a file to the variables that were saved with it."""
         self.inner_optimizer.adopt(variables)
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """Say to the optimizer inside which variables do not decay."""
+        """Set which variables do not decay, in the inner optimizer."""
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
-        """Put the averages of the optimizer inside in the variables' place."""
+        """Assign the averages of the inner optimizer to the variables."""
         self.inner_optimizer.finalize_variable_values(var_list)
 
     def states(self) -> Iterator[tuple[str, Variable | None, Variable]]:
-        """Yield nothing: the state is the inner optimizer's, which says so itself."""
+        """Yield nothing: the inner optimizer yields its state itself."""
         yield from ()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -227,7 +227,7 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         return dict(vars(self))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the optimizer inside left out."""
+        """Return the constructor's arguments without the inner optimizer."""
         return {
             "initial_scale": self.initial_scale,
             "dynamic_growth_steps": self.dynamic_growth_steps,
@@ -236,12 +236,12 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return one with the arguments of :meth:`get_config`, around an optimizer to replace."""
+        """Return one with the arguments of :meth:`get_config`, around a temporary optimizer."""
         return cls("sgd", **config)
 
 
 def scaling_for(model: Module, optimizer: Optimizer) -> Optimizer:
-    """Return what trains a model: a scaling optimizer if one of its layers computes in float16."""
+    """Return the optimizer for a model: one that scales losses if a layer computes in float16."""
     if isinstance(optimizer, LossScaleOptimizer):
         return optimizer
     policies = (getattr(x, "policy", None) for x in (model, *model.submodules))
@@ -251,12 +251,12 @@ def scaling_for(model: Module, optimizer: Optimizer) -> Optimizer:
 
 @contextmanager
 def scaling(optimizer: Optimizer) -> Iterator[None]:
-    """Do a step, compiled or not; NumPy warns of no overflow that only ends in a skipped step.
+    """Do a step, compiled or not, without NumPy's warnings of overflows: such steps are skipped.
 
     Raises
     ------
     FloatingPointError
-        If a compiled one was skipped at the least scale, as :meth:`apply_gradients` does.
+        If a compiled step was skipped at the smallest scale, as in :meth:`apply_gradients`.
     """
     if not isinstance(optimizer, LossScaleOptimizer):
         yield
@@ -279,6 +279,6 @@ def _never_finite() -> FloatingPointError:
 
 def _all_finite(tensors: list[Tensor]) -> Tensor:
     finite = [ops["all"](ops["isfinite"](t)) for t in tensors]
-    if active_graph.get() is not None:  # one kernel does it with all else that is one number
+    if active_graph.get() is not None:  # one kernel computes it with all other scalars
         return functools.reduce(ops["logical_and"], finite)
     return finite[0] if len(finite) == 1 else ops["all"](ops["stack"](*finite, axis=0))

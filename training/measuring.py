@@ -1,4 +1,4 @@
-"""``evaluate`` and ``predict``: a model at inference."""
+"""``evaluate`` and ``predict``: run a model at inference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evaluate(
     compile: bool | str = "auto",
     distributed: Any = None,
 ) -> dict[str, float]:
-    """Measure a model at inference.
+    """Return the loss and the metrics of a model at inference.
 
     Parameters
     ----------
@@ -47,21 +47,21 @@ def evaluate(
     loss, metrics, loss_weights, weighted_metrics
         As for :func:`gradtape.training.fit`.
     steps
-        How many batches to take; all by default.
+        The number of batches to take; all by default.
     compile
-        As for :func:`gradtape.training.fit`: whether steps run as a graph.
+        Whether steps run as a graph, as for :func:`gradtape.training.fit`.
     distributed
-        As for :func:`gradtape.training.fit`: a group, whose ranks all call this, with models that
-        are alike, and get the values of all examples.
+        A group, as for :func:`gradtape.training.fit`. All of its ranks must call ``evaluate`` with
+        the same model, and get the values for all examples.
 
     Returns
     -------
-    The values of all examples, by name: ``"loss"`` and each metric.
+    The values for all examples, by name: ``"loss"`` and each metric.
 
     Raises
     ------
     ValueError
-        If the data or an argument are unusable, as for :func:`gradtape.training.fit`.
+        If the data or an argument are invalid, as for :func:`gradtape.training.fit`.
 
     Examples
     --------
@@ -113,28 +113,28 @@ def predict(
     model
         A module that is called with a batch and returns tensors, in any structure.
     x
-        Inputs, in any structure; the first axis counts examples. Or an iterable of batches of them
-        that is no list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
-        are tuples or lists the first part is taken, and labels are left alone. Several inputs in
-        a batch are ``([a, b],)``.
+        Inputs in any structure, with one row per example. Or an iterable of batches of inputs that
+        is not a list, such as a :class:`gradtape.data.Dataset` or a generator. Of batches that are
+        tuples or lists, only the first part is used, and labels are ignored. A batch with several
+        inputs is ``([a, b],)``.
     batch_size
         The size of the batches.
     steps
-        How many batches to take; all by default.
+        The number of batches to take; all by default.
     compile
-        As for :func:`gradtape.training.fit`: whether batches run as a graph.
+        Whether batches run as a graph, as for :func:`gradtape.training.fit`.
 
     Returns
     -------
-    A tensor whose first axis counts the same examples, or several in the model's structure.
+    A tensor with one row per example, or several in the structure of the model's output.
 
     Raises
     ------
     ValueError
-        If there are no examples, ``batch_size`` is not positive, or the model returns more or fewer
-        rows than it is given.
+        If there are no examples, ``batch_size`` is not positive, or the number of rows that the
+        model returns differs from that of its inputs.
     TypeError
-        If the model returns something else than tensors with an axis of examples.
+        If the model returns anything other than tensors with one row per example.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def predict(
             raise
         raise TypeError(
             f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
-            f"take ({error}); give it inputs alone, without labels"
+            f"take ({error}); give only inputs, without labels"
         ) from error
     if not outputs:
         raise ValueError("predict: there are no batches")

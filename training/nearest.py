@@ -1,4 +1,4 @@
-"""What somebody meant who gave a name that is not known."""
+"""Suggests known names for an unknown one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["meant"]
 
 
 def meant(name: object, known: Iterable[str]) -> str:
-    """Return what leads from an unknown name to the known ones: a question, if some are like it.
+    """Return the text between an unknown name and the known ones, with a suggestion if possible.
 
     Parameters
     ----------
     name
-        What was given.
+        The unknown name.
     known
-        The names that could have been meant.
+        The known names.
     """
     if not isinstance(name, str) or not name:
         return "; known: "

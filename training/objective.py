@@ -1,4 +1,4 @@
-"""What a model is trained for: losses and metrics of one output, or of each of several."""
+"""The objective of training: losses and metrics of one output, or of each of several."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Head:
     Parameters
     ----------
     name
-        The output's name, which comes before those of its values; none if it is the only one.
+        The output's name, a prefix of the names of its values; empty if it is the only one.
     key
-        Where it is in the model's outputs: a number or a key of a dictionary.
+        Its index or key in the model's outputs.
     loss
         The loss, or its name; None for an output that is only measured.
     share
-        By what its loss is multiplied in the sum.
+        The factor of its loss in the sum.
     metrics, weighted
-        Metrics, and metrics that take the weights of examples too.
+        Metrics, and metrics that use the weights of examples.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Head:
         return self.loss is not None or bool(self.metrics)
 
     def of(self, structure: Any) -> Any:
-        """Return what is for this output of labels, predictions or weights; None for nothing."""
+        """Return this output's part of labels, predictions or weights; None if there is none."""
         if isinstance(structure, dict):
             return structure.get(self.key, structure.get(self.name))
         if isinstance(structure, (list, tuple)):
@@ -67,13 +67,13 @@ class Head:
         return structure
 
     def minimised(self, y: Any, predicted: Any, weight: Any) -> Tensor:
-        """Return the mean loss of a batch, a tensor with one number."""
+        """Return the mean loss of a batch, a scalar tensor."""
         mask, loss = mask_of(predicted), self.loss
         if isinstance(loss, losses.Loss):
             if mask is None or loss.reduction not in ("none", None):
                 given = {} if weight is None else {"sample_weight": weight}
                 return ops["mean"](loss(y, predicted, **given))
-            loss = loss.call  # the mean is to be that of what is no padding
+            loss = loss.call  # without the reduction: the mean must leave out padding
         own: Any = losses.function_named(getattr(self.loss, "__name__", None))
         if own is self.loss and weight is not None:
             y, predicted = in_columns(y, predicted)
@@ -84,26 +84,26 @@ class Head:
             return ops["mean"](values)
         if not values.ndim:
             raise ValueError(
-                f"{_name(self.loss)} returns one number for a batch, "
-                "which weights of examples cannot be put on; return a value for each example"
+                f"{_name(self.loss)} returns one number for a batch, so weights of examples cannot "
+                "be applied; return a value for each example"
             )
         return ops["mean"](values * weights_like(weight, values))
 
 
 class Objective:
-    """What is minimised and measured.
+    """The losses to minimise and the metrics to measure, for all outputs.
 
     Parameters
     ----------
     model
-        The model; one of :class:`gradtape.Model` tells the names of its outputs.
+        The model; a :class:`gradtape.Model` has names for its outputs.
     loss, metrics, loss_weights, weighted_metrics
         As for :func:`gradtape.training.fit`.
 
     Attributes
     ----------
     heads : list of Head
-        One for each output, as far as they are known; else :meth:`meet` makes them.
+        One for each output. If the outputs are unknown, :meth:`meet` creates them.
     names : tuple of str
         The names of all values, ``"loss"`` first.
     """
@@ -131,10 +131,10 @@ class Objective:
         elif told is not None:
             self._make(told, tuple(f"output_{i}" for i in range(len(told))))
         else:
-            self._make(None, ())  # one, until several labels come
+            self._make(None, ())  # one output, unless the labels show several
 
     def _make(self, outputs: Any, names: tuple[str, ...]) -> None:
-        """Make the heads for outputs in this structure."""
+        """Create the heads for outputs in this structure."""
         loss, shares, metrics, weighted = self._given
         if not isinstance(outputs, (list, tuple, dict)):
             self.heads = [Head("", None, loss, _share(shares), metrics, weighted)]
@@ -174,33 +174,33 @@ class Objective:
         return {name: x for name, x in found if isinstance(x, known_metrics.Metric)}
 
     def meet(self, y: Any) -> None:
-        """Learn from labels how many outputs there are, if nothing else told."""
+        """Infer the number of outputs from labels, if it is still unknown."""
         if not self.several and isinstance(y, (list, tuple, dict)):
             names = tuple(y) if isinstance(y, dict) else [f"output_{i}" for i in range(len(y))]
             self._make(y, tuple(names))
 
     def check(self, y: Any, what: str) -> None:
-        """Raise if labels are outside what the losses can mean."""
+        """Raise if labels are invalid for the losses."""
         self.meet(y)
         for head, labels in zip(self.heads, self._labels(y, what)):
             if labels is not None:
                 check_labels(head.kind, labels, what)
 
     def _labels(self, y: Any, what: str) -> list[Any]:
-        """Return the labels of each output; None for one that needs none.
+        """Return the labels of each output; None for outputs that need none.
 
         Raises
         ------
         ValueError
-            If there are none where there is a loss or a metric, or they are for other outputs.
+            If labels are missing for a loss or a metric, or belong to other outputs.
         """
         heads = self.heads
         needing = [head for head in heads if head.needs_labels]
         if y is None or (not self.several and not needing):
             if needing:
                 raise ValueError(
-                    f"{what}: there are no labels, and loss= or metrics= needs them; give y, or "
-                    "loss=None where what layers add by add_loss is minimised"
+                    f"{what}: there are no labels, but loss= or metrics= needs them; give y, or "
+                    "set loss=None to minimise only what layers add with add_loss"
                 )
             return [y] * len(heads)
         if not self.several:
@@ -212,7 +212,7 @@ class Objective:
         return [head.of(y) for head in heads]
 
     def _check_parts(self, what: str, parts: Any, needing: list[Head] | None = None) -> None:
-        """Raise if labels or predictions do not have these outputs, or those of them in need."""
+        """Raise if labels or predictions lack an output of those that need them, or have others."""
         wanted = [head.key for head in self.heads]
         if isinstance(parts, dict):
             needed = self.heads if needing is None else needing
@@ -226,26 +226,26 @@ class Objective:
             fits, found = len(wanted) == 1, "is one tensor"
         if not fits:
             names = ", ".join(head.name for head in self.heads)
-            raise ValueError(f"{what} {found}, and the outputs are {names}")
+            raise ValueError(f"{what} {found}, but the outputs are {names}")
 
     def reset(self) -> None:
-        """Let metrics with state forget all batches."""
+        """Reset the metrics with state."""
         for metric in self.stateful.values():
             metric.reset_state()
 
     def minimised(
         self, y: Any, predicted: Any, weight: Any, added: Iterable[Any], look: Any = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the loss of a batch, and the loss of each of several outputs by name.
+        """Return the loss of a batch, and by name the loss of each output if there are several.
 
         Parameters
         ----------
         y, predicted, weight
             Labels, predictions and weights of the examples, if there are any.
         added
-            What comes to the loss besides: of regularizers.
+            Further terms of the loss, such as those of regularizers.
         look
-            A :class:`FirstLook` to whom labels and predictions are shown, at a first batch.
+            A :class:`FirstLook` that checks labels and predictions, for a first batch.
         """
         if self.several:
             self._check_parts("the model's output", predicted)
@@ -271,9 +271,9 @@ class Objective:
         return total, means
 
     def measured(self, y: Any, predicted: Any, weight: Any) -> tuple[dict[str, Tensor], ...]:
-        """Return the values of examples by metric, and what metrics with state say with them.
+        """Return the values of metrics, the results of those with state, and counts; all by name.
 
-        The third is of how many values means are that leave out padding.
+        The counts are the numbers of values in means that leave out padding.
         """
         means: dict[str, Tensor] = {}
         results: dict[str, Tensor] = {}
@@ -306,15 +306,15 @@ class Objective:
 
 
 def _of_one(names: list[str], given: tuple[Any, ...]) -> bool:
-    """Return whether what is given for outputs are dictionaries of the name of the only one."""
+    """Return whether there are dictionaries for outputs, with the only output's name as key."""
     found = [x for x in given if isinstance(x, dict)]
     return bool(found) and all(list(x) == names for x in found)
 
 
 def update(metric: Any, y: Any, predicted: Any, weight: Any) -> None:
-    """Give a metric with state a batch; padding weighs nothing in it."""
+    """Update a metric with state with a batch; padding has weight 0."""
     mask = mask_of(predicted)
-    if mask is not None and not isinstance(metric, MeanOf):  # those see it
+    if mask is not None and not isinstance(metric, MeanOf):  # MeanOf uses the mask itself
         seen = as_tensor(mask).astype("float32")
         weight = mask_weights(mask, seen, weight, _name(metric))
     metric.update_state(y, predicted, *(() if weight is None else (weight,)))
@@ -325,12 +325,12 @@ def _name(measure: Any) -> str:
 
 
 def _each(what: str, given: Any, names: tuple[str, ...], shared: bool = True) -> list[Any]:
-    """Return what is given for each output."""
+    """Return the argument for each output."""
     if isinstance(given, Mapping):
         for name in given:
             if name not in names:
                 raise ValueError(
-                    f"{what} has {name!r}, which is no output; there are {', '.join(names)}"
+                    f"{what} has {name!r}, which is not an output; there are {', '.join(names)}"
                 )
         return [given.get(name) for name in names]
     if isinstance(given, (list, tuple)) and (shared or given):
@@ -342,7 +342,7 @@ def _each(what: str, given: Any, names: tuple[str, ...], shared: bool = True) ->
         return list(given)
     if not shared and given:
         raise ValueError(
-            f"{what} of {len(names)} outputs come in a dictionary by their names "
+            f"{what} for {len(names)} outputs must be a dictionary by their names "
             f"({', '.join(names)}), got {given!r}"
         )
     return [given] * len(names)
@@ -352,35 +352,35 @@ def _share(weight: Any) -> float:
     if weight is None:
         return 1.0
     if not isinstance(weight, (int, float, np.number)) or not np.isfinite(weight):
-        raise ValueError(f"loss_weights are finite numbers, got {weight!r}")
+        raise ValueError(f"loss_weights must be finite numbers, got {weight!r}")
     return float(weight)
 
 
 def class_weights(given: Any) -> Callable[[Any], Any] | None:
-    """Return a function of labels that gives the weight of each.
+    """Return a function of labels that returns the weight of each.
 
     Parameters
     ----------
     given
-        A dictionary of weights by class; others weigh 1. Or None.
+        A dictionary of weights by class; other classes have weight 1. Or None.
 
     Raises
     ------
     TypeError
-        If it is no dictionary.
+        If ``given`` is not a dictionary.
     ValueError
-        If a class is no whole number from 0 on, or a weight is negative or not finite.
+        If a class is not a non-negative integer, or a weight is negative or not finite.
     """
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise TypeError(f"class_weight is a dictionary of weights by class, got {given!r}")
+        raise TypeError(f"class_weight must be a dictionary of weights by class, got {given!r}")
     for label, weight in given.items():
         whole = isinstance(label, (int, np.integer)) and label >= 0
         if not whole or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
             raise ValueError(
-                "class_weight has whole numbers from 0 on, and weights that are finite and not "
-                f"negative, got {label!r}: {weight!r}"
+                "class_weight must have non-negative integers as keys, and finite weights that are "
+                f"not negative, got {label!r}: {weight!r}"
             )
     table = np.ones(max(given, default=0) + 2, "float32")  # the last one is for all others
     table[list(given)] = list(given.values())
@@ -393,13 +393,14 @@ def class_weights(given: Any) -> Callable[[Any], Any] | None:
             labels = labels[..., 0] if labels.shape[-1] == 1 else labels.argmax(-1)
         if labels.ndim > 1:
             raise ValueError(
-                f"class_weight is for a class per example, and labels have shape {y.shape}"
+                f"class_weight needs one class per example, but labels have shape {y.shape}; give "
+                "sample_weight"
             )
         places = np.rint(labels).astype("int64")
         if not np.array_equal(places, labels):
             raise ValueError(
-                "class_weight is for labels that are classes, and some are no whole numbers, such "
-                f"as {labels[places != labels][0]}; give sample_weight"
+                "class_weight needs labels that are classes, but some are not integers, such as "
+                f"{labels[places != labels][0]}; give sample_weight"
             )
         known = (places >= 0) & (places < len(table) - 1)
         return as_tensor(table[np.where(known, places, -1)])

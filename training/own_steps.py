@@ -1,6 +1,6 @@
-"""``fit``, ``evaluate`` and ``predict`` by a model's own ``train_step``, ``test_step``, ...
+"""``fit``, ``evaluate`` and ``predict`` for models with their own ``train_step`` and others.
 
-The same loop as that of :func:`gradtape.training.fit` calls them with one batch after another.
+The loop of :func:`gradtape.training.fit` calls these methods with one batch after another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Compiled", "OwnSteps", "Stepping", "as_numbers", "evaluate", "fit", 
 
 
 class Compiled:
-    """What a model was compiled with, and the metrics that its own steps keep.
+    """The arguments of a model's ``compile``, and the metrics that its own steps update.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Compiled:
         return {name: self._kept[name] for name in found}
 
     def minimised(self, y: Any, y_pred: Any, sample_weight: Any, added: Iterable[Any]) -> Any:
-        """Return the loss of a batch, a tensor with one number; ``added`` comes to it."""
+        """Return the loss of a batch plus the terms in ``added``, as a scalar tensor."""
         self.objective.meet(y)
         return self.objective.minimised(y, y_pred, sample_weight, added)[0]
 
     def update_state(self, y: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take a batch for the metrics; weights are for those that were given as weighted."""
+        """Update the metrics with a batch; only the weighted metrics use the weights."""
         metrics, several = self.metrics, self.objective.several
         for head in self.objective.heads:
             parts = [y, y_pred, sample_weight]
@@ -71,20 +71,20 @@ class Compiled:
 
 
 class Stepping:
-    """Methods of a layer that trains by steps of its own, with Keras' names; a mixin.
+    """A mixin for models with their own training steps; methods have Keras's names.
 
-    :func:`fit` of this module calls ``train_step`` and ``test_step``. Those here do what
-    :func:`gradtape.training.fit` does; a subclass overrides them, or what they call.
+    :func:`fit` in this module calls ``train_step`` and ``test_step``. The methods here do what
+    :func:`gradtape.training.fit` does. A subclass overrides them, or the methods that they call.
     """
 
     def _set_goals(self, optimizer: Any, **goals: Any) -> None:
-        """Keep what the steps minimise and measure, as :class:`Compiled` takes it."""
+        """Set the optimizer, and what the steps minimise and measure, as for :class:`Compiled`."""
         # the name keeps the optimizer out of the model's own variables
         vars(self).pop("optimizer", None)
         vars(self)["_gradtape_compiled"] = Compiled(self, optimizer, **goals)
 
     def _compiled(self, method: str) -> Compiled:
-        """Return what was set; raise ``ValueError`` in the name of a method if nothing was."""
+        """Return what was set; raise ``ValueError``, naming the method, if nothing was."""
         compiled: Compiled | None = vars(self).get("_gradtape_compiled")
         if compiled is None:
             raise ValueError(f"{method}: call compile(optimizer, loss) on the model first")
@@ -94,20 +94,20 @@ class Stepping:
         """Return whether a subclass defines any of these methods itself."""
         return any(getattr(type(self), name) is not getattr(Stepping, name) for name in names)
 
-    @told  # a model may have one of its own, for a loop of its own
+    @told  # a model may have its own attribute of this name, for its own training loop
     def optimizer(self) -> Any:
-        """The optimizer, None before it is set."""
+        """The optimizer; None before it is set."""
         return getattr(vars(self).get("_gradtape_compiled"), "optimizer", None)
 
     @property
     def metrics(self) -> list[Any]:
-        """The metrics that average over batches: of the loss, and those that were set."""
+        """The mean of the loss, and the metrics that were set."""
         compiled = vars(self).get("_gradtape_compiled")
         return [] if compiled is None else [compiled.loss, *compiled.metrics.values()]
 
     @property
     def losses(self) -> list[Any]:
-        """What layers add to the loss."""
+        """The losses that layers add."""
         found: Any = super()
         return list(found.losses)
 
@@ -126,7 +126,7 @@ class Stepping:
     def compiled_loss(
         self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None
     ) -> Any:
-        """Return the loss of a batch, and take it for the mean of the epoch (as in Keras 2)."""
+        """Return the loss of a batch, and add it to the mean of the epoch (as in Keras 2)."""
         compiled = self._compiled("compiled_loss")
         value = compiled.minimised(y, y_pred, sample_weight, regularization_losses or ())
         compiled.loss.update_state(value, len(y_pred))
@@ -134,11 +134,11 @@ class Stepping:
 
     @property
     def compiled_metrics(self) -> Any:
-        """What has ``update_state(y, y_pred)`` for the metrics that were set."""
+        """An object whose ``update_state(y, y_pred)`` updates the metrics that were set."""
         return self._compiled("compiled_metrics")
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Take a batch for the metrics that were set; return :meth:`get_metrics_result`."""
+        """Update the metrics that were set with a batch; return :meth:`get_metrics_result`."""
         self._compiled("compute_metrics").update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
 
@@ -147,15 +147,15 @@ class Stepping:
         return {metric.name: metric.result() for metric in self.metrics}
 
     def reset_metrics(self) -> None:
-        """Let all metrics forget what they were given."""
+        """Reset all metrics."""
         for metric in self.metrics:
             metric.reset_state()
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Train on a batch, and return values by name; override it to train otherwise.
+        """Train on a batch, and return values by name; override it for your own training step.
 
-        ``data`` is what ``fit`` was given, a batch of it: ``(x, y)``, ``(x, y, sample_weight)``, or
-        ``x`` alone. The values of the last batch are the epoch's.
+        ``data`` is a batch of the data that ``fit`` received: ``(x, y)``, ``(x, y,
+        sample_weight)``, or only ``x``. The values of the last batch are those of the epoch.
         """
         model: Any = self
         x, y, *weight = data
@@ -169,7 +169,7 @@ class Stepping:
         return self._measured(loss, x, y, predicted, *weight)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Measure a batch at inference; override it to measure otherwise."""
+        """Evaluate a batch at inference; override it for your own evaluation step."""
         model: Any = self
         x, y, *weight = data
         predicted = model(x, training=False)
@@ -182,7 +182,7 @@ class Stepping:
         return found
 
     def predict_step(self, data: Any) -> Any:
-        """Return the outputs of a batch at inference; override it to predict otherwise."""
+        """Return the outputs for a batch at inference; override it for your own prediction step."""
         model: Any = self
         return model(data, training=False)
 
@@ -198,12 +198,12 @@ def _dataset(x: Any, y: Any, weight: Any, batch_size: int, passes: int = 1) -> E
 
 
 def as_numbers(logs: Any, step: str) -> dict[str, float]:
-    """Return what a step returned as Python numbers.
+    """Return the values that a step returned as Python numbers.
 
     Raises
     ------
     TypeError
-        If it is no dictionary.
+        If ``logs`` is not a dictionary.
     """
     if not isinstance(logs, dict):
         raise TypeError(f"{step} must return a dict of names and values, got {type(logs).__name__}")
@@ -211,34 +211,34 @@ def as_numbers(logs: Any, step: str) -> dict[str, float]:
 
 
 class OwnSteps(Session):
-    """A model's own steps, for the loop over epochs. Only the model knows what they change."""
+    """Runs a model's own steps in the loop over epochs. Only the model knows what they change."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def prepare(self, batch: Any) -> None:
-        """Make what training makes, by a step of it: a file's values replace what it changes."""
+        """Create all variables with a training step; values from a file then replace them."""
         self.model.train_step(batch)
 
     def trackables(self) -> dict[str, Any]:
-        """Return the model, and what it was compiled with."""
+        """Return the model, its optimizer and its metrics."""
         inside = {id(module) for module in (self.model, *self.model.submodules)}
         beside = [self.model.optimizer, *self.model.metrics]
         beside = [x for x in beside if x is not None and id(x) not in inside]
         return {"model": self.model, **({"compiled": beside} if beside else {})}
 
     def begin_epoch(self) -> None:
-        """Let the metrics, which average over the batches, start anew."""
+        """Reset the metrics, which average over the batches of an epoch."""
         self.model.reset_metrics()
 
     def train(self, batch: Any) -> dict[str, float]:
-        """Return what ``train_step`` returned for a batch."""
+        """Return what ``train_step`` returns for a batch."""
         return as_numbers(self.model.train_step(batch), "fit: train_step")
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
-        """Return what the last ``test_step`` returned, the metrics reset before."""
+        """Reset the metrics, run ``test_step`` on the batches, and return its last values."""
         self.model.reset_metrics()
         logs: dict[str, float] = {}
         for batch in batches:
@@ -267,22 +267,22 @@ def fit(
     initial_epoch: int = 0,
     **keeping: Any,
 ) -> History:
-    """Train a model by its ``train_step``.
+    """Train a model with its ``train_step``.
 
-    As in Keras, an epoch's values are those that its last step returned; the model's metrics, which
-    average over the batches, start anew before it.
+    As in Keras, the values of an epoch are those that its last step returned. The model's metrics
+    average over the batches, and are reset before each epoch.
 
     Parameters
     ----------
     model
         A module that is a :class:`Stepping`.
     x, y, sample_weight
-        Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
+        Arrays or containers of arrays; or only ``x``; or an iterable of batches as ``x``.
     epochs, batch_size, validation_data, validation_split, validation_freq, verbose, callbacks
         As for :func:`gradtape.training.fit`.
     validation_steps, initial_epoch, keeping
-        As well; ``keeping`` is ``shuffle``, ``seed``, ``steps_per_epoch``, ``checkpoint``,
-        ``save_every`` and ``resume``.
+        As for :func:`gradtape.training.fit`; ``keeping`` holds ``shuffle``, ``seed``,
+        ``steps_per_epoch``, ``checkpoint``, ``save_every`` and ``resume``.
 
     Raises
     ------
@@ -292,8 +292,8 @@ def fit(
     callbacks = callbacks if callable(callbacks) else list(callbacks)
     if not callable(callbacks) and any(isinstance(x, BackupAndRestore) for x in callbacks):
         raise TypeError(
-            "fit by steps of one's own: BackupAndRestore is not taken; give checkpoint=PATH and "
-            "resume=True"
+            "fit: a model with its own train_step does not take BackupAndRestore; use "
+            "checkpoint=PATH and resume=True"
         )
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
     passes = 1 if keeping.get("steps_per_epoch") else epochs - initial_epoch
@@ -304,23 +304,25 @@ def fit(
         held_out = _dataset(parts[0], parts[1], parts[2], batch_size, epochs)
     elif validation_split:
         if not isinstance(data, Examples):
-            raise ValueError("fit: validation_split needs data in arrays")
+            raise ValueError(
+                "fit: validation_split needs data in arrays; give validation_data instead"
+            )
         data, held_out = data.split(validation_split)
     settings = {"epochs": epochs, "initial_epoch": initial_epoch, **keeping}
     run = Run(OwnSteps(model), data, callbacks, **settings)
-    run.measured = None if held_out is None else ["val_*"]  # what they are called is not known
+    run.measured = None if held_out is None else ["val_*"]  # the names are unknown
     return run_epochs(run, held_out, int(verbose), validation_freq, validation_steps)
 
 
 def evaluate(
     model: Any, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int = 32
 ) -> dict[str, float]:
-    """Return what the last of a model's ``test_step`` returned, with its metrics reset before."""
+    """Return the last values of a model's ``test_step``, after resetting its metrics."""
     return OwnSteps(model).evaluate(_dataset(x, y, sample_weight, batch_size).batches())
 
 
 def predict(model: Any, x: Any, *, batch_size: int = 32) -> Any:
-    """Return what a model's ``predict_step`` returns, batches joined, as NumPy arrays."""
+    """Return the outputs of a model's ``predict_step`` for all batches, joined as NumPy arrays."""
     step: Callable[[Any], Any] = model.predict_step
     found = [step(batch) for batch in _dataset(x, None, None, batch_size).batches()]
     if not found:

@@ -8,6 +8,6 @@ from . import loss_scaling, metrics, optimizers, schedules
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:
-    """Provide them: those that say how they are saved."""
+    """Provide the classes that have a name in files."""
     modules = optimizers, metrics, schedules, loss_scaling
     return saved_classes(*map(vars, modules))

@@ -1,4 +1,4 @@
-"""What ``fit`` shows of a run: a line for each epoch, on a terminal, in a log or in a notebook."""
+"""The progress that ``fit`` shows: a line per epoch, on a terminal, in a log or in a notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 __all__ = ["Progress", "line_of"]
 
-#: Seconds between two pictures of one line.
+#: Seconds between two updates of a line.
 _PAUSE = 0.1
 _GREEN, _DIM, _PLAIN = "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _BAR = 20
@@ -24,13 +24,13 @@ class Progress:
     Parameters
     ----------
     epoch, epochs
-        The number of the epoch, from 0, and of all.
+        The number of the epoch, counted from 0, and the number of epochs.
     total
-        How many batches it has, if that is known.
+        The number of batches, if it is known.
     done
-        How many of them are done already.
+        The number of batches that are done already.
     verbose
-        0 for nothing, 1 for a line that moves where it can, 2 for one at the end of the epoch.
+        0 for nothing, 1 for a line that is updated if possible, 2 for one at the end of the epoch.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None and self.shows:  # what was shown last stays above the message
+        if kind is not None and self.shows:  # keep the last line above the error
             self._write(self._picture(), last=True)
 
     def batch(self, logs: dict[str, float]) -> None:
-        """Show that a batch is done."""
+        """Show a completed batch."""
         self.done += 1
         self._logs = logs
         if not self.moves and self._place is None:
@@ -75,14 +75,14 @@ class Progress:
             self._write(self._picture())
 
     def end(self, logs: dict[str, float]) -> None:
-        """Show what the epoch measured."""
+        """Show the values of the epoch."""
         if not self.shows:
             return
         took = time.monotonic() - self._begun
         self._write((f"{self.label}  {_time(took)}", logs, 1.0), last=True)
 
     def _picture(self) -> tuple[str, dict[str, float], float | None]:
-        """Return the beginning of the line, the values, and which part is done."""
+        """Return the beginning of the line, the values, and the completed fraction."""
         done = self.done - self._first
         if self.total is None:
             return f"{self.label}  batch {self.done}", self._logs, None
@@ -98,12 +98,12 @@ class Progress:
         if self._place is not None:
             self._place.update(self._html(_as_html(head, logs, part)))
             return
-        if not self.moves:  # a log has as much room as it takes
+        if not self.moves:  # lines in a log may have any length
             text = line_of(head, logs, None)
         else:
             width = max(shutil.get_terminal_size((80, 24)).columns - 1, 20)
             if last and _length(head, logs) > width >= _length(self.label, logs):
-                head = self.label  # digits tell more than the time it took
+                head = self.label  # digits are more useful than the time
             values = line_of("", logs, width - len(head) - (0 if last else _BAR + 2))
             bar = "" if last or part is None else f"  {_bar(part, self.stream)}"
             text = head + bar + values
@@ -118,15 +118,15 @@ class Progress:
 
 
 def _length(head: str, logs: dict[str, float]) -> int:
-    """Return how long a line with three digits of each value is."""
+    """Return the length of a line with three digits of each value."""
     return len(line_of(head, logs, None)) - len(logs)
 
 
 def line_of(head: str, logs: dict[str, float], room: int | None) -> str:
-    """Return values after a beginning, in so many characters; None for as many as it takes.
+    """Return a line of values in at most ``room`` characters; None for any length.
 
-    Where they do not fit, they get fewer digits; then all but the losses are left out, from the
-    last that was trained on.
+    Values that do not fit get fewer digits. If that is not enough, they are left out from the end,
+    the losses last.
     """
     texts = [
         head + "".join(f"  {name} {_number(x, digits)}" for name, x in logs.items())
@@ -188,7 +188,7 @@ def _has_colours(stream: Any) -> bool:
 
 
 def _notebook() -> Any:
-    """Return what shows HTML in a notebook; None elsewhere."""
+    """Return the module that shows HTML in a notebook; None elsewhere."""
     asks = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = None if asks is None else asks()
     if shell is None or not hasattr(shell, "kernel"):

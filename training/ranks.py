@@ -1,6 +1,6 @@
 """Ranks of a job in training: how they share a batch, and what they decide together.
 
-:class:`Alone` is a single process; ``parallel`` beside this has those of several.
+:class:`Alone` is for a single process. The classes for several are in ``parallel``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Layout(NamedTuple):
     Attributes
     ----------
     rank
-        The rank that asks.
+        This rank.
     counts
-        How many rows each has.
+        The number of rows of each rank.
     repeated
-        Whether each has all of them: there are fewer than ranks.
+        Whether each rank has all rows, because there are fewer rows than ranks.
     """
 
     rank: int
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """The row after its last one."""
+        """The row after the last one of this rank."""
         return self.start + self.counts[self.rank]
 
     @property
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether all have as many."""
+        """Whether all ranks have the same number of rows."""
         return len(set(self.counts)) == 1
 
 
@@ -58,20 +58,20 @@ class Part(NamedTuple):
 
 
 class Alone:
-    """What a run does together with other ranks: a single process has none."""
+    """What a run does together with other ranks; here, for a single process without any."""
 
-    #: Whether this rank writes files and shows how far the run is.
+    #: Whether this rank writes files and shows the progress.
     first = True
 
     def agree_on(self, method: str, settings: dict[str, Any]) -> None:
-        """Raise on all ranks if they were given other settings."""
+        """Raise on all ranks if their settings differ."""
 
     def shares(self, data: Any) -> Any:
-        """Return data of which each rank takes its part."""
+        """Return data that give each rank its part."""
         return data
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return the callbacks that are told on this rank."""
+        """Return the callbacks to call on this rank."""
         return callbacks
 
     def same(self, number: int) -> int:
@@ -79,15 +79,15 @@ class Alone:
         return number
 
     def any(self, flag: bool) -> bool:
-        """Return whether one of the ranks says so."""
+        """Return whether the flag is true on any rank."""
         return flag
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return what keeps checkpoints."""
+        """Return the keeper of checkpoints for these ranks."""
         return keeper
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return what notes Ctrl-C, on whichever rank."""
+        """Return a handler for Ctrl-C on any rank."""
         return DeferredInterrupt()
 
 

@@ -1,4 +1,4 @@
-"""``Run``: where a training run is, and how it goes on from a checkpoint."""
+"""``Run``: the progress of a training run, and how to resume it from a checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .session import Callbacks, History, Session
 
 __all__ = ["Run", "as_epochs"]
 
-#: What the state of a run is made of.
+#: The entries of a run's state, and their types.
 _KINDS = {
     "epoch": int,
     "batch": int,
@@ -30,44 +30,44 @@ _KINDS = {
     "session": dict,
     "callbacks": list,
 }
-# Epochs and batches are fewer.
+#: An upper limit for the numbers of epochs and batches in a file.
 _MOST = 2**48
 
 
 class Run:
-    """Where a training run is: what a checkpoint keeps beside model and optimizer.
+    """The progress of a training run, which a checkpoint keeps besides model and optimizer.
 
     Parameters
     ----------
     session
-        What is trained.
+        The session that trains.
     data
-        What to train on.
+        The training data.
     callbacks
-        Callbacks, of which those that are objects are kept.
+        The callbacks; checkpoints keep the state of those that are objects.
     epochs
-        How often to go through the data, those epochs that went before included.
+        The number of epochs, including those before ``initial_epoch``.
     initial_epoch
         The number of the first epoch.
     shuffle, seed
-        Whether each epoch has an order of its own, and what that comes from.
+        Whether each epoch has its own random order, and the seed for it.
     checkpoint
-        Where to keep the run: a manager or a path, or None.
+        The checkpoint: a manager or a path, or None.
     save_every
-        After how many batches of an epoch to save; None for its end alone.
+        The number of batches after which to save within an epoch; None to save only at its end.
     resume
-        Whether to go on from the checkpoint if there is one.
+        Whether to continue from the checkpoint if there is one.
     steps_per_epoch
-        How many batches an epoch has, if not one pass through the data.
+        The number of batches of an epoch; None for one pass through the data.
     ranks
-        What it does together with other processes.
+        The ranks that take part.
 
     Attributes
     ----------
     epoch, batch : int
-        What comes next.
+        The next epoch and batch.
     logs : dict of str to float
-        What the epoch measured so far.
+        The values of the epoch so far.
     stopped : bool
         Whether a callback ended the run.
     history : History
@@ -76,7 +76,7 @@ class Run:
     Raises
     ------
     ValueError
-        If the arguments do not go together.
+        If the arguments contradict each other.
     """
 
     def __init__(
@@ -109,15 +109,15 @@ class Run:
         )
         self._asked = seed
         self._seed = ranks.same(_seed(seed)) if shuffle else None
-        # pipelines have the same orders on all ranks, whether a seed was given or not
+        # pipelines have the same order on all ranks, with or without a seed
         self._together = None if ranks is ALONE else ranks.same(_seed(seed))
         self._source: Any = None
         known = steps_per_epoch
         self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
         if data.endless and known is None:
             raise ValueError(
-                f"fit: {data.what} never ends (repeat()), so give steps_per_epoch=; without "
-                "repeat() each epoch goes through the data anew"
+                f"fit: {data.what} never ends (repeat()); give steps_per_epoch=, or leave "
+                "repeat() out, so that each epoch is one pass through the data"
             )
         self._stream: Iterator[Any] | None = None
         self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
@@ -129,7 +129,7 @@ class Run:
         if not data.rewinds and (resume or save_every is not None):
             raise ValueError(
                 f"fit: {data.what} is an iterator, which cannot be rewound to where a run stopped; "
-                "to resume, give arrays, a list, or an object whose __iter__ starts anew"
+                "to resume, give arrays, a list, or an object whose __iter__ starts again"
             )
         self._keeper: Any = None
         if checkpoint is not None:
@@ -140,12 +140,12 @@ class Run:
         self._plan: Any = None
 
     def check_best(self, names: Iterable[str]) -> None:
-        """Raise if no epoch will measure what a manager chooses the best checkpoint by.
+        """Raise if no epoch will measure the value for a manager's best checkpoint.
 
         Raises
         ------
         ValueError
-            With what is measured.
+            The message lists what is measured.
         """
         best, measured = self._keeper and self._keeper.best, list(names)
         if best and best not in measured:
@@ -155,11 +155,11 @@ class Run:
             )
 
     def attach(self) -> None:
-        """Tell callbacks what is trained and measured."""
+        """Pass the model, the optimizer and the names of the values to the callbacks."""
         self.listeners.attach(self.session, self.measured)
 
     def ends_quietly(self, error: BaseException) -> bool:
-        """Return whether a loss that is not finite ends the run and no more: a callback says so."""
+        """Return whether a non-finite loss ends the run without an error, as a callback asks."""
         if not isinstance(error, FloatingPointError) or self._quiet is None:
             return False
         self._quiet.told(self.batch, error)
@@ -168,21 +168,21 @@ class Run:
     # -- the run -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begin: where a checkpoint was, if it is to be resumed."""
+        """Begin the run, from the checkpoint if there is one to resume."""
         if self._found is not None:
             for batch in self.data.batches():
-                self.session.prepare(batch)  # so that all that the file has is there
+                self.session.prepare(batch)  # creates all variables that the file holds
                 break
             self._plan = self._keeper.plan(self._found)
             self._plan.apply()
 
     @property
     def length(self) -> int | None:
-        """The number of batches of an epoch, if it is known."""
+        """The number of batches of an epoch; None if it is unknown."""
         return self.data.length if self._steps is None else self._steps
 
     def begin_epoch(self) -> None:
-        """Begin an epoch, or go on within it."""
+        """Begin an epoch, or continue within it."""
         if not self.batch:
             if self._steps is None:
                 self._source = self.data.state()
@@ -190,7 +190,7 @@ class Run:
                 drawn = np.random.SeedSequence([int(self._asked), self.epoch])
                 shared().set_seed(int(drawn.generate_state(1, np.uint64)[0] >> np.uint64(1)))
         elif self._plan is not None:
-            self._plan.apply()  # what was told of the epoch's beginning is in the file too
+            self._plan.apply()  # again: session and callbacks have just begun the epoch afresh
         self._plan = None
 
     def batches(self) -> Iterator[Any]:
@@ -202,13 +202,13 @@ class Run:
         return islice(self._stream, self._steps - self.batch)
 
     def seed(self, data: Examples | Batches, number: int) -> None:
-        """Let what is random in a pass through data come from the run's seed, if it was given."""
+        """Seed a pass through data from the run's seed, if there is one."""
         seed = self._asked if self._together is None else self._together
         if seed is not None:
             data.seed_pass(int(seed), number)
 
     def _pass(self, number: int, first: int) -> Iterator[Any]:
-        """Yield the batches of a pass that come after those that were trained on."""
+        """Yield the batches of a pass, without those that have been trained on."""
         self.seed(self.data, number)
         if not first or isinstance(self.data, Examples):
             yield from self.data.batches(self._order(number), first)
@@ -217,18 +217,18 @@ class Run:
         batches = self.data.batches()
         for _ in islice(batches, first):
             pass
-        shared().state = random  # as it was, whatever the data drew on the way
+        shared().state = random  # undo what the data drew while batches were skipped
         yield from batches
 
     def _order(self, number: int) -> np.random.Generator | None:
         return None if self._seed is None else np.random.default_rng([self._seed, number])
 
     def _passes(self, done: int) -> Iterator[Any]:
-        """Yield the batches of one pass after another, from a number on."""
+        """Yield the batches of one pass after another, without the first ``done`` batches."""
         number, length = 0, self.data.length
         random: Any = np.array(shared().state.numpy())
         if not self.data.rewinds:
-            done = 0  # they are gone
+            done = 0  # an iterator does not return them again
         elif length is not None:
             number, done = divmod(done, length)
         while True:
@@ -240,32 +240,32 @@ class Run:
                 if length or came > done:
                     yield batch
                 elif came == done:
-                    shared().state = random  # as it was, whatever the data drew on the way
+                    shared().state = random  # undo what the data drew while batches were skipped
             if not self.data.rewinds or not (came or done):
                 raise ValueError(
                     f"fit: {self.data.what} ran out of batches in epoch {self.epoch + 1}; "
-                    f"steps_per_epoch={self._steps} needs as many for each epoch"
+                    f"steps_per_epoch={self._steps} needs that many batches for each epoch"
                 )
             number, done = number + 1, 0 if length else max(done - came, 0)
 
     def trained(self, logs: dict[str, float]) -> None:
-        """Take note of a batch, before others are told."""
+        """Note a completed batch, before callbacks are called."""
         self.batch += 1
         self.logs = logs
 
     def told_to_stop(self) -> bool:
-        """Tell callbacks of a batch; return whether one of them, on any rank, asks to stop."""
+        """Call callbacks after a batch; return whether one of them, on any rank, asks to stop."""
         stopped = self.listeners.tell("on_train_batch_end", self.batch - 1, self.logs)
         listened = bool(self.listeners.by_event["on_train_batch_end"])
         return self.ranks.any(stopped) if listened else stopped
 
     def save_within(self) -> None:
-        """Save within an epoch, if it is time."""
+        """Save within an epoch, if ``save_every`` batches are done."""
         if self._every is not None and self.batch % self._every == 0:
             self._keeper.save()
 
     def end_epoch(self, logs: dict[str, float]) -> bool:
-        """Tell of the end of an epoch, and save; return whether to end the run."""
+        """Call callbacks at the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
         self.stopped = self.ranks.any(self.listeners.tell("on_epoch_end", epoch, logs))
@@ -278,18 +278,18 @@ class Run:
         return self.stopped
 
     def interrupt(self) -> None:
-        """Save within an epoch that ends here, if one can go on from it."""
+        """Save within an interrupted epoch, if the run can be resumed there."""
         if self._keeper is not None and self.data.rewinds:
             self._keeper.save()
 
     # -- the state -----------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the run is."""
+        """Return the state of the run."""
         source, length = self._source, self.data.length
         done = self.epoch * (self._steps or 0) + self.batch
         if self._steps is not None and length and done % length == 0:
-            source = self.data.state()  # of the pass that comes next
+            source = self.data.state()  # that of the next pass
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -307,16 +307,16 @@ class Run:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to where a run was.
+        """Restore the state of a run.
 
         Raises
         ------
         ValueError
-            If it had other data or another order, or this is not the state of a run.
+            If the run had other data or another order, or this is not the state of a run.
         """
         wrong = _wrong(state)
         if wrong:
-            raise ValueError(f"this is not the state of a run: wrong {', '.join(wrong)}")
+            raise ValueError(f"this is not the state of a run: invalid {', '.join(wrong)}")
         seed = None if state["seed"] is None else int(state["seed"])
         within = state["batch"] > 0
         if within and list(state["data"]) != self.data.signature():
@@ -333,7 +333,7 @@ class Run:
                 f"the run had seed {seed}, not {self._seed}; give the same seed, or none"
             )
         if within and (seed is None) != (self._seed is None):
-            raise ValueError("the run stopped within an epoch: give the shuffle= that it had")
+            raise ValueError("the run stopped within an epoch: give the same shuffle= as before")
         if seed is not None and self._seed is not None:
             self._seed = seed
         self.epoch, self.batch = state["epoch"], state["batch"]
@@ -355,25 +355,25 @@ class Run:
 
 
 def as_epochs(epochs: Any, initial_epoch: Any) -> tuple[int, int]:
-    """Return the number of epochs, and that of the first, as Python integers.
+    """Return the number of epochs, and the number of the first one, as Python integers.
 
     Raises
     ------
     ValueError
-        If they are not numbers of epochs, or the first comes after the last.
+        If they are not non-negative integers, or the first epoch comes after the last.
     """
     last = as_count("fit: epochs", epochs, least=0)
     first = as_count("fit: initial_epoch", initial_epoch, least=0)
     if first > last:
         raise ValueError(
-            f"fit: initial_epoch={first} is after the last of epochs={last}, which counts those "
-            "before it too"
+            f"fit: initial_epoch={first} is after the last epoch; epochs={last} includes the "
+            "epochs before initial_epoch"
         )
     return last, first
 
 
 def _wrong(state: dict[str, Any]) -> list[str]:
-    """Return the names of what is not as :meth:`Run.state_dict` makes it."""
+    """Return the names of entries that do not have the form of :meth:`Run.state_dict`."""
     found = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
     if found:
         return found
@@ -394,7 +394,7 @@ def _wrong(state: dict[str, Any]) -> list[str]:
 
 
 def _epochs_of(state: dict[str, Any]) -> dict[str, list[int]]:
-    """Return the epochs in which each value was measured; older runs did not say, the last then."""
+    """Return the epochs in which each value was measured; in files without them, the last ones."""
     known: dict[str, list[int]] = state.get("epochs_of", {})
     epochs = state["epochs"]
     return known or {name: epochs[len(epochs) - len(x) :] for name, x in state["history"].items()}

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the number of steps done, with Keras' names and formulas."""
+"""Learning rate schedules: functions of the number of steps, with Keras's names and formulas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 class LearningRateSchedule(Module):
     """Base class of schedules: ``call(step)`` returns the learning rate.
 
-    A schedule goes where an optimizer takes a learning rate. It is saved with the optimizer.
+    Pass a schedule as the learning rate of an optimizer. It is saved with the optimizer.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LearningRateSchedule(Module):
     Raises
     ------
     ValueError
-        If ``name`` is no identifier.
+        If ``name`` is not an identifier.
 
     Examples
     --------
@@ -63,16 +63,16 @@ class LearningRateSchedule(Module):
         complete_docstring(cls)
 
     def call(self, step: Any) -> Any:
-        """Return the learning rate after ``step`` steps, a float64 tensor."""
+        """Return the learning rate for a float64 tensor ``step``, the number of completed steps."""
         raise NotImplementedError(f"{type(self).__name__}: define call(step)")
 
     def __call__(self, step: Any) -> Any:
-        """Return the learning rate after so many steps.
+        """Return the learning rate after a number of steps.
 
         Parameters
         ----------
         step
-            The number of steps done: an integer, or a tensor without axes.
+            The number of completed steps: an integer, or a scalar tensor.
         """
         return as_tensor(self.call(ops["cast"](as_tensor(step), dtype="float64")))
 
@@ -92,7 +92,7 @@ def _steps(schedule: Any, **given: Any) -> None:
 
 
 class _ByRate(LearningRateSchedule):
-    """What decays at a rate, by so many steps done; perhaps in stairs."""
+    """Base class of schedules with a decay rate per ``decay_steps``, continuous or in stairs."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _ByRate(LearningRateSchedule):
         self.decay_steps, self.staircase = decay_steps, bool(staircase)
 
     def _shares(self, step: Any) -> Any:
-        """Return how often ``decay_steps`` are done."""
+        """Return ``step / decay_steps``, rounded down with ``staircase``."""
         share = step / float(self.decay_steps)
         return ops["floor"](share) if self.staircase else share
 
@@ -119,11 +119,11 @@ class ExponentialDecay(_ByRate, saved_as="training.schedules.ExponentialDecay"):
     Parameters
     ----------
     decay_steps
-        After how many steps the rate is multiplied by ``decay_rate``.
+        The number of steps after which the learning rate is multiplied by ``decay_rate``.
     decay_rate
-        See there.
+        The factor.
     staircase
-        Whether the exponent is rounded down.
+        Whether the exponent is rounded down; false by default.
 
     Examples
     --------
@@ -142,9 +142,9 @@ class InverseTimeDecay(_ByRate, saved_as="training.schedules.InverseTimeDecay"):
     Parameters
     ----------
     decay_steps, decay_rate
-        See there.
+        The numbers in the formula.
     staircase
-        Whether ``step / decay_steps`` is rounded down.
+        Whether ``step / decay_steps`` is rounded down; false by default.
 
     Examples
     --------
@@ -158,18 +158,19 @@ class InverseTimeDecay(_ByRate, saved_as="training.schedules.InverseTimeDecay"):
 
 
 class PolynomialDecay(LearningRateSchedule, saved_as="training.schedules.PolynomialDecay"):
-    """From one learning rate to another within ``decay_steps``, by a power of what is left.
+    """From one learning rate to another within ``decay_steps``, along a power of the rest.
 
     Parameters
     ----------
     initial_learning_rate, end_learning_rate
-        The first and the last learning rate, 0.0001 by default.
+        The first learning rate, and the last, 0.0001 by default.
     decay_steps
-        How many steps there are between them.
+        The number of steps between them.
     power
-        The power, 1 by default: a line.
+        The power; the default, 1, gives a straight line.
     cycle
-        Whether to begin anew after so many steps, with twice, three times ... as many.
+        Whether to extend the decay to twice, three times ... ``decay_steps`` whenever its end is
+        reached. By default the learning rate stays at the end.
 
     Examples
     --------
@@ -204,19 +205,19 @@ class PolynomialDecay(LearningRateSchedule, saved_as="training.schedules.Polynom
 class PiecewiseConstantDecay(
     LearningRateSchedule, saved_as="training.schedules.PiecewiseConstantDecay"
 ):
-    """One learning rate after another.
+    """A sequence of constant learning rates.
 
     Parameters
     ----------
     boundaries
-        The last step of each learning rate but the last.
+        The last step of each learning rate except the last one.
     values
-        The learning rates, one more than boundaries.
+        The learning rates, one more than there are boundaries.
 
     Raises
     ------
     ValueError
-        If there are not one more values than boundaries, or these do not increase.
+        If there is not exactly one more value than boundaries, or the boundaries do not increase.
 
     Examples
     --------
@@ -247,7 +248,7 @@ class PiecewiseConstantDecay(
 
 
 class _Cosine(LearningRateSchedule):
-    """What follows a cosine."""
+    """Base class of schedules along a cosine."""
 
     _family = """
     References
@@ -262,13 +263,13 @@ class CosineDecay(_Cosine, saved_as="training.schedules.CosineDecay"):
     Parameters
     ----------
     decay_steps
-        How many steps the cosine takes.
+        The number of steps of the cosine.
     alpha
-        What is left in the end, as a share of the largest learning rate; 0 by default.
+        The last learning rate, as a fraction of the largest; 0 by default.
     warmup_target
         The learning rate after the warm-up, where the cosine begins; no warm-up by default.
     warmup_steps
-        How many steps the warm-up takes.
+        The number of steps of the warm-up.
 
     Raises
     ------
@@ -324,13 +325,13 @@ class CosineDecayRestarts(_Cosine, saved_as="training.schedules.CosineDecayResta
     Parameters
     ----------
     first_decay_steps
-        How many steps the first cosine takes.
+        The number of steps of the first cosine.
     t_mul
-        By what the number of steps is multiplied each time, at least 1; 2 by default.
+        The factor for the number of steps at each restart, at least 1; 2 by default.
     m_mul
-        By what the largest learning rate is multiplied each time, 1 by default.
+        The factor for the largest learning rate at each restart, 1 by default.
     alpha
-        What is left at the end of each, as a share of the first learning rate; 0 by default.
+        The lowest learning rate, as a fraction of the first one; 0 by default.
 
     Raises
     ------
@@ -380,16 +381,16 @@ class CosineDecayRestarts(_Cosine, saved_as="training.schedules.CosineDecayResta
 
 
 class OneCycle(LearningRateSchedule, saved_as="training.schedules.OneCycle"):
-    """Up to a large learning rate and down to a tiny one, along halves of cosines.
+    """Up to a large learning rate, then down to a tiny one, along half cosines.
 
     Parameters
     ----------
     max_learning_rate
         The largest learning rate.
     total_steps
-        How many steps there are.
+        The total number of steps.
     pct_start
-        The share of them that goes up, 0.3 by default.
+        The fraction of them in which the learning rate grows, 0.3 by default.
     div_factor
         The first learning rate is the largest divided by this; 25 by default.
     final_div_factor

@@ -1,4 +1,4 @@
-"""Batches on their way to the device of the model, while it computes with the one before."""
+"""Copies the next batch to the device of the model while that computes with the current one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Ahead"]
 
 
 class Ahead:
-    """Iterates over batches, and copies what is in host memory to a device.
+    """Iterates over batches, and copies arrays in host memory to a device.
 
-    What went wrong with a batch is raised when it is its turn.
+    An error while a batch is read is raised when that batch is due.
 
     Parameters
     ----------
     batches
         Tensors in containers.
     backend, device
-        Where to copy them to. What is there, or on yet another backend, stays where it is.
+        The target. Arrays that are there already, or on another backend, are not copied.
     early
-        Whether :meth:`fetch` may take a batch before it is wanted: not of an iterable of the
-        user's, whose code is to run when it would without this.
+        Whether :meth:`fetch` may read a batch before it is needed. It must not for a user's
+        iterable, whose code should run at the usual time.
     """
 
     def __init__(self, batches: Iterable[Any], backend: Backend, device: str, early: bool) -> None:
@@ -50,7 +50,7 @@ class Ahead:
         return pack_like(batch, [Tensor(x) for x in taken])
 
     def fetch(self) -> None:
-        """Take the next batch and begin to copy it, if that may be done before it is wanted."""
+        """Read the next batch and begin to copy it, if ``early`` allows that."""
         if self._early and not self._waiting and self._error is None:
             self._read()
 

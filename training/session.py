@@ -1,4 +1,4 @@
-"""What the loop over epochs is made of: a session, callbacks, and a history."""
+"""The parts of the loop over epochs: a session, callbacks, and a history."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
-#: The events, and how many arguments come with each. Who wants one more, as Keras' callbacks do,
-#: is given an empty dictionary of values.
+#: The events, with the number of arguments of each. Methods that take one more, as Keras's
+#: callbacks do, get an empty dictionary of values.
 _EVENTS = {
     "on_train_begin": 0,
     "on_epoch_begin": 1,
@@ -28,23 +28,23 @@ _EVENTS = {
     "on_epoch_end": 2,
     "on_train_end": 0,
 }
-#: Events of Keras' that a callback would wait for in vain.
+#: Events in Keras that ``fit`` never calls.
 _NEVER = ["on_predict_begin", "on_predict_end", "on_predict_batch_begin", "on_predict_batch_end"]
 _NEVER += ["on_batch_begin", "on_batch_end"]
 
 
 class Session:
-    """What is trained, a batch at a time: base class."""
+    """Base class of objects that train something, one batch at a time."""
 
     #: The names of the values, if they are known before an epoch.
     names: tuple[str, ...] = ()
 
     def prepare(self, batch: Any) -> None:
-        """Make all variables that training makes, with a batch: a file's values go into them."""
+        """Create, with a batch, all variables of the training; a file's values go into them."""
         raise NotImplementedError
 
     def trackables(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps, by name."""
+        """Return the objects that a checkpoint keeps, by name."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
@@ -52,55 +52,55 @@ class Session:
         return {}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on within an epoch in this state."""
+        """Continue within an epoch in this state."""
 
     def begin_epoch(self) -> None:
-        """Begin an epoch, before its first batch."""
+        """Prepare for an epoch, before its first batch."""
 
     def train(self, batch: Any) -> dict[str, float]:
         """Train on a batch; return the values of the epoch so far."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """End the batches of an epoch, before anything is measured or kept: as they left things."""
+        """Finish the training steps of an epoch, before validation and checkpoints."""
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
-        """Return batches as they are trained on, perhaps after a way to the model's device.
+        """Return the batches to train on, perhaps copied to the model's device.
 
         Parameters
         ----------
         batches
-            What the data give.
+            The batches of the data.
         early
-            Whether a batch may be read while the one before is trained on.
+            Whether a batch may be read during the step on the previous one.
         """
         return batches
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
-        """Return the values of these batches at inference; early if ``stop()``."""
+        """Return the values of these batches at inference; end early if ``stop()``."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """End the run, after its last epoch."""
+        """Finish the run, after its last epoch."""
 
     def restore(self) -> None:
-        """Go back to where the epoch began, as far as that is known: an exception ended it."""
+        """Restore the beginning of the epoch, if possible, after an exception."""
 
 
 class History:
-    """What a training run measured.
+    """The values of a training run.
 
     Attributes
     ----------
     history : dict of str to list of float
-        One value per finished epoch for ``"loss"``, each metric, and with validation data for each
-        of these with ``"val_"`` before it.
+        One value per finished epoch for ``"loss"`` and each metric; with validation data, also for
+        each of these names prefixed with ``"val_"``.
     epoch : list of int
-        The finished epochs, from 0.
+        The finished epochs, counted from 0.
     epochs_of : dict of str to list of int
-        The epochs in which each value was measured: not in all, with ``validation_freq``.
+        The epochs in which each value was measured. With ``validation_freq``, these may not be all.
     interrupted : bool
         Whether Ctrl-C ended the run.
 
@@ -132,36 +132,36 @@ class History:
 
 
 class Callbacks:
-    """Callbacks by the event that they listen to.
+    """Callbacks, by the events that they handle.
 
     Parameters
     ----------
     callbacks
-        Functions of an epoch and its values, or objects with methods named for events.
+        Functions of an epoch and its values, or objects with methods named after events.
 
     Raises
     ------
     TypeError
-        If something is neither.
+        If a callback is neither.
 
     Attributes
     ----------
     stopped : bool
-        Whether one of them asked to stop: it returned ``True`` for an epoch, or set the model's
+        Whether a callback asked to stop: it returned ``True`` for an epoch, or set the model's
         ``stop_training``.
     """
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
         self.stopped = False
         self._model: Any = None
-        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with the attributes of the beginning
+        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with their initial attributes
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
             methods = {event: getattr(callback, event, None) for event in _EVENTS}
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
-                        "fit: a callback is a function or has one of the methods "
+                        "fit: a callback must be a function, or have one of the methods "
                         f"{', '.join(_EVENTS)}, got {callback!r}"
                     )
                 methods["on_epoch_end"] = callback
@@ -179,9 +179,9 @@ class Callbacks:
                 self._objects.append((callback, _plain_attributes(callback)))
 
     def attach(self, session: Session, measured: Iterable[str] | None = None) -> None:
-        """Tell objects which model and optimizer are trained, if they have attributes for them.
+        """Set the attributes ``model`` and ``optimizer`` of callbacks that have them.
 
-        ``measured`` are the names of the values, if they are known.
+        ``measured`` holds the names of the values, if they are known.
         """
         self._model = getattr(session, "model", None)
         for callback, _ in self._objects:
@@ -192,21 +192,21 @@ class Callbacks:
                     setattr(callback, name, getattr(session, name))
 
     def objects(self) -> list[Any]:
-        """Return the callbacks that are no plain functions."""
+        """Return the callbacks that are not plain functions."""
         return [callback for callback, _ in self._objects]
 
     def tell(self, event: str, *arguments: Any) -> bool:
-        """Call those who listen; return whether one of them asked to stop."""
-        answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told
+        """Call the callbacks for an event; return whether one has asked to stop."""
+        answers = [listener(*arguments) for listener in self.by_event[event]]  # all are called
         asked = event == "on_epoch_end" and any(answer is True for answer in answers)
-        # taken away again: else it would be an attribute that changes in the run
+        # removed again, because attributes that change during a run prevent compilation
         if answers and vars(self._model).pop("stop_training", False) is not False:
             asked = True
         self.stopped = self.stopped or asked
         return self.stopped
 
     def around(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the batches of a test, and tell those who listen of each."""
+        """Yield the batches of a validation, and call the callbacks around each."""
         listeners = (self.by_event["on_test_batch_begin"], self.by_event["on_test_batch_end"])
         if not any(listeners):
             yield from batches
@@ -219,8 +219,8 @@ class Callbacks:
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each callback that is an object.
 
-        That is what its ``state_dict`` returns, or else its plain attributes: those that it was
-        given with, and those of now.
+        This is the result of its ``state_dict``. Without that method, it is its plain attributes:
+        the initial and the current ones.
         """
         found = []
         for callback, given in self._objects:
@@ -232,9 +232,9 @@ class Callbacks:
         return found
 
     def load(self, states: Iterable[dict[str, Any]]) -> None:
-        """Set states, those of one class in their order.
+        """Restore states; those of callbacks of one class, in their order.
 
-        An attribute that a run never changed is a setting: it stays what it is given as now.
+        An attribute that the run never changed is a setting, and keeps its current value.
         """
         waiting = list(self._objects)
         for record in states:
@@ -249,15 +249,15 @@ class Callbacks:
                 callback.load_state_dict(state)
                 continue
             for name, value in state["now"].items():
-                ran = _differs(name, value, state["given"])  # it is no setting: the run changed it
+                ran = _differs(name, value, state["given"])  # not a setting: the run changed it
                 begun = _differs(name, vars(callback).get(name), given)
-                # a file replaces no method
+                # a file must not replace a method
                 if (ran or begun) and is_plain(getattr(type(callback), name, None)):
                     vars(callback)[name] = copy.deepcopy(value)
 
 
 def _as_told(method: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """Return a method that takes so many arguments; Keras' have ``logs`` at the end besides."""
+    """Return a method that takes ``count`` arguments; Keras's take ``logs`` as one more."""
     try:
         signature = inspect.signature(method)
         signature.bind(*range(count))
@@ -284,7 +284,7 @@ def _has_state(callback: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether files hold a value as it is, apart from arrays, which may be large."""
+    """Return whether files can hold a value directly; not arrays, which may be large."""
     if isinstance(value, (list, tuple)):
         return type(value) in (list, tuple) and all(map(is_plain, value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Labels, predictions and weights in shapes that fit, and what is made of one value per example."""
+"""Brings labels, predictions and weights to matching shapes; means over one value per example."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ __all__ = [
     "weights_like",
 ]
 
-#: How far probabilities, and what is divided by, stay from 0; Keras' value.
+#: The distance that probabilities and divisors keep from 0; Keras's value.
 EPSILON = 1e-7
 
 
 def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions as real tensors of one shape, as far as a trace knows it.
+    """Return labels and predictions as real tensors of one shape.
 
     A last axis of size 1 that only one of them has is dropped, so that a column of predictions
-    meets a vector of labels; not so if ``columns`` is false, as where the last axis is that of
-    classes. Labels that are integers or booleans take the dtype of the predictions, and predictions
-    that are become float64; float16 becomes float32, in which losses are summed.
+    matches a vector of labels. With ``columns=False`` it is not: the last axis holds classes then.
+    Integer and boolean labels take the dtype of the predictions; such predictions become float64.
+    float16 becomes float32, in which losses are summed.
     """
     y_true, y_pred = (in_precision(as_tensor(y), "float32") for y in (y_true, y_pred))
     if y_pred.dtype.kind in "biu":
@@ -53,8 +53,8 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
         y_true = y_true.astype(y_pred.dtype)
     if "c" in (y_true.dtype.kind, y_pred.dtype.kind):
         raise TypeError(
-            f"{name}: labels and predictions are real, got {y_true.dtype} and {y_pred.dtype}; give "
-            "the real and imaginary parts, or the absolute value of the difference"
+            f"{name}: labels and predictions must be real, got {y_true.dtype} and {y_pred.dtype}; "
+            "give the real and imaginary parts, or the absolute value of the difference"
         )
     if columns:
         y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
@@ -64,7 +64,7 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
 def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return the labels; raise if their shape is not that of the predictions.
 
-    Where a trace does not know, each run asks.
+    If sizes are unknown in a trace, the graph checks them in each run.
     """
     a, b = y_true.shape, y_pred.shape
     if a is None or b is None or same_shape(a, b):
@@ -79,10 +79,10 @@ def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
 
 
 def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions in one rank, if a last axis of size 1 makes the difference.
+    """Return labels and predictions with the same rank, if they differ by a last axis of size 1.
 
-    A vector beside a column becomes a column, so that there is a value for each example; of higher
-    ranks the axis is dropped. Keras does the same.
+    A vector becomes a column if the other one is a column, so that there is a value for each
+    example. With higher ranks, the axis is dropped. Keras does the same.
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     a, b = y_true.shape, y_pred.shape
@@ -96,7 +96,7 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 
 def spread(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions in one rank and floating dtype, and broadcast to one shape."""
+    """Return labels and predictions of one rank and floating dtype, broadcast to one shape."""
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float32")
@@ -111,17 +111,17 @@ def spread(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Tensor, Te
 
 
 class InOneRank:
-    """A function of labels and predictions that is given them in one rank.
+    """Wraps a function of labels and predictions, which then gets them with the same rank.
 
     Raises
     ------
     TypeError
-        If it is none.
+        If ``function`` is not a function.
     """
 
     def __init__(self, function: Any) -> None:
         if not callable(function) or isinstance(function, type):
-            raise TypeError(f"expected functions of labels and predictions, got {function!r}")
+            raise TypeError(f"expected a function of labels and predictions, got {function!r}")
         self.__wrapped__ = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
@@ -130,9 +130,9 @@ class InOneRank:
 
 
 def in_columns(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions in one rank, numbers for examples as columns.
+    """Return labels and predictions of the same rank, with vectors as columns.
 
-    A function that takes the mean over the last axis has a value for each example then.
+    A function that takes the mean over the last axis then returns a value for each example.
     """
     y_true, y_pred = of_one_rank(y_true, y_pred)
     if y_true.ndim == y_pred.ndim == 1:
@@ -157,10 +157,10 @@ def column_dropped(x: Tensor, like: Any) -> Tensor:
 
 
 def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return the labels of classes as integers, and predictions with classes in the last axis.
+    """Return class labels as integers, and predictions with the classes in the last axis.
 
-    Labels may be whole numbers of any dtype, and have a last axis of size 1 besides. Predictions in
-    float16 become float32.
+    Labels may be integers in any dtype, and may have an additional last axis of size 1. Predictions
+    in float16 become float32.
     """
     y_true, y_pred = as_tensor(y_true), in_precision(as_tensor(y_pred), "float32")
     expected = y_pred.shape and y_pred.shape[:-1]
@@ -169,7 +169,7 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
         if y_pred.shape == () or len(y_true.shape) != len(expected):
             raise ValueError(
                 f"{name}: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}; give "
-                "a class for each example, and to predictions one axis more, of the classes"
+                "one class per example, and predictions with one more axis, that of the classes"
             )
         check_several(name, y_pred.shape[-1])
     if y_true.dtype.kind not in "iu":
@@ -178,16 +178,16 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 
 def check_several(name: str, classes: int | None) -> None:
-    """Raise if there is but one class: it would always be the right one."""
+    """Raise if there is only one class, which would always be correct."""
     if same_size(classes, 1):
         raise ValueError(
-            f"{name}: predictions of a single class are always right; for yes or no in one number "
+            f"{name}: predictions for a single class are always correct; for binary predictions "
             "use binary_crossentropy and binary_accuracy"
         )
 
 
 def mean_of(values: Tensor, axis: int = -1) -> Tensor:
-    """Return the mean over one axis; a number is its own mean."""
+    """Return the mean over one axis; a scalar is its own mean."""
     return values if values.shape == () else ops["mean"](values, axis=axis)
 
 
@@ -197,9 +197,9 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     Parameters
     ----------
     weight
-        A number per example, also in a column; or one for each value.
+        A number per example, in a vector or a column; or a number per value.
     values
-        Values, whose first axes count the examples.
+        The values; the first axes are the examples.
 
     Raises
     ------
@@ -220,29 +220,30 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     )
     if not fits:
         raise ValueError(
-            f"sample_weight has shape {given}, the values that it weighs have shape "
-            f"{values.shape}; give a number for each of them, or for each example"
+            f"sample_weight has shape {given}, but the values have shape {values.shape}; give a "
+            "number for each value, or for each example"
         )
     if not all(same_size(m, 1) or same_size(m, n) for m, n in zip(weight.shape, values.shape)):
-        weight = ops["broadcast_to"](weight, shape=values.shape)  # a run refuses more of them
+        weight = ops["broadcast_to"](weight, shape=values.shape)  # raises in a run if sizes differ
     return weight
 
 
 def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = False) -> Any:
-    """Return weights of values in which those that are padding have none.
+    """Return weights of values that are 0 for padding.
 
     Parameters
     ----------
     mask
-        Where predictions are no padding, of shape ``(batch, steps)``; None for everywhere.
+        False where predictions are padding, of shape ``(batch, steps)``; None for no padding.
     values
-        Values, whose first axes are those of the mask.
+        The values; their first axes are those of the mask.
     weight
-        Weights of the examples or the values besides, if there are any.
+        Further weights of the examples or the values, if there are any.
     who
-        Whose values these are, for messages.
+        The loss or metric, for messages.
     mean
-        Whether they are for a mean over all values, which is to be that of the others alone.
+        Whether the weights are for a mean over all values, and scaled so that it equals the mean
+        over the values that are not padding.
 
     Returns
     -------
@@ -254,9 +255,9 @@ def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = 
     mask = as_tensor(mask)
     if values.ndim < mask.ndim:
         warnings.warn(
-            f"{who} has values of shape {values.shape}, on which the mask of shape {mask.shape} of "
-            "the model's output cannot be put: padding counts unless the function leaves it out. "
-            "A value for each step makes it do so",
+            f"{who} has values of shape {values.shape}, so the mask of the model's output, of "
+            f"shape {mask.shape}, cannot be applied: padding counts unless the function leaves it "
+            "out. Return a value for each step to apply the mask",
             stacklevel=2,
         )
         return weight
@@ -268,7 +269,7 @@ def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = 
 
 
 def ratio(total: Tensor, count: Tensor) -> Tensor:
-    """Return ``total / count``, and 0 with gradient 0 where nothing was counted."""
+    """Return ``total / count``; 0, with gradient 0, where ``count`` is 0."""
     nothing = ops["equal"](count, 0)
-    # both wheres are needed: what is not chosen would still send back a nan
+    # both wheres are needed: the branch that is not chosen would still have a gradient of nan
     return ops["where"](nothing, 0.0, total / ops["where"](nothing, 1, count))

@@ -1,4 +1,4 @@
-"""``Step``: a step of training or of measuring, compiled where that pays and gives the same."""
+"""``Step``: a step of training or evaluation, compiled if that is worthwhile and correct."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .session import is_plain
 __all__ = ["MODES", "Step", "attributes_of", "differing"]
 
 MODES = ("auto", True, False)
-#: How many steps of one shape make up for a trace, and after how many it is made where their
-#: number is not known before.
+#: The number of steps of one shape that are worth a trace; and, where that number is unknown, the
+#: number of steps after which the step is traced.
 _WORTH, _PATIENCE = 64, 32
-#: By what these are divided where a loop over rows is one op of a trace.
+#: The divisor of both for steps with recurrent loops, which gain most from a trace.
 _QUICKER = 4
 
 
@@ -28,21 +28,21 @@ class Step:
     Parameters
     ----------
     step
-        A function of the parts of a batch and of ``look=``; it returns a tuple whose first is the
+        A function of the parts of a batch and of ``look=``. It returns a tuple that begins with the
         loss.
     mode
-        ``"auto"``: a graph where a shape comes often enough; ``True``: always, or an error;
-        ``False``: never.
+        ``"auto"`` runs a graph for shapes that occur often enough, ``True`` always or raises, and
+        ``False`` never.
     what
-        What it is called in messages.
+        The name of the step in messages.
     variables
         A function that returns the variables that a step may change.
     attributes
-        A function that returns what a trace takes from Python objects, by name.
+        A function that returns the values that a trace takes from Python objects, by name.
     loops
-        Whether it has loops over rows, which gain most by a trace.
+        Whether the step has recurrent loops, which gain most from a trace.
     everything
-        Whether all that the step returns tells that a trace is right, in place of the loss.
+        Whether to check a trace by everything that the step returns, instead of the loss.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class Step:
         self._ready: dict[Any, ConcreteFunction] = {}
         self._traced_with: dict[str, Any] = {}
         self._served = 0
-        #: How often a batch of a size will come, if that is known.
+        #: The number of batches of each size to expect, if known.
         self.expected: Mapping[int, int] | None = None
-        #: How many examples all ranks have of a batch, and how they share it; None for one process.
+        #: The examples of a batch on all ranks, and how ranks share it; None for one process.
         self.size: int | None = None
         self.layout: Any = None
-        #: How often a shape came, where that is not known.
+        #: The number of batches of each shape so far, used where ``expected`` is unknown.
         self.met: dict[Any, int] = {}
         self.refused = mode is False
 
     def __call__(self, batch: tuple[Any, ...], look: Any = None) -> Any:
-        """Return what the step returns for a batch; ``look`` is handed on to a step in Python."""
+        """Return the step's result for a batch; only a step in Python gets ``look``."""
         if self.refused:
             return self.step(*batch, look=look)
         leaves = flatten(batch)
@@ -92,14 +92,14 @@ class Step:
         if self.expected is not None:
             size = len(leaves[0]) if self.size is None else self.size
             return self.expected.get(size, 0) >= _WORTH // self._share
-        if self.size is not None:  # whoever of the ranks asks: all compile, or none
+        if self.size is not None:  # the same on all ranks: all compile, or none
             key = (key[0], self.size, *[(x.array.shape[1:], x.array.dtype) for x in leaves])
         told = repr(key)
         self.met[told] = self.met.get(told, 0) + 1
         return self.met[told] > _PATIENCE // self._share
 
     def _first(self, key: Any, batch: tuple[Any, ...], leaves: list[Any], look: Any) -> Any:
-        """Trace the step for a shape; take the graph if it gives the loss that Python gives."""
+        """Trace the step for a shape; keep the graph if its loss is the same as in Python."""
         before = self._attributes()
         try:
             traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
@@ -117,14 +117,14 @@ class Step:
         back()
         changed = differing(before, self._attributes())
         if changed:
-            self._refuse(f"it changes {changed}, which a trace would not do in each step")
+            self._refuse(f"it changes {changed}, which a graph would not do in each step")
             return self.step(*batch)
         found = concrete.call_flat(leaves)
         told = self._differ(found, expected)
         if told:
             self._refuse(
-                f"{told}: something in it is another each time, as random numbers of NumPy are; "
-                "draw them with gt.random"
+                f"{told}: something in the step differs from run to run, such as random numbers of "
+                "NumPy; draw them with gt.random"
             )
             back()
             return self.step(*batch)
@@ -133,18 +133,18 @@ class Step:
         return found
 
     def _differ(self, found: Any, expected: Any) -> str:
-        """Return how what a trace gave differs from what Python gave; nothing if it does not."""
+        """Return how a trace's result differs from Python's; an empty text if it does not."""
         if self._everything:
             pairs = zip(flatten(found), flatten(expected), strict=True)
             alike = all(_close(a, b) for a, b in pairs)
-            return "" if alike else "what its trace returns differs from what Python returns"
+            return "" if alike else "its trace returns another result than Python"
         a, b = found[0], expected[0]
         if _close(a, b):
             return ""
-        return f"the loss of its trace is {float(a):.6g}, and {float(b):.6g} in Python"
+        return f"the loss of its trace is {float(a):.6g}, but {float(b):.6g} in Python"
 
     def revise(self) -> None:
-        """Forget the graphs if what they took from Python objects has changed."""
+        """Drop the graphs if the values that they took from Python objects have changed."""
         if not self._ready:
             return
         changed = differing(self._traced_with, self._attributes())
@@ -160,13 +160,13 @@ class Step:
             raise TraceError(f"{message}; compile='auto' runs it in Python") from error
         self.refused = True
         warnings.warn(
-            f"{message}. It runs in Python, which is slower; compile=False asks for that",
+            f"{message}. It runs in Python, which is slower; set compile=False to do so silently",
             stacklevel=2,
         )
 
 
 def attributes_of(modules: Iterable[Any]) -> dict[str, Any]:
-    """Return the attributes of modules that a trace takes as they are, in a form to compare."""
+    """Return the attributes of modules that a trace treats as constants, in comparable form."""
     found: dict[str, Any] = {}
     for i, module in enumerate(modules):
         for name, value in vars(module).items():
@@ -177,13 +177,13 @@ def attributes_of(modules: Iterable[Any]) -> dict[str, Any]:
 
 
 def differing(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Return the first name under which two dicts have different things; nothing if none."""
+    """Return the first name whose values differ in two dictionaries; an empty text if none do."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return "" if not names else names[0].rpartition(" (")[0]
 
 
 def _close(a: Any, b: Any) -> bool:
-    """Return whether two tensors are one but for rounding, by their largest elements."""
+    """Return whether two tensors are equal up to rounding, relative to their largest elements."""
     x, y = (np.asarray(to_numpy(v.array)) for v in (a, b))
     if y.dtype.kind not in "fc":
         return bool(np.array_equal(x, y))

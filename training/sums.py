@@ -1,4 +1,4 @@
-"""``Sums``: what batches gave, added up to the values of an epoch."""
+"""``Sums``: adds up the values of batches to those of an epoch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["Sums", "Values"]
 
 
 class Values(NamedTuple):
-    """What a batch gave.
+    """The values of a batch.
 
     Attributes
     ----------
     loss
-        What is minimised: a tensor with one number.
+        The loss to minimise: a scalar tensor.
     means
-        Tensors whose means, over batches by their examples, are values of the epoch.
+        Tensors whose means, weighted by the batches' examples, are values of the epoch.
     results
-        What metrics with state say of all batches so far.
+        The results of metrics with state, for all batches so far.
     counts
-        Of how many values the means are that leave out padding, by name.
+        By name, the number of values in a mean that leaves out padding.
     """
 
     loss: Tensor
@@ -34,7 +34,7 @@ class Values(NamedTuple):
 
 
 class Sums:
-    """What the batches of an epoch gave so far."""
+    """The sums of the values of an epoch's batches so far."""
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
@@ -42,12 +42,12 @@ class Sums:
         self.count = 0
 
     def add(self, loss: float, values: Values, length: int) -> None:
-        """Add what a batch of ``length`` examples gave.
+        """Add the values of a batch of ``length`` examples.
 
         Raises
         ------
         ValueError
-            If a metric with state says more than one number.
+            If the result of a metric with state is not a scalar.
         """
         totals = self.totals
         totals["loss"] = totals.get("loss", 0.0) + loss * length
@@ -60,14 +60,14 @@ class Sums:
         for name, value in values.results.items():
             if value.ndim:
                 raise ValueError(
-                    f"metric {name!r} has {value.shape} values, and a history lists one; let it "
-                    "average (average='macro'), or update it in a callback"
+                    f"metric {name!r} has a result of shape {value.shape}, but a history needs a "
+                    "scalar; let it average (average='macro'), or update it in a callback"
                 )
             totals[name] = float(to_numpy(value.array))
         self.count += length
 
     def means(self, names: Iterable[str], stateful: Mapping[str, Any]) -> dict[str, float]:
-        """Return the values by name; what metrics with state say is as it is."""
+        """Return the means by name; for metrics with state, their results."""
         found = {}
         for name in names:
             share = 1.0 if name in stateful else self.counts.get(name, self.count)
@@ -80,20 +80,21 @@ class Sums:
         return {"totals": totals, "counts": self.counts, "count": self.count}
 
     def load(self, state: Mapping[str, Any], names: Iterable[str]) -> None:
-        """Set what :meth:`state` returned.
+        """Restore what :meth:`state` returned.
 
         Raises
         ------
         ValueError
-            If it is of other values, or no state.
+            If it holds other values, or is not such a state.
         """
         names = tuple(names)
         if set(state["totals"]) != set(names):
             raise ValueError(
-                f"the run measured {', '.join(state['totals'])}; this one {', '.join(names)}"
+                f"the saved run measured {', '.join(state['totals'])}, but this one measures "
+                f"{', '.join(names)}; give the same loss and metrics"
             )
         if type(state["count"]) is not int or not 0 <= state["count"] < 2**63:
-            raise ValueError(f"a count of examples is {str(state['count'])[:40]}")
+            raise ValueError(f"invalid count of examples: {str(state['count'])[:40]}")
         self.totals = {name: float(state["totals"][name]) for name in names}
         self.counts = {name: float(n) for name, n in state.get("counts", {}).items()}
         self.count = state["count"]

@@ -1,4 +1,4 @@
-"""Who trains: this process alone, or the ranks of a job."""
+"""Chooses who trains: this process alone, or the ranks of a job."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["ranks_of"]
 
 
 def ranks_of(group: Any, method: str) -> tuple[Alone, Any]:
-    """Return the ranks that take part, and what makes their trainers, as :class:`Trainer` does.
+    """Return the ranks that take part, and a callable that creates their trainers.
 
     Parameters
     ----------
     group
         A group of :mod:`gradtape.distributed`, or None.
     method
-        Who asks, for messages.
+        The method that asks, for messages.
 
     Raises
     ------
     TypeError
-        If it is no group.
+        If ``group`` is not a group.
     """
     if group is None:
         return ALONE, Trainer
-    parallel = late("training.parallel")  # imported by those who need it
+    parallel = late("training.parallel")  # imported only if needed
     ranks: Alone = parallel.together(group, method)
     if ranks is ALONE:
         return ranks, Trainer

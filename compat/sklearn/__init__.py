@@ -1,1 +1,1 @@
-"""Models as estimators of scikit-learn; users import ``gradtape.sklearn``."""
+"""Models as scikit-learn estimators; users import ``gradtape.sklearn``."""

@@ -1,4 +1,4 @@
-"""``Classifier`` and ``Regressor``: what ``fit`` trains, with scikit-learn's methods."""
+"""``Classifier`` and ``Regressor``: models with scikit-learn's methods."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .needed import (
 
 __all__ = ["Classifier", "Regressor"]
 
-#: How many examples are predicted at a time.
+#: The batch size of predictions.
 _PART = 256
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """What both do: make a model, train it on arrays that scikit-learn has checked, predict."""
+    """Base class of both: creates a model, trains it on checked arrays, and predicts."""
 
-    # scikit-learn takes an estimator for trained if it has these
+    # scikit-learn treats an estimator with these attributes as trained
     model_: Any
     history_: dict[str, list[float]]
     n_epochs_: int
@@ -60,7 +60,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         warm_start: bool = False,
         verbose: bool = False,
     ) -> None:
-        # scikit-learn copies estimators by their arguments: these are kept as they came
+        # scikit-learn copies estimators by their arguments, which must be kept unchanged
         self.model = model
         self.units = units
         self.epochs = epochs
@@ -88,17 +88,17 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         once: bool = False,
         strata: Any = None,
     ) -> Self:
-        """Train on checked arrays, on random numbers of its own.
+        """Train on checked arrays, with random numbers from the estimator's own seed.
 
-        ``again`` goes on with the model and the optimizer that are there; ``once`` goes through the
-        data once, without validation and callbacks.
+        ``again`` continues with the existing model and optimizer. ``once`` is one pass through the
+        data, without validation and callbacks.
         """
         data = [x, y] if weight is None else [x, y, _check_sample_weight(weight, x, dtype=x.dtype)]
         if not again:
             self._random = check_random_state(self.random_state)
         seed = int(self._random.randint(2**31 - 1))
         held_out = None
-        if self.validation_split and not once:  # data may come sorted: any part may be held out
+        if self.validation_split and not once:  # drawn at random, as the data may be sorted
             parts = train_test_split(
                 *data, test_size=self.validation_split, random_state=seed, stratify=strata
             )
@@ -130,15 +130,15 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
     def _check_outputs(self, x: Any, outputs: int) -> None:
         found = self.model_(x[:1]).shape
         if found[1:] != (outputs,):
-            alone = "; a single one goes with loss='binary_crossentropy'" * (found[1:] == (1,))
+            alone = ". A single output needs loss='binary_crossentropy'" * (found[1:] == (1,))
             raise ValueError(
-                f"{type(self).__name__}: the model gives outputs of shape {found} for one "
-                f"example, and the data ask for {outputs}: its last layer has to have as many "
+                f"{type(self).__name__}: the model returns outputs of shape {found} for one "
+                f"example, but the data need {outputs} outputs: give its last layer that many "
                 f"units{alone}"
             )
 
     def _new_model(self, outputs: int) -> Any:
-        """Return the model to train, which shares nothing with the argument."""
+        """Return the model to train, which shares no variables with the argument."""
         if isinstance(self.model, Module):
             return copy.deepcopy(self.model)
         if self.model is not None:
@@ -154,7 +154,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         return optimizer
 
     def _checked(self, x: Any, y: Any, again: bool, **settings: Any) -> tuple[Any, Any]:
-        """Return data to train on, as scikit-learn checks them; remember their features."""
+        """Return training data, checked by scikit-learn, and note their features."""
         kinds = [np.float64, np.float32]
         x, y = validate_data(self, x, y, dtype=kinds, allow_nd=True, reset=not again, **settings)
         return x, y
@@ -171,39 +171,40 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
 
 
 class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-ignore]
-    """A classifier for scikit-learn: in pipelines, in searches, in cross-validation.
+    """A classifier for scikit-learn's pipelines, searches and cross-validation.
 
     Parameters
     ----------
     model
-        A function of the number of outputs that returns a new model, or a model, of which a copy is
-        trained. It returns a logit for each class; a single one if the loss is
-        ``"binary_crossentropy"``. By default dense layers with relu, of the sizes ``units``.
+        A function of the number of outputs that returns a new model; or a model, of which a copy is
+        trained. It must return a logit for each class, or a single logit if the loss is
+        ``"binary_crossentropy"``. The default is dense layers with relu, of the sizes ``units``.
     units
         The sizes of the hidden layers if ``model`` is not given, ``(64,)`` by default.
     epochs, batch_size, metrics, shuffle, verbose
-        As for :func:`gradtape.training.fit`; 100 epochs of batches of 32 by default.
+        As for :func:`gradtape.training.fit`; 100 epochs with batches of 32 by default.
     validation_split
-        The share of the examples to measure each epoch with, as ``EarlyStopping`` needs it; drawn
-        at random, of each class as large a part, where that can be.
+        The fraction of the examples to validate with after each epoch, which ``EarlyStopping``
+        needs. They are drawn at random, stratified by class if possible.
     optimizer
         An optimizer, of which a copy is used, or a name, ``"adam"`` by default.
     learning_rate
-        Its learning rate, if it is to have another: one name for searches over any optimizer.
+        The optimizer's learning rate; its own by default. Searches can use this parameter with any
+        optimizer.
     loss
-        A loss of integer labels, ``"sparse_categorical_crossentropy"`` of logits by default;
-        ``"binary_crossentropy"`` or ``"categorical_crossentropy"``. If it is one of probabilities,
-        the model returns these.
+        A loss of integer labels; or ``"binary_crossentropy"`` or ``"categorical_crossentropy"``.
+        The default is ``"sparse_categorical_crossentropy"`` of logits. With a loss of
+        probabilities, the model must return these.
     callbacks
-        Callbacks of ``fit``, copied for each training.
+        Callbacks of ``fit``, copied for each run.
     random_state
-        A seed, a NumPy ``RandomState`` or ``None``, as in all of scikit-learn: it decides the first
-        weights, the order of the examples and what layers draw.
+        A seed, a NumPy ``RandomState`` or ``None``, as elsewhere in scikit-learn. It determines the
+        initial weights, the order of the examples and the random numbers of layers.
     warm_start
-        Whether ``fit`` goes on with the model and the optimizer that it made before.
+        Whether ``fit`` continues with the model and the optimizer of an earlier call.
     class_weight
-        What examples count by their label, in a dictionary, or ``"balanced"`` for as much together
-        in each class; 1 by default.
+        A dictionary with the weight of each label; or ``"balanced"``, which gives all classes the
+        same total weight. 1 by default.
 
     Attributes
     ----------
@@ -212,26 +213,26 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     classes_ : ndarray
         The labels.
     history_ : dict of str to list of float
-        What each epoch measured.
+        The values of each epoch.
     n_epochs_ : int
-        How many epochs there were.
+        The number of epochs.
 
     Raises
     ------
     ImportError
         If scikit-learn is not installed.
     ValueError
-        At ``fit``, if the data are not what scikit-learn takes, or the model has another number of
-        outputs than there are classes.
+        At ``fit``, if scikit-learn refuses the data, or the number of the model's outputs is not
+        the number of classes.
 
     Notes
     -----
-    Trained estimators are pickled and copied with their weights; a function in ``model`` then has
-    to be one that ``pickle`` finds by its name. Inputs stay ``float64`` or ``float32`` as they
-    come, others become ``float64``, and the model computes in that. Inputs may have more axes than
-    two. While an estimator trains, :mod:`gradtape.random` gives the numbers of its seed, and goes
-    on afterwards where it was; so train several at a time in processes (joblib's default), not in
-    threads.
+    Trained estimators are pickled and copied with their weights. A function in ``model`` must then
+    be one that ``pickle`` finds by its name. Inputs in ``float64`` or ``float32`` keep their dtype,
+    others become ``float64``; the model computes in that dtype. Inputs may have more than two axes.
+    While an estimator trains, :mod:`gradtape.random` draws from the estimator's seed. Afterwards it
+    continues its own sequence. To train several estimators at the same time, use processes
+    (joblib's default), not threads.
 
     Examples
     --------
@@ -286,9 +287,9 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         X
             Inputs, whose first axis counts examples.
         y
-            A label for each, of any kind that NumPy sorts.
+            A label for each example, of any type that NumPy sorts.
         sample_weight
-            What each example counts; 1 by default.
+            The weight of each example; 1 by default.
 
         Returns
         -------
@@ -301,28 +302,28 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__}: y has 1 class, {classes[0]!r}: there is nothing to "
-                "tell apart"
+                f"{type(self).__name__}: y has 1 class, {classes[0]!r}; a classifier needs at "
+                "least 2"
             )
         if again and not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"{type(self).__name__}: warm_start goes on with classes {self.classes_}, and y "
-                f"has {classes}"
+                f"{type(self).__name__}: warm_start continues with classes {self.classes_}, but y "
+                f"has {classes}; give the same classes, or set warm_start=False"
             )
         self.classes_: Any = classes
         return self._train_on(x, y, sample_weight, again=again)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go through examples once, on with the model that is there.
+        """Train on examples once, and continue with the existing model.
 
         Parameters
         ----------
         X, y
             Inputs and labels, as for :meth:`fit`.
         classes
-            All labels that will come; needed at the first call.
+            All labels, including those of later calls; required at the first call.
         sample_weight
-            What each example counts; 1 by default.
+            The weight of each example; 1 by default.
 
         Returns
         -------
@@ -335,11 +336,14 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         _check_partial_fit_first_call(self, classes)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
-            raise ValueError(f"partial_fit: y has {unknown}, which are not among classes")
+            raise ValueError(
+                f"partial_fit: y has {unknown}, which are not among classes; list all classes at "
+                "the first call"
+            )
         return self._train_on(x, y, sample_weight, again=again, once=True)
 
     def _train_on(self, x: Any, y: Any, weight: Any, **settings: Any) -> Self:
-        """Train on labels: as numbers of their classes, or as the loss takes them."""
+        """Train on labels, encoded in the form that the loss takes."""
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, y)
             weight = by_class if weight is None else by_class * weight
@@ -352,7 +356,8 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         if kind is not None and kind.classes == "binary":
             if count > 2:
                 raise ValueError(
-                    f"{type(self).__name__}: {kind.name} is for 2 classes, and y has {count}"
+                    f"{type(self).__name__}: {kind.name} is for 2 classes, but y has {count}; use "
+                    "sparse_categorical_crossentropy"
                 )
             targets, outputs = codes.astype(x.dtype)[:, None], 1
         elif kind is not None and kind.classes == "categorical":
@@ -366,7 +371,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         return kind_of(training.losses.get(self._loss()))
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classes, an array of a row per example.
+        """Return the probabilities of the classes, an array with a row per example.
 
         Parameters
         ----------
@@ -383,7 +388,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         return weights / weights.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> Any:
-        """Return the likeliest label of each example.
+        """Return the most probable label of each example.
 
         Parameters
         ----------
@@ -395,13 +400,13 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
 
 
 class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore]
-    """A regressor for scikit-learn: in pipelines, in searches, in cross-validation.
+    """A regressor for scikit-learn's pipelines, searches and cross-validation.
 
     Parameters
     ----------
     model
-        A function of the number of targets that returns a new model, or a model, of which a copy is
-        trained. By default dense layers with relu, of the sizes ``units``.
+        A function of the number of targets that returns a new model; or a model, of which a copy is
+        trained. The default is dense layers with relu, of the sizes ``units``.
     units, epochs, batch_size, optimizer, learning_rate, metrics, validation_split
         As for :class:`Classifier`.
     shuffle, callbacks, random_state, warm_start, verbose
@@ -414,22 +419,22 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
     model_ : Module
         The trained model.
     history_ : dict of str to list of float
-        What each epoch measured.
+        The values of each epoch.
     n_epochs_ : int
-        How many epochs there were.
+        The number of epochs.
 
     Raises
     ------
     ImportError
         If scikit-learn is not installed.
     ValueError
-        At ``fit``, if the data are not what scikit-learn takes, or the model has another number of
-        outputs than there are targets.
+        At ``fit``, if scikit-learn refuses the data, or the number of the model's outputs is not
+        the number of targets.
 
     Notes
     -----
-    As for :class:`Classifier`. Several targets are the columns of ``y``. Targets are learnt as they
-    are: scale large ones, as with scikit-learn's ``TransformedTargetRegressor``.
+    As for :class:`Classifier`. Several targets are the columns of ``y``. Targets are not scaled:
+    scale large ones, for example with scikit-learn's ``TransformedTargetRegressor``.
 
     Examples
     --------
@@ -447,9 +452,9 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         X
             Inputs, whose first axis counts examples.
         y
-            A number for each, or a row of numbers.
+            A number or a row of numbers for each example.
         sample_weight
-            What each example counts; 1 by default.
+            The weight of each example; 1 by default.
 
         Returns
         -------
@@ -459,14 +464,14 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         return self._train_on(X, y, sample_weight, again=self._goes_on())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go through examples once, on with the model that is there.
+        """Train on examples once, and continue with the existing model.
 
         Parameters
         ----------
         X, y
             Inputs and targets, as for :meth:`fit`.
         sample_weight
-            What each example counts; 1 by default.
+            The weight of each example; 1 by default.
 
         Returns
         -------
@@ -480,8 +485,8 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         shape = y.shape[1:]
         if again and shape != self._targets:
             raise ValueError(
-                f"{type(self).__name__}: y has shape {y.shape}, and the model was trained for "
-                f"targets of shape {self._targets} of each example"
+                f"{type(self).__name__}: y has shape {y.shape}, but the model was trained for "
+                f"targets of shape {self._targets} per example"
             )
         self._targets: tuple[int, ...] = shape
         y = y.reshape(len(y), -1).astype(x.dtype)
@@ -489,7 +494,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         return self._train(x, y, y.shape[1], loss, weight, again=again, once=once)
 
     def predict(self, X: Any) -> Any:
-        """Return a number for each example, or a row of them if there were several targets.
+        """Return a number for each example, or a row of numbers if there were several targets.
 
         Parameters
         ----------
@@ -507,7 +512,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draw from this seed, and then go on where ``gradtape.random`` was."""
+    """Seed ``gradtape.random`` for a block, and restore its state afterwards."""
     generator = shared()
     before: Any = generator.state.numpy()
     generator.set_seed(seed)

@@ -1,4 +1,4 @@
-"""What the estimators take from scikit-learn, and what stands there without it."""
+"""The estimators' imports from scikit-learn, and replacements if it is not installed."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ except ModuleNotFoundError as error:
         raise
 
     class BaseEstimator:  # type: ignore[no-redef]
-        """In scikit-learn's place where it is missing: the classes can be seen, not made."""
+        """Replaces scikit-learn's class if that is missing: constructing an estimator raises."""
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            """Say what to install."""
+            """Raise an error that says what to install."""
             raise ImportError(
                 f"sklearn.{cls.__name__}: scikit-learn is not installed: "
                 'pip install "gradtape[sklearn]"'
             )
 
     class ClassifierMixin:  # type: ignore[no-redef]
-        """As above."""
+        """Replaces scikit-learn's class if that is missing."""
 
     class RegressorMixin:  # type: ignore[no-redef]
-        """As above."""
+        """Replaces scikit-learn's class if that is missing."""
 
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Stand for the functions where scikit-learn is missing: nobody gets so far as to call one."""
+    """Return None for functions of scikit-learn if it is missing: nothing can call them then."""
     if name not in __all__:
         raise AttributeError(name)
     return None

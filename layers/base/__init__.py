@@ -1,4 +1,4 @@
-"""What all layers are made of; it knows none of them."""
+"""The base classes of layers. Nothing here depends on a particular layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Configured``: a layer whose settings are attributes, named as its constructor's arguments."""
+"""``Configured``: a layer that keeps its constructor's arguments as attributes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .layer import Layer
 __all__ = ["Configured", "positive", "sizes_of"]
 
 _OF_WEIGHTS = (
-    "The dtype of the weights; by default that of the first input if floating, else ``float32``."
+    "The dtype of the weights; by default that of the first input if floating, or ``float32``."
 )
 
 
 class Configured(Layer):
     """A layer that keeps each argument of its constructor as an attribute of the same name.
 
-    Its configuration is made of these: activations and initializers by name, everything else as it
-    is.
+    Its configuration consists of these attributes: activations and initializers by name, everything
+    else unchanged.
     """
 
     _family = """
@@ -32,7 +32,7 @@ class Configured(Layer):
     activation
         A name (``"relu"``, ``"softmax"``, ...) or any callable; none by default.
     use_bias
-        Whether to add a bias, as is the default.
+        Whether to add a bias; true by default.
     kernel_initializer, depthwise_initializer, pointwise_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     data_format
@@ -43,11 +43,11 @@ class Configured(Layer):
         {dtype}
     rules
         {rules}
-        (of the output): what they add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
-        weights, as {constraint}, of :mod:`gradtape.layers.constraints`.
+        (of the output) add to the loss: names (``"l2"``), objects of
+        :mod:`gradtape.layers.regularizers`, or functions of a tensor. Constraints of the same
+        weights, such as {constraint}, are objects of :mod:`gradtape.layers.constraints`.
     """
-    #: Whether there are weights, of a dtype that files tell; else they tell of a policy alone.
+    #: Whether the layer has weights. If not, its configuration holds a policy, but no dtype.
     weighs: ClassVar[bool] = False
     takes_one = True
 
@@ -77,7 +77,7 @@ class Configured(Layer):
         Raises
         ------
         ValueError
-            If the input has no such axis, or its size is not known.
+            If the input has no such axis, or its size is unknown.
         """
         if shape is None or not -len(shape) <= axis < len(shape) or not known_size(shape[axis]):
             raise ValueError(
@@ -87,19 +87,20 @@ class Configured(Layer):
         return int(shape[axis])
 
     def fitted(self, x: Any, sizes: Mapping[int, int]) -> Any:
-        """Return inputs that have the sizes which the weights are made for: one would broadcast.
+        """Return the inputs, checked against the sizes of the weights; size 1 would broadcast.
 
         Parameters
         ----------
         x
             The inputs.
         sizes
-            By axis, the size.
+            The expected size of each axis.
 
         Raises
         ------
         ValueError
-            If a size is another, or there is no such axis; of an open size, when the trace runs.
+            If a size differs, or there is no such axis. If the size is unknown in a trace, the
+            graph raises when it runs.
         """
         shape = x.array.shape
         if shape is None:
@@ -136,7 +137,7 @@ def positive(layer: Any, **given: Any) -> list[int]:
     Raises
     ------
     ValueError
-        If one is not.
+        If one is not a positive integer.
     """
     for name, value in given.items():
         if not hasattr(value, "__index__") or operator.index(value) < 1:
@@ -151,7 +152,7 @@ def sizes_of(layer: Any, name: str, value: Any, rank: int, least: int = 1) -> tu
     Raises
     ------
     ValueError
-        If they are no integers, too small, or not as many as there are axes.
+        If they are not integers, too small, or not one for each axis.
     """
     given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if all(hasattr(n, "__index__") for n in given):
@@ -159,7 +160,7 @@ def sizes_of(layer: Any, name: str, value: Any, rank: int, least: int = 1) -> tu
         sizes = sizes * rank if len(sizes) == 1 else sizes
         if len(sizes) == rank and min(sizes) >= least:
             return sizes
-    kind = "a positive integer" if least else "an integer from 0 on"
+    kind = "a positive integer" if least else "an integer of at least 0"
     raise ValueError(
         f"{type(layer).__name__}: {name} must be {kind}"
         f"{'' if rank == 1 else f' or {rank} of them'}, got {value!r}"

@@ -1,4 +1,4 @@
-"""``Layer``: a module with a forward pass, whose weights are made when it meets its first input."""
+"""``Layer``: a module with a forward pass, whose weights are created for its first input."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ from .symbolic import Placeholder, called, node_of, placeholders_in
 __all__ = ["Layer", "takes_training"]
 
 _BUILT = "_gradtape_built"
-#: Weights of a file that wait for the layer to be built; put there by ``load_weights``.
+#: Weights from a file, kept by ``load_weights`` until the layer is built.
 _WAITING = "_gradtape_waiting"
 
 
-#: By framework: by attribute, its name there and the order of axes.
+#: For each framework and attribute, the name there and the order of the axes.
 Elsewhere = Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]
 
 
@@ -73,8 +73,8 @@ class Layer(Module):
     """Base class of layers.
 
     A layer defines ``call(x, ...)`` (or ``__call__``), and ``build(input_shape)`` if it has
-    weights: ``build`` runs once, before the first call, outside any trace or tape, and makes the
-    weights with :meth:`add_weight`. What a subclass takes in its constructor it returns from
+    weights. ``build`` creates them with :meth:`add_weight`. It runs once, before the first call,
+    outside any trace or tape. A subclass returns the arguments of its constructor from
     :meth:`get_config`.
 
     Parameters
@@ -82,26 +82,27 @@ class Layer(Module):
     name
         A Python identifier; the class name in snake case by default.
     dtype
-        The dtype of the weights; by default that of the first input if it is floating, else the
-        default dtype (``float32``). Or a :class:`gradtape.mixed_precision.Policy` or its name, by
-        default that of :func:`gradtape.mixed_precision.set_policy` if one is chosen.
+        The dtype of the weights, or a :class:`gradtape.mixed_precision.Policy` or its name. The
+        default is the policy of :func:`gradtape.mixed_precision.set_policy` if one is set.
+        Otherwise it is the dtype of the first input if that is floating, and the default dtype
+        (``float32``) if not.
     rules
-        Regularizers and constraints of the weights that :attr:`ruled` names;
-        ``activity_regularizer``; ``trainable=False`` for a layer that begins frozen.
+        Regularizers and constraints of the weights that :attr:`ruled` names, and
+        ``activity_regularizer``. ``trainable=False`` creates a frozen layer.
 
     Attributes
     ----------
     policy : Policy
-        In which dtype it computes, and in which it keeps its weights.
+        The dtype in which the layer computes, and the dtype of its weights.
     dtype : str or None
-        The dtype of the weights, if one was asked for.
+        The dtype of the weights, if you set one.
 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier.
+        If ``name`` is not an identifier.
     TypeError
-        If ``dtype`` is none that a tensor may have.
+        If ``dtype`` is not a dtype of tensors.
 
     Examples
     --------
@@ -113,25 +114,25 @@ class Layer(Module):
     ...         return x * self.factor
     """
 
-    #: What other frameworks call an attribute, and the order in which its axes there give ours:
-    #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`. To Keras,
-    #: which numbers weights, only the class has a name: ``{"keras": {"": ("layer", None)}}``.
+    #: The name of an attribute in other frameworks, and the order of its axes there, for
+    #: :func:`gradtape.load_weights`: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. Keras numbers
+    #: weights, so only the class has a name: ``{"keras": {"": ("layer", None)}}``.
     names_elsewhere: ClassVar[Elsewhere] = {}
-    #: The weights that may have regularizers and constraints, by the beginning of the settings'
-    #: names: ``kernel_regularizer`` is for ``kernel``.
+    #: The weights that may have regularizers and constraints, by the prefix of these settings:
+    #: ``kernel_regularizer`` is for ``kernel``.
     ruled: ClassVar[Mapping[str, str]] = {}
     activity_regularizer: Any = None
-    #: Settings that files of weights do not hold and whose defaults differ there.
+    #: Settings that weight files do not hold, and whose defaults differ in other frameworks.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
-    #: Whether inputs in a container are a mistake, of which a call tells.
+    #: Whether the layer takes one tensor, so that calls refuse containers.
     takes_one: ClassVar[bool] = False
-    #: Whether the result has a step for each of the inputs', so that their mask is the result's.
+    #: Whether the result has the same steps as the input, and therefore the same mask.
     keeps_mask: ClassVar[bool] = False
-    #: Whether it computes in ``float32`` whatever the policy, as what sums over a batch should: its
-    #: inputs come in ``float32``, and its outputs leave in the policy's dtype.
+    #: Whether the layer computes in ``float32`` under any policy, as sums over a batch should. Its
+    #: inputs are cast to ``float32``, and its outputs to the policy's dtype.
     computes_in_float32: ClassVar[bool] = False
-    #: Whether it has a policy; not if it only calls layers, which have theirs.
+    #: Whether it has a policy. A layer that only calls others uses theirs.
     takes_policy: ClassVar[bool] = True
 
     dtype: str | None
@@ -147,9 +148,9 @@ class Layer(Module):
             vars(self)["_gradtape_policy"] = found.name
         else:
             self.dtype = None if dtype is None else as_dtype(dtype).name
-        if rules.pop("trainable", None) is False:  # compat's layers say None
+        if rules.pop("trainable", None) is False:  # compat's layers pass None
             self.trainable = False
-        allowed = self._rules() or ("activity_regularizer",)  # of a layer of one's own
+        allowed = self._rules() or ("activity_regularizer",)  # for layers of the user's
         for rule, given in rules.items():
             if rule not in allowed:
                 raise unknown_argument(type(self), rule, allowed)
@@ -165,15 +166,15 @@ class Layer(Module):
 
     @property
     def policy(self) -> Policy:
-        """In which dtype the layer computes, and in which it keeps its weights.
+        """The dtype in which the layer computes, and the dtype of its weights.
 
-        ``float32`` for a layer without a ``dtype``, which takes that of its input.
+        It is ``float32`` for a layer without a ``dtype``, although that uses its input's.
         """
         return Policy(vars(self).get("_gradtape_policy", "float32"))
 
     @property
     def compute_dtype(self) -> str:
-        """The dtype of what the layer computes."""
+        """The dtype in which the layer computes."""
         return self.policy.compute_dtype
 
     @property
@@ -183,7 +184,7 @@ class Layer(Module):
 
     @property
     def given_dtype(self) -> str | None:
-        """The dtype or the policy that was asked for, by name."""
+        """The name of the dtype or policy that the constructor received."""
         return vars(self).get("_gradtape_policy", self.dtype)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -199,15 +200,15 @@ class Layer(Module):
         super().__init_subclass__(**kwargs)
 
     def _attribute_order(self) -> list[str]:
-        # weights in the order in which they were made, as in Keras: kernel, then bias
+        # weights in the order of their creation, as in Keras: kernel, then bias
         return list(vars(self))
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for inputs of ``input_shape`` (unknown sizes are ``None``)."""
+        """Create the weights for inputs of ``input_shape`` (unknown sizes are ``None``)."""
 
     @property
     def built(self) -> bool:
-        """Whether the weights are there; a layer that has some before ``build`` overrides this."""
+        """Whether the weights exist; a layer that has some before ``build`` overrides this."""
         if _BUILT in vars(self):
             return True
         own = any(isinstance(leaf, Variable) for _, leaf in self.own_leaves())
@@ -215,18 +216,18 @@ class Layer(Module):
 
     @property
     def weight_names(self) -> tuple[str, ...] | None:
-        """The attributes that ``build`` sets to weights, in its order; ``None`` if not known."""
+        """The names of the weights that ``build`` creates, in its order; ``None`` if unknown."""
         return None
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The attributes that ``build`` sets to state that files may lack: of random numbers."""
+        """The names of random states that ``build`` creates; weight files may lack them."""
         return ()
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return an input shape for which ``build`` makes weights of these shapes.
+        """Return an input shape for which ``build`` creates weights of these shapes.
 
-        With it and :attr:`weight_names`, weights can be loaded before the first call.
+        Together with :attr:`weight_names`, it lets you load weights before the first call.
 
         Parameters
         ----------
@@ -236,12 +237,13 @@ class Layer(Module):
         Returns
         -------
         tuple or None
-            The shape; ``None`` if these weights do not tell, as for layers that do not override it.
+            The shape. ``None`` if it does not follow from these weights, or the layer does not
+            override this method.
         """
         return None
 
     def build_for_weights(self, shapes: Mapping[str, tuple[int, ...]], dtype: Any) -> bool:
-        """Build the layer on the current backend for weights of these shapes, if they tell how.
+        """Build the layer on the current backend for weights of these shapes, if possible.
 
         Parameters
         ----------
@@ -263,45 +265,45 @@ class Layer(Module):
 
     @property
     def hands_masks(self) -> bool:
-        """Whether masks go through it with the tensors: through models, from layer to layer."""
+        """Whether it passes masks from layer to layer, as models do."""
         return False
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return where the steps of the result are no padding; ``None`` if all are.
+        """Return the mask of the result: false where a step is padding; ``None`` for no padding.
 
         Parameters
         ----------
         x
             The inputs.
         mask
-            The same of the inputs, of shape ``(batch, steps)``.
+            The mask of the inputs, of shape ``(batch, steps)``.
         """
         keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # as Keras calls it
         return mask if keeps else None
 
     def check_restored(self) -> list[Any]:
-        """Look at what a file set, whose constructor arguments and attributes may not fit.
+        """Check a layer that a file restored: its arguments and attributes may not match.
 
         Returns
         -------
         list
-            The layers inside that calls go through.
+            The inner layers that a call runs.
 
         Raises
         ------
         TypeError, ValueError
-            If a call could not run, or would be that of another layer.
+            If a call would fail, or compute what another layer computes.
         """
         check_weights(self)
         return []
 
     def build_part(self, layer: Any, input_shape: Any) -> None:
-        """Build a layer inside this one, in :meth:`build`, unless that is done.
+        """Build an inner layer from :meth:`build`, unless it is built already.
 
         Parameters
         ----------
         layer
-            The layer; anything else is left alone.
+            The inner layer; anything else is ignored.
         input_shape
             The shape of its inputs.
         """
@@ -309,30 +311,30 @@ class Layer(Module):
             layer._build_with(input_shape, vars(self).get("_gradtape_dtype"), [])
 
     def mark_built(self, built: bool = True) -> None:
-        """Say that the weights are there, so that ``build`` is not called; or take that back."""
+        """Mark the weights as existing, so that ``build`` is not called; or remove the mark."""
         if not built:
             vars(self).pop(_BUILT, None)
-        elif _WAITING not in vars(self):  # else the next call takes them, and marks it
+        elif _WAITING not in vars(self):  # otherwise the next call loads them and sets the mark
             vars(self)[_BUILT] = True
 
     @told
     def weights(self) -> list[Variable]:
-        """The variables in Keras' order: all of a layer before the next's, no random states."""
+        """The variables in Keras's order, layer by layer, without random states."""
         return list(parameters(self))
 
     @told
     def input(self) -> Any:
-        """What the layer was called on while a model was put together."""
+        """The placeholder that the layer was called on, in a functional model."""
         args = node_of(self, "input").args
         return args[0]
 
     @told
     def output(self) -> Any:
-        """What it gave: with the model's inputs, the ends of a model that stops there."""
+        """The placeholder that the layer returned, for a model that ends at this layer."""
         return node_of(self, "output").outputs
 
     def get_weights(self) -> list[NDArray[Any]]:
-        """Return the values of :attr:`weights` as NumPy arrays, copies."""
+        """Return copies of the values of :attr:`weights`, as NumPy arrays."""
         return [np.array(v.numpy()) for v in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
@@ -341,12 +343,12 @@ class Layer(Module):
         Parameters
         ----------
         weights
-            An array for each, of its shape, in their order.
+            One array for each variable, of its shape, in the same order.
 
         Raises
         ------
         ValueError
-            If there are more or fewer, or a shape differs; nothing has changed then.
+            If the number of arrays or a shape differs. Then nothing has changed.
         """
         variables = self.weights
         if len(weights) != len(variables):
@@ -359,7 +361,7 @@ class Layer(Module):
             variable.assign(value)
 
     def count_params(self) -> int:
-        """Return the number of elements of all variables but the states of random numbers."""
+        """Return the number of elements of all variables except random states."""
         return sum(v.size for v in self.weights)
 
     def add_weight(
@@ -373,7 +375,7 @@ class Layer(Module):
         regularizer: Any = None,
         constraint: Any = None,
     ) -> Variable:
-        """Return a new variable, to be kept as an attribute of the layer.
+        """Return a new variable, for ``build`` to assign to an attribute of the layer.
 
         Parameters
         ----------
@@ -387,12 +389,12 @@ class Layer(Module):
         trainable
             Whether it trains.
         dtype
-            The dtype; by default the layer's own.
+            The dtype; by default the layer's.
         regularizer
-            What the weight adds to :attr:`losses`: a name, an object of
+            The penalty that the weight adds to :attr:`losses`: a name, an object of
             :mod:`gradtape.layers.regularizers`, or a function of a tensor.
         constraint
-            What the weight is made into after each step of training: a name, an object of
+            The function applied to the weight after each training step: a name, an object of
             :mod:`gradtape.layers.constraints`, or a function of a tensor.
         """
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
@@ -407,19 +409,19 @@ class Layer(Module):
         return variable
 
     def add_loss(self, value: Any) -> None:
-        """Add something to the loss that this call of the layer contributes to.
+        """Add a term to the loss, from within ``call``.
 
-        :func:`gradtape.training.fit` minimises it with the rest.
+        :func:`gradtape.training.fit` minimises it together with the rest of the loss.
 
         Parameters
         ----------
         value
-            A number, as a tensor; of several the mean.
+            A scalar; of any other tensor, the mean counts.
 
         Raises
         ------
         ValueError
-            If no call of a layer is running.
+            If this is not within the call of a layer.
 
         Examples
         --------
@@ -433,42 +435,43 @@ class Layer(Module):
         [0.2]
         """
         if not passing.get():
-            raise ValueError(f"layer {self.name!r}: add_loss is for use within call")
+            raise ValueError(f"layer {self.name!r}: use add_loss within call only")
         value = as_tensor(value)
         add(self, value if value.ndim == 0 else ops["mean"](value))
 
     @property
     def losses(self) -> list[Tensor]:
-        """What comes to the loss of the last call: of regularizers, and by :meth:`add_loss`.
+        """The terms of the loss from regularizers and :meth:`add_loss`, for the last call.
 
-        It is of this layer and those in it. In a loop of one's own, add it up inside the tape.
+        They include those of inner layers. In your own training loop, add them to the loss inside
+        the tape.
         """
         return losses_of(self)
 
     def apply_constraints(self) -> None:
-        """Make the weights what their constraints allow, those of layers in this one too.
+        """Apply the constraints to the weights, including those of inner layers.
 
-        ``fit`` does so after each step; in a loop of one's own, call it.
+        ``fit`` does so after each step. In your own training loop, call it yourself.
         """
         for variable, constraint in constrained(self):
             variable.assign(constraint(variable.value))
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments: JSON-able values and functions, never modules."""
+        """Return the constructor's arguments: JSON values and functions, never modules."""
         return {"name": self.name, "dtype": self.given_dtype, **self.rules_given()}
 
     def rules_given(self) -> dict[str, Any]:
-        """Return the regularizers and constraints that it was made with, for its configuration."""
+        """Return the regularizers and constraints that the constructor received."""
         given = {rule: getattr(self, rule) for rule in self._rules()}
         return {rule: serialized(x) for rule, x in given.items() if x is not None}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return a layer made with the arguments that :meth:`get_config` returned."""
+        """Return a layer, constructed with the arguments that :meth:`get_config` returned."""
         return cls(**config)
 
     def _build_for(self, inputs: Any) -> None:
-        """Build for these inputs, unless that is done; leave no trace of a build that failed."""
+        """Build the layer for these inputs, unless it is built; a build that fails is undone."""
         if self.built:
             self._build_with(None, None, [])
             return
@@ -500,11 +503,11 @@ class Layer(Module):
 
 
 def _building(call: Any) -> Callable[..., Any]:
-    """Return ``__call__`` for a layer's ``call``: inputs become tensors, the first builds it."""
+    """Return ``__call__`` for a layer's ``call``; it converts inputs and builds the layer."""
 
     parameters = inspect.signature(call).parameters
     first = next(iter(list(parameters)[1:]), "")
-    # every layer may be called as layer(x, training=True), also one to which it makes no difference
+    # every layer may be called as layer(x, training=True), even if it makes no difference
     indifferent = "training" not in parameters and all(
         p.kind is not p.VAR_KEYWORD for p in parameters.values()
     )
@@ -516,7 +519,7 @@ def _building(call: Any) -> Callable[..., Any]:
     def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         if inputs is None and first in kwargs:
             inputs = kwargs.pop(first)
-        if not passing.get():  # as forward_pass does, in less time
+        if not passing.get():  # like forward_pass, but faster
             token = passing.set(True)
             try:
                 if ADDED:
@@ -529,8 +532,8 @@ def _building(call: Any) -> Callable[..., Any]:
             if self.takes_one and are_several(inputs):
                 raise TypeError(
                     f"{type(self).__name__} {self.name!r} takes one tensor, got a "
-                    f"{type(inputs).__name__} of {len(inputs)}; join them, as with gt.concatenate "
-                    "or gt.stack"
+                    f"{type(inputs).__name__} of {len(inputs)}; join them first, for example with "
+                    "gt.concatenate or gt.stack"
                 )
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
@@ -564,7 +567,7 @@ def _building(call: Any) -> Callable[..., Any]:
 
 
 def _place(leaves: list[Any]) -> str:
-    """Return where the weights go: to the backend and device of the first input."""
+    """Return the place of the weights: the backend and device of the first input."""
     array = leaves[0].array if leaves else None
     if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):
         owner = backend_of(array)
@@ -575,7 +578,7 @@ def _place(leaves: list[Any]) -> str:
 
 def takes_training(module: Module) -> bool:
     """Return whether calls of a module take ``training=``."""
-    own = vars(module).get("__call__")  # a restored module has its calls as an attribute
+    own = vars(module).get("__call__")  # of a restored module, an attribute
     kind: Any = type(module)
     return _class_takes_training(kind) if own is None else _names_training(own)
 

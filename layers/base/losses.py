@@ -1,4 +1,4 @@
-"""What layers add to the loss, and the rules of their weights: regularizers and constraints."""
+"""Terms that layers add to the loss, and the regularizers and constraints of their weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Rules(TypedDict, total=False):
-    """Regularizers and constraints of a layer's weights and its output; whether they train."""
+    """Regularizers and constraints of a layer's weights and output, and ``trainable``."""
 
     activity_regularizer: Any
     alpha_constraint: Any
@@ -55,21 +55,21 @@ class Rules(TypedDict, total=False):
     trainable: bool
 
 
-#: By the ends of their names, the attributes that hold rules.
+#: The suffixes of the attributes that hold rules.
 RULES = ("regularizer", "constraint")
 #: Whether the running code is within a call of a layer.
 passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
-#: The layers whose outputs are regularized when the running call ends; one calls itself by super().
+#: The layers whose outputs are regularized when the running call ends; ``super()`` may nest calls.
 regulated: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_layers_regulated", default=())
-#: What layers added to the loss in the last call. No part of the layers: no file has it.
+#: The losses that layers added in the last call. They are kept neither on layers nor in files.
 ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
-#: The layers that did so in the trace of a call: a later call does so without Python's seeing it.
+#: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
 IN_TRACES: WeakSet[Any] = WeakSet()
 
 
 @contextmanager
 def forward_pass(root: Module) -> Iterator[None]:
-    """Run a block that calls a module: what its layers added to the loss before is forgotten."""
+    """Run a block that calls a module, after dropping the losses that its layers added before."""
     token = passing.set(True)
     try:
         if ADDED:
@@ -80,23 +80,23 @@ def forward_pass(root: Module) -> Iterator[None]:
 
 
 def forget(root: Module) -> None:
-    """Forget what the layers in a module added to the loss."""
+    """Drop the losses that the layers in a module added."""
     for module in (root, *root.submodules):
         ADDED.pop(module, None)
 
 
 def add(layer: Any, value: Any) -> None:
-    """Note what a layer adds to the loss."""
+    """Keep a term that a layer adds to the loss."""
     ADDED.setdefault(layer, []).append(value)
 
 
 def added_losses(root: Module) -> list[Any]:
-    """Return what the layers in a module added to the loss in the last call.
+    """Return the losses that the layers in a module added in the last call.
 
     Raises
     ------
     TraceError
-        If that was in a trace, or in a batch of ``vmap``, that has ended: it is no number.
+        If that was in a trace or a ``vmap`` that has ended, so that there is no value.
     """
     if not ADDED:
         return []
@@ -105,9 +105,9 @@ def added_losses(root: Module) -> list[Any]:
         for value in ADDED.get(module, ()):
             if value is None or _is_gone(value):
                 raise TraceError(
-                    f"layer {module.name!r} ({type(module).__name__}): what it last added to the "
-                    "loss was in a trace or a vmap that has ended; ask for losses within it, and "
-                    "return them, or call the layer outside"
+                    f"layer {module.name!r} ({type(module).__name__}): it last added to the loss "
+                    "in a trace or a vmap that has ended; read losses within that and return them, "
+                    "or call the layer outside"
                 )
             found.append(value)
     return found
@@ -119,7 +119,7 @@ def _is_gone(value: Any) -> bool:
 
 
 def keep_adding(root: Module) -> None:
-    """Note after a call that is traced: what its trace added, the next call adds unseen."""
+    """After a traced call, mark the layers whose added losses exist only inside the graph."""
     for module in (root, *root.submodules):
         values = ADDED.get(module)
         if values is None:
@@ -129,12 +129,12 @@ def keep_adding(root: Module) -> None:
 
 
 def penalties(root: Module) -> list[tuple[Variable, Any]]:
-    """Return the weights in a module that have a regularizer, with it; each once."""
+    """Return the weights in a module that have a regularizer, each once, with the regularizer."""
     return _ruled(root, "regularizer")
 
 
 def constrained(root: Module) -> list[tuple[Variable, Any]]:
-    """Return the weights in a module that have a constraint, with it; each once."""
+    """Return the weights in a module that have a constraint, each once, with the constraint."""
     return _ruled(root, "constraint")
 
 
@@ -155,16 +155,16 @@ def _ruled(root: Module, kind: str) -> list[tuple[Variable, Any]]:
 
 
 def add_activity(layer: Any, outputs: list[Any]) -> None:
-    """Note what a layer's regularizer of outputs adds to the loss, for one example in the mean."""
+    """Add the penalty of a layer's activity regularizer to the loss, divided by the batch size."""
     for y in outputs:
         value = layer.activity_regularizer(y)
         if y.ndim:
-            count = y.shape[0]  # of an empty batch, too, the sum over it is 0
+            count = y.shape[0]  # an empty batch counts as 1: the sum over it is 0
             value = value / (max(count, 1) if known_size(count) else ops["maximum"](count, 1))
         add(layer, value)
 
 
 def losses_of(root: Module) -> list[Any]:
-    """Return what the layers in a module add to the loss: of regularizers, and in the last call."""
+    """Return the losses of the layers in a module: regularizers, and those of the last call."""
     weights = [regularizer(variable.value) for variable, regularizer in penalties(root)]
     return weights + added_losses(root)

@@ -1,4 +1,4 @@
-"""Masks on their way through a model: from layers that make them to layers that take them."""
+"""Masks in models, passed from layers that create them to layers that use them."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .layer import Layer
 
 __all__ = ["call_with_mask", "keep_mask", "mask_by_call", "mask_of", "takes_mask"]
 
-#: The masks of tensors that came out of models, by ``id``, as long as the tensors live.
+#: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
 _KEPT: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
 def keep_mask(y: Any, mask: Any) -> None:
-    """Note the mask of a tensor that comes out of a model."""
+    """Keep the mask of a tensor that a model returns."""
     if mask is not None and type(y) is Tensor:
         key = id(y)
         _KEPT[key] = weakref.ref(y, lambda _: _KEPT.pop(key, None)), mask
 
 
 def mask_of(y: Any) -> Any:
-    """Return the mask of what a model gave; ``None`` if it has none."""
+    """Return the mask of a model's result; ``None`` if it has none."""
     found = _KEPT.get(id(y))
     return None if found is None or found[0]() is not y else found[1]
 
 
 def mask_by_call(model: Any, x: Any, mask: Any) -> Any:
-    """Return the mask of a model's result, by a call; a list for several tensors."""
+    """Call a model, and return the mask of the result; a list for several tensors."""
     y = model(x) if mask is None or not takes_mask(model) else model(x, mask=mask)
     masks = [mask_of(part) for part in flatten(y)]
     return masks[0] if len(masks) == 1 else masks
@@ -41,24 +41,24 @@ def mask_by_call(model: Any, x: Any, mask: Any) -> Any:
 def call_with_mask(
     run: Callable[..., Any], layer: Any, args: Any, kwargs: dict[str, Any], mask: Any
 ) -> tuple[Any, list[Any]]:
-    """Call a layer, with the mask of its inputs if it takes it.
+    """Call a layer, with the mask of its inputs if it takes one.
 
     Parameters
     ----------
     run
-        What does the call.
+        The function that does the call.
     layer
-        The layer, or anything else that is called.
+        The layer, or another callable.
     args, kwargs
-        What it is called with.
+        Its arguments.
     mask
-        The mask; a list of them for several inputs; None if there is none. By the names of
-        arguments for a layer that has ``masked_arguments``.
+        The mask, a list of masks for several inputs, or None. For a layer with
+        ``masked_arguments``, a dictionary by the names of these.
 
     Returns
     -------
     tuple
-        The result, and the masks of the tensors in it, as far as there are any.
+        The result, and the masks of the tensors in it; an empty list if there are none.
     """
     wanted = getattr(layer, "masked_arguments", None)
     if wanted is not None:
@@ -79,9 +79,9 @@ def call_with_mask(
 def takes_mask(layer: Any) -> bool:
     """Return whether calls of a layer take a mask of steps as ``mask=``."""
     own = getattr(layer, "__dict__", {}).get("__call__")
-    if own is not None:  # of a file
+    if own is not None:  # the layer comes from a file
         return "mask" in inspect.signature(own).parameters
-    kind: Any = type(layer)  # that of a softmax is one of elements
+    kind: Any = type(layer)  # keeps_mask: the mask of a Softmax is for elements, not for steps
     return isinstance(layer, Layer) and not layer.keeps_mask and _class_takes_mask(kind)
 
 
@@ -92,18 +92,18 @@ def _class_takes_mask(kind: Any) -> bool:
 
 
 def _mask_after(layer: Any, x: Any, mask: Any) -> Any:
-    """Return the mask of what a layer gave, and warn where one ends that it did not take.
+    """Return the mask of a layer's result; warn if the layer ignores the mask of its inputs.
 
     Parameters
     ----------
     layer
-        The layer, or anything else that is called.
+        The layer, or another callable.
     x
         Its inputs.
     mask
         Their mask; a list of them for several inputs.
     """
-    if getattr(layer, "batch", None) == "elementwise":  # an op: as for sums, padding of all is
+    if getattr(layer, "batch", None) == "elementwise":  # an op: padding is where all inputs have it
         return functools.reduce(ops["logical_or"], [m for m in mask if m is not None])
     own = isinstance(layer, Layer) or _of_a_file(layer)
     given = isinstance(mask, list) and any(m is not None for m in mask)
@@ -113,14 +113,14 @@ def _mask_after(layer: Any, x: Any, mask: Any) -> Any:
     if lost and found is None and not taken:
         warnings.warn(
             f"layer {getattr(layer, 'name', layer)!r} ({type(layer).__name__}) takes no mask, so "
-            "padding counts as any other step from here on",
+            "padding counts like any other step from here on",
             stacklevel=3,
         )
     return found
 
 
 def _makes_mask(layer: Any) -> bool:
-    """Return whether :meth:`Layer.compute_mask` is asked where there is no mask yet."""
+    """Return whether a layer may create a mask for inputs that have none."""
     if not _of_a_file(layer):
         return bool(getattr(layer, "makes_mask", False))
     calls = [x.arguments[0] for x in layer.compute_mask.concrete_functions]
@@ -128,5 +128,5 @@ def _makes_mask(layer: Any) -> bool:
 
 
 def _of_a_file(layer: Any) -> bool:
-    """Return whether a layer of an unknown class came with what it does to masks."""
+    """Return whether a layer comes from a file that holds its ``compute_mask``."""
     return "compute_mask" in getattr(layer, "__dict__", ())

@@ -1,4 +1,4 @@
-"""What a precision policy does to the calls of a layer: dtypes on the way in, inside and out."""
+"""Applies a layer's precision policy: the dtypes of inputs, variables and results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["by_policy", "floating", "in_policy"]
 
 
 def by_policy(function: Function[Any, Any]) -> None:
-    """Let a method that is traced do in its traces what the policy of its layer says."""
+    """Make the traces of a method follow the policy of its layer."""
     call = function.python_function
 
     @functools.wraps(call)
@@ -32,20 +32,20 @@ def by_policy(function: Function[Any, Any]) -> None:
 
 
 def in_policy(call: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a layer's code as its policy says.
+    """Call a layer's code under its policy.
 
-    Floating inputs are cast, and variables are read in the dtype to compute in.
+    Floating inputs are cast, and variables are read in the compute dtype.
     """
     name = vars(layer).get("_gradtape_policy")
     if name is None and computing.get() is None:
         return call(layer, *args, **kwargs)
-    policy = Policy(name or "float64")  # without one, inputs stay what they are
+    policy = Policy(name or "float64")  # without one, inputs keep their dtypes
     dtype = policy.compute_dtype if policy.mixed and not layer.computes_in_float32 else None
     into = dtype or ("float32" if policy.mixed or name == "float32" else None)
     args, kwargs = _in_precision((args, kwargs), into)
     with computing_in(dtype):
         result = call(layer, *args, **kwargs)
-    # what is computed of numbers in bfloat16 is float32: the next layer rounds it
+    # results computed from bfloat16 are float32: the next layer rounds them
     narrows = policy.compute_dtype == "float16" and layer.computes_in_float32
     return _in_precision(result, "float16") if narrows else result
 
@@ -57,7 +57,7 @@ def _in_precision(values: Any, dtype: str | None) -> Any:
 
 
 def floating(x: Any) -> Any:
-    """Return what computes with numbers that are no integers: these become floating."""
+    """Return a floating tensor as it is; cast an integer or boolean one to a floating dtype."""
     if x.dtype.kind not in "biu":
         return x
     return in_precision(x.astype(default_dtype()), computing.get())

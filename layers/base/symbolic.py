@@ -1,7 +1,7 @@
-"""Placeholders: what functional models are written with, before there are any values.
+"""Placeholders: the tensors without values that functional models are written with.
 
-An op or a layer that meets one is not run. What it would be run on is kept as a node, and its
-results are placeholders, whose shapes and dtypes a trace tells. A model runs the nodes.
+An op or a layer that gets one does not run. Its arguments are kept in a node, and its results are
+placeholders again. A trace finds their shapes and dtypes. A model runs the nodes.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ __all__ = [
 ]
 
 _NUMBERS = itertools.count()
-#: By layer, the nodes of its calls, as long as a model or a placeholder needs them.
+#: The nodes of each layer's calls, as long as a model or a placeholder needs them.
 _CALLS: WeakKeyDictionary[Any, WeakSet[Node]] = WeakKeyDictionary()
-#: By layer, the model in a row in which it stands.
+#: The ``Sequential`` that each layer is in.
 _ROWS: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
 
 
 class Placeholder:
-    """Stands for an array of which the shape and the dtype are known; ``None`` for open sizes."""
+    """An array with a shape and a dtype, but no value; unknown sizes are ``None``."""
 
     __slots__ = ("dtype", "name", "node", "shape")
 
-    #: As for symbols of a trace: there is no value.
+    #: There is no value, as for symbols of a trace.
     traced = True
 
     def __init__(self, shape: Any, dtype: Any, node: Node | None, name: str | None = None) -> None:
@@ -65,12 +65,12 @@ class Placeholder:
         return TensorSpec(self.shape, self.dtype)
 
     def gone(self) -> None:
-        """Say that it has not ended."""
+        """Return None: a placeholder can always be used."""
 
     def why_unknown(self) -> str:
-        """Say why there is no value."""
+        """Return the reason why there is no value."""
         return (
-            f"while a model is put together ({self!r} is a placeholder); compute with layers and "
+            f"while a model is built from placeholders ({self!r}); compute with layers and "
             "gradtape ops, and call the model for values"
         )
 
@@ -80,12 +80,12 @@ class Placeholder:
 
 
 class Node:
-    """Something that is run on placeholders.
+    """The call of a layer or an op on placeholders.
 
     Attributes
     ----------
     number
-        Nodes have higher numbers than those that they need.
+        The order of the calls: a node needs only nodes with lower numbers.
     layer
         The layer; ``None`` for an op.
     """
@@ -100,7 +100,7 @@ class Node:
         self.outputs: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # what runs is wrapped, and tensors pickle their values: the layer or op, and placeholders
+        # run is a wrapper, and tensors pickle their values: keep the layer or op, and placeholders
         run = self.run if self.layer is None else self.layer
         held = (self.args, self.kwargs, self.outputs)
         return {"number": self.number, "run": run, "layer": self.layer, "held": bare(held)}
@@ -117,7 +117,7 @@ class Node:
         yield from placeholders_in((self.args, self.kwargs))
 
     def infer(self) -> Any:
-        """Return the results as placeholders, in the structure in which they come."""
+        """Return the results as placeholders, in the structure of the results."""
         found = list(dict.fromkeys(self.inputs()))
 
         def traced(*values: Any) -> Any:
@@ -138,7 +138,7 @@ class Node:
 
 
 def is_placeholder(x: Any) -> bool:
-    """Return whether a value is a tensor that has none yet."""
+    """Return whether a value is a tensor without a value: a placeholder."""
     return type(x) is Tensor and type(x.array) is Placeholder
 
 
@@ -151,17 +151,17 @@ def placeholders_in(values: Any) -> Iterator[Placeholder]:
 
 
 def bare(values: Any) -> Any:
-    """Return nested containers with placeholders in place of tensors that have no value."""
+    """Return nested containers with tensors without values unwrapped to placeholders."""
     return map_structure(lambda x: x.array if is_placeholder(x) else x, values)
 
 
 def wrapped(values: Any) -> Any:
-    """Return nested containers with tensors of placeholders again."""
+    """Return nested containers with placeholders wrapped as tensors again."""
     return map_structure(lambda x: Tensor(x) if type(x) is Placeholder else x, values)
 
 
 def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
-    """Return nested containers with values in place of placeholders."""
+    """Return nested containers with placeholders replaced by their values."""
 
     def value(x: Any) -> Any:
         array = x.array if type(x) is Tensor else x
@@ -171,19 +171,19 @@ def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
 
 
 def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """Return placeholders for what a layer gives when it is called so."""
+    """Return placeholders for the results of a layer's call, and keep the call as a node."""
     try:
         node = Node(call, args, kwargs, layer)
         found = node.infer()
     finally:
-        if ADDED:  # what it added to the loss is of the trace that found the shapes
+        if ADDED:  # its added losses belong to the trace that found the shapes
             forget(layer)
     _CALLS.setdefault(layer, WeakSet()).add(node)
     return found
 
 
 def stands_in(layer: Any, row: Any) -> None:
-    """Note the model in a row in which a layer stands: its ``output`` calls the layer."""
+    """Note the ``Sequential`` that a layer is in; the ``output`` of that calls the layer."""
     _ROWS[layer] = ref(row)
 
 
@@ -195,7 +195,7 @@ def node_of(layer: Any, what: str) -> Node:
     layer
         The layer.
     what
-        The attribute that was asked for.
+        The attribute that was read, for messages.
 
     Raises
     ------
@@ -210,12 +210,12 @@ def node_of(layer: Any, what: str) -> Node:
         return nodes[0]
     if nodes:
         raise AttributeError(
-            f"layer {layer.name!r} was called on {len(nodes)} placeholders, so which {what!r} is "
-            "not clear: keep what each call returned"
+            f"layer {layer.name!r} was called on {len(nodes)} placeholders, so its {what!r} is "
+            "ambiguous: keep the result of each call instead"
         )
     raise AttributeError(
-        f"layer {layer.name!r} has no {what!r}: it was not called on a gt.Input, nor on what comes "
-        "of one"
+        f"layer {layer.name!r} has no {what!r}: it was not called on a gt.Input, or on a tensor "
+        "computed from one"
     )
 
 
@@ -224,8 +224,8 @@ def _recorded(op: Any) -> Any:
         for array in arrays:
             if type(array) is not Placeholder and _is_of_a_variable(array):
                 raise TraceError(
-                    f"op {op.name!r} got a variable and a placeholder: a model would keep the "
-                    "variable's value of now; put the variable into a layer"
+                    f"op {op.name!r} got a variable and a placeholder: the model would keep the "
+                    "variable's current value; put the variable into a layer"
                 )
         wrapped = tuple(x if _is_scalar(x) else Tensor(x) for x in arrays)
         found = Node(op, wrapped, params).infer()
@@ -239,7 +239,7 @@ def _is_scalar(x: Any) -> bool:
 
 
 def _is_of_a_variable(array: Any) -> bool:
-    # only while a model is put together: a variable's value looks like any other array
+    # slow, but only runs while a model is built: a variable's value looks like any other array
     return any(isinstance(holder, Variable) for holder in gc.get_referrers(array))
 
 

@@ -1,4 +1,4 @@
-"""Models: layers in a row, and layers as a graph."""
+"""Models: layers one after another, and layers as a graph."""
 
 from __future__ import annotations
 

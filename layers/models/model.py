@@ -1,4 +1,4 @@
-"""``Model``: layers as a graph from inputs to outputs, and ``Input``, where it begins."""
+"""``Model``: layers as a graph from inputs to outputs. ``Input`` is where the graph begins."""
 
 from __future__ import annotations
 
@@ -41,20 +41,21 @@ def Input(
     Parameters
     ----------
     shape
-        The shape of an example; ``None`` for sizes that may differ.
+        The shape of an example; ``None`` for sizes that may vary.
     batch_size
         The number of examples in a batch, if it is always the same.
     dtype
         The dtype, ``float32`` by default.
     name
-        A name, by which a model takes it from a dictionary.
+        A name. A model that is called with a dictionary finds the input by this name.
     batch_shape
-        The whole shape, in place of ``shape`` and ``batch_size``.
+        The whole shape, instead of ``shape`` and ``batch_size``.
 
     Returns
     -------
     Tensor
-        It has a shape and a dtype but no value: layers and ops that get it give others.
+        A tensor with a shape and a dtype but no value. Layers and ops that get it return other
+        placeholders.
 
     Raises
     ------
@@ -71,47 +72,49 @@ def Input(
         raise ValueError("Input: give the shape of an example, shape=(...), or batch_shape=(...)")
     for given in (shape, batch_shape):
         if given is not None and not hasattr(given, "__iter__"):
-            raise TypeError(f"Input: a shape is a tuple of sizes, as ({given!r},), got {given!r}")
+            raise TypeError(
+                f"Input: a shape is a tuple of sizes, such as ({given!r},), got {given!r}"
+            )
     sizes = (batch_size, *shape) if shape is not None else tuple(batch_shape or ())
     if any(n is not None and (not hasattr(n, "__index__") or n < 0) for n in sizes):
-        raise ValueError(f"Input: sizes are integers from 0 on, or None, got {sizes}")
+        raise ValueError(f"Input: sizes are integers of at least 0, or None, got {sizes}")
     kind = default_dtype() if dtype is None else numpy_dtype(dtype)
     return Tensor(Placeholder(sizes, kind, None, name))
 
 
 class Model(Layer):
-    """A model of layers, from inputs to outputs; or the base class of models of one's own.
+    """A graph of layers from inputs to outputs; or the base class of your own models.
 
     Parameters
     ----------
     inputs
-        What :func:`Input` returned, or several of them in a list, a tuple or a dictionary.
+        The result of :func:`Input`, or several in a list, a tuple or a dictionary.
     outputs
-        What layers and ops gave for them, in any structure.
+        What layers and ops returned for them, in any structure.
     name
         A Python identifier.
 
     Attributes
     ----------
     layers : list of Layer
-        The layers, in the order in which they were called, each once; of a subclass, those that
-        are its attributes, or in lists of these.
+        The layers in the order of their calls, each once. For a subclass, the layers in its
+        attributes, or in lists there.
     inputs, outputs
-        The placeholders, as they were given; ``input`` and ``output`` are the same.
+        The placeholders that the constructor received; ``input`` and ``output`` are the same.
     input_shape, output_shape
         Their shapes, in the same structures.
 
     Raises
     ------
     TypeError
-        If something is no placeholder.
+        If something is not a placeholder.
     ValueError
         If an output needs a placeholder that is not among the inputs, or an input is not needed.
 
     Notes
     -----
-    A layer that is called several times has the same weights each time. Without arguments this is a
-    :class:`~gradtape.layers.Layer`, for subclasses with ``call``.
+    A layer that is called several times uses the same weights each time. Without arguments, a model
+    is a :class:`~gradtape.layers.Layer`, for subclasses with ``call``.
 
     Examples
     --------
@@ -134,7 +137,8 @@ class Model(Layer):
             for x in flatten(given):
                 if not is_placeholder(x):
                     raise TypeError(
-                        f"Model: {what} come from Input and from layers called on it, got {x!r}"
+                        f"Model: {what} must come from Input, or from layers called on it, got "
+                        f"{x!r}"
                     )
             if not flatten(given):
                 raise ValueError(f"Model: there are no {what}, got {given!r}")
@@ -145,7 +149,7 @@ class Model(Layer):
 
     @property
     def layers(self) -> list[Any]:
-        """The layers, in the order in which they were called; of a subclass, those inside."""
+        """The layers in the order of their calls; for a subclass, the layers in its attributes."""
         leaves = [leaf for _, leaf in self.own_leaves()]
         inside = [leaf for leaf in leaves if isinstance(leaf, Layer)]
         return vars(self).get("layers", inside)
@@ -156,12 +160,12 @@ class Model(Layer):
 
     @property
     def input(self) -> Any:
-        """The placeholders of the inputs, as they were given; None for a model of one's own."""
+        """The placeholders of the inputs; None for a subclass with ``call``."""
         return self._gradtape_plan.inputs if "_gradtape_plan" in vars(self) else None
 
     @property
     def output(self) -> Any:
-        """The placeholders of the outputs, as they were given; None for a model of one's own."""
+        """The placeholders of the outputs; None for a subclass with ``call``."""
         return self._gradtape_plan.outputs if "_gradtape_plan" in vars(self) else None
 
     inputs, outputs = input, output
@@ -181,32 +185,34 @@ class Model(Layer):
 
     @property
     def input_shape(self) -> Any:
-        """The inputs' shapes, ``None`` for open sizes."""
+        """The inputs' shapes, with ``None`` for unknown sizes."""
         return map_structure(lambda x: x.shape, self.input)
 
     @property
     def output_shape(self) -> Any:
-        """The outputs' shapes, ``None`` for open sizes."""
+        """The outputs' shapes, with ``None`` for unknown sizes."""
         return map_structure(lambda x: x.shape, self.output)
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
-        """Return a layer by its name, or by its place in :attr:`layers`.
+        """Return a layer by its name, or by its index in :attr:`layers`.
 
         Parameters
         ----------
         name
             The layer's name.
         index
-            Its place.
+            Its index.
 
         Raises
         ------
         ValueError
-            If there is none, several layers have the name, or neither is given.
+            If there is no such layer, several have the name, or neither argument is given.
         """
         if index is not None:
             if not -len(self.layers) <= index < len(self.layers):
-                raise ValueError(f"model {self.name!r} has {len(self.layers)} layers, no {index}")
+                raise ValueError(
+                    f"model {self.name!r} has {len(self.layers)} layers, but no index {index}"
+                )
             return self.layers[index]
         found = [layer for layer in self.layers if layer.name == name]
         if len(found) == 1:
@@ -217,7 +223,7 @@ class Model(Layer):
 
     @property
     def hands_masks(self) -> bool:
-        """Whether masks go through it, and come out with what it gives: not of one's own calls."""
+        """Whether it passes masks along; not in a subclass with its own ``call``."""
         return "_gradtape_plan" in vars(self) or super().hands_masks
 
     @property
@@ -228,7 +234,7 @@ class Model(Layer):
         return all(getattr(layer, "built", True) for layer in self.layers)
 
     def call_signatures(self) -> list[Any]:
-        """Return those of past calls; before any, the one that the placeholders tell."""
+        """Return the signatures of past calls; before the first, that of the placeholders."""
         found = super().call_signatures()
         if found or "_gradtape_plan" not in vars(self):
             return found
@@ -236,11 +242,11 @@ class Model(Layer):
 
     @property
     def weight_names(self) -> tuple[str, ...] | None:
-        """None of its own, of a model of layers."""
+        """Empty for a graph of layers, which has no weights of its own."""
         return () if "_gradtape_plan" in vars(self) else super().weight_names
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return the mask of the result, by a call; a list for several tensors."""
+        """Call the model, and return the mask of the result; a list for several tensors."""
         return mask_by_call(self, x, mask)
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
@@ -295,14 +301,14 @@ class Plan:
         Parameters
         ----------
         values
-            Tensors in the structure of the inputs; a list for a dictionary of them too.
+            Tensors in the structure of the inputs. A list also works for a dictionary of inputs.
         training
-            What goes to the layers that take it, and are not told otherwise.
+            Passed to the layers that take it, unless their calls in the graph set it.
         who
             The model, for messages.
         mask
-            The mask of the input; a list of them for several. By default those that the inputs
-            have from another model.
+            The mask of the input; a list of masks for several inputs. By default, the masks that
+            another model attached to the inputs.
         """
         inputs = list(placeholders_in(self.inputs))
         known = dict(zip(inputs, self._matched(values, who), strict=True))
@@ -355,7 +361,7 @@ def _mask_of(node: Node, masks: dict[Placeholder, Any]) -> Any:
         arguments = {**dict(zip(named, node.args)), **node.kwargs}
         given = {name: next(placeholders_in(arguments.get(name)), None) for name in named}
         return {name: masks[x] for name, x in given.items() if x in masks}
-    # an op's inputs are arguments of their own
+    # an op has several inputs as separate arguments, a layer in a list
     first = node.args[0] if node.layer is not None else list(node.args)
     found = [masks.get(x) for x in placeholders_in(first)]
     if all(mask is None for mask in found):

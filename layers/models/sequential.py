@@ -31,11 +31,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     Attributes
     ----------
     layers : list
-        The layers; change it as any list.
+        The layers; you can change it like any list.
     inputs, outputs : Tensor
         Placeholders of the input and the output, for models of parts of this one:
-        ``gt.Model(model.inputs, model.layers[1].output)``. They are known when the first layer is
-        an ``Input``, or the model has been called. ``input`` and ``output`` are the same.
+        ``gt.Model(model.inputs, model.layers[1].output)``. They exist if the first layer is an
+        ``Input``, or once the model has been called. ``input`` and ``output`` are the same.
     input_shape, output_shape : tuple
         Their shapes.
 
@@ -53,12 +53,12 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     (5, 2)
     """
 
-    # the layers of PyTorch's have no name but their number
+    # in PyTorch, the layers have numbers for names
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     takes_policy = False
     layers: list[Any]
-    #: What it will be given, if an ``Input`` tells.
+    #: The spec of the input, from an ``Input``.
     _gradtape_spec: Any = None
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
@@ -71,12 +71,12 @@ class Sequential(Layer, saved_as="layers.Sequential"):
         self._build_early()
 
     def add(self, layer: Any) -> None:
-        """Append a layer, a module, or a function of one tensor; or begin with an ``Input``."""
+        """Append a layer, a module or a function of one tensor; or an ``Input`` as the first."""
         self._append(layer)
         self._build_early()
 
     def pop(self) -> Any:
-        """Remove the last layer, and return it."""
+        """Remove and return the last layer."""
         return self.layers.pop()
 
     def _append(self, layer: Any) -> None:
@@ -96,7 +96,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
             layer.trainable = False
 
     def _build_early(self) -> None:
-        """Build it by a call without values, if an ``Input`` told what it will be given."""
+        """Build the layers with a call on a placeholder, if there is an ``Input``."""
         spec = self._gradtape_spec
         if spec is not None and self.layers:
             # a layer that needs values is built at the first call
@@ -110,25 +110,25 @@ class Sequential(Layer, saved_as="layers.Sequential"):
 
     @property
     def weight_names(self) -> tuple[str, ...] | None:
-        """None of its own."""
+        """Empty: the model has no weights of its own."""
         return ()
 
     @property
     def hands_masks(self) -> bool:
-        """Whether masks go through it, and come out with what it gives."""
+        """Whether it passes masks along: true."""
         return True
 
     def check_restored(self) -> list[Any]:
-        """Raise if what a file set are no layers; return them."""
+        """Return the layers; raise if a file set anything else."""
         if not isinstance(self.layers, list):
-            raise TypeError(f"'layers' is no list: {self.layers!r}"[:200])
+            raise TypeError(f"'layers' is not a list: {self.layers!r}"[:200])
         return [check_part("layers", layer) for layer in self.layers]
 
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return the mask of the result, by a call; a list for several tensors."""
+        """Call the model, and return the mask of the result; a list for several tensors."""
         return mask_by_call(self, x, mask)
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
@@ -155,13 +155,13 @@ class Sequential(Layer, saved_as="layers.Sequential"):
                     "call it first"
                 )
             row.outputs = [Tensor(Placeholder((None, *spec.shape[1:]), spec.dtype, None))]
-            for layer in self.layers:  # of a copy too
+            for layer in self.layers:  # needed for a copied model
                 stands_in(layer, self)
         return row.outputs[0]
 
     @told
     def output(self) -> Tensor:
-        """The placeholder of the output; each layer is called on that of the one before."""
+        """The placeholder of the output; each layer is called on the output of the one before."""
         x, row = self.input, vars(self)["_gradtape_row"]
         for i, layer in enumerate(self.layers):
             if row.layers[i : i + 1] != [layer]:
@@ -175,21 +175,21 @@ class Sequential(Layer, saved_as="layers.Sequential"):
 
     @told
     def input_shape(self) -> tuple[int | None, ...]:
-        """The shape of the input, ``None`` for open sizes."""
+        """The shape of the input, with ``None`` for unknown sizes."""
         return self.input.shape
 
     @told
     def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of the output, ``None`` for open sizes."""
+        """The shape of the output, with ``None`` for unknown sizes."""
         return self.output.shape
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, the layers left out."""
+        """Return the constructor's arguments without the layers."""
         return {"name": self.name}
 
 
 class _Row:
-    """The layers of a model, and placeholders of the input and what each gives; not in copies."""
+    """The layers of a model, and placeholders of the input and each output; empty in copies."""
 
     def __init__(self) -> None:
         self.layers: list[Any] = []

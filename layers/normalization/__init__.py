@@ -1,4 +1,4 @@
-"""Layers that shift and scale: by batches, by examples, by data sets."""
+"""Normalisation layers: statistics of the batch, of each example, or of a data set."""
 
 from __future__ import annotations
 

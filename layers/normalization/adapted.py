@@ -1,4 +1,4 @@
-"""``Normalization``: features by the statistics of a whole data set."""
+"""``Normalization``: normalises features with the statistics of a whole data set."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ __all__ = ["Normalization"]
 
 
 class Normalization(Configured, saved_as="layers.Normalization"):
-    """Shift and scale features to mean 0 and variance 1, by statistics of the data.
+    """Shift and scale features to mean 0 and variance 1, with statistics of the data.
 
     Parameters
     ----------
     axis
-        The axis of the features, each with statistics of its own; the last by default. ``None``
-        takes one mean and variance for all.
+        The axis of the features, each with its own statistics; the last by default. ``None`` uses
+        one mean and variance for all.
     mean, variance
-        The statistics, if they are known; else :meth:`adapt` computes them.
+        The statistics, if they are known; otherwise :meth:`adapt` computes them.
     invert
         Whether to undo the normalisation instead.
     dtype
-        The dtype of the statistics; by default that of the first input if floating, else
-        ``float32``.
+        The dtype of the statistics. The default is the dtype of the first input if that is
+        floating, otherwise ``float32``.
 
     Attributes
     ----------
     mean, variance : Variable
-        Of the features' shape; not trained.
+        Shape ``(features,)``, or ``()`` with ``axis=None``; not trained.
 
     Raises
     ------
     ValueError
-        If one of ``mean`` and ``variance`` is given without the other; at the call, if there are no
-        statistics yet, or the features are others.
+        If only one of ``mean`` and ``variance`` is given. At the call, if there are no statistics
+        yet, or the number of features differs.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 
     @property
     def built(self) -> bool:
-        """Whether the statistics are there."""
+        """Whether the statistics exist."""
         return "variance" in vars(self)
 
     @property
@@ -81,19 +81,19 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         return ("mean", "variance")
 
     def build(self, input_shape: Any) -> None:
-        """Raise: statistics do not come from a shape."""
+        """Raise, because statistics do not follow from a shape."""
         raise ValueError(
             f"layer {self.name!r} (Normalization): it has no statistics yet; call its adapt(data) "
             "first, or give mean= and variance="
         )
 
     def adapt(self, data: Any) -> None:
-        """Take mean and variance from data, instead of those there may be.
+        """Compute mean and variance from data, and replace earlier ones.
 
         Parameters
         ----------
         data
-            An array, or an iterable of batches of one.
+            An array, or an iterable of batches.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
             n = int(np.prod([x.shape[i] for i in over]))
             if not n:
                 continue
-            # merged as by Chan, Golub and LeVeque, 1983: sums of squares would lose digits
+            # merged as in Chan, Golub and LeVeque, 1983: sums of squares would lose digits
             own = x.mean(over)
             apart = own - mean
             squares = squares + x.var(over) * n + apart**2 * (count * n / (count + n))
@@ -159,7 +159,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 
 
 def _is_nested(data: Any) -> bool:
-    """Return whether this is one array in lists of numbers."""
+    """Return whether data is one array, as nested lists of numbers."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (int, float))

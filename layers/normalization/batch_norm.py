@@ -26,7 +26,7 @@ from ..base.losses import Rules
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 
-#: The weights, and what they begin with.
+#: The weights, and their default initializers.
 _WEIGHTS = {"gamma": "ones", "beta": "zeros", "moving_mean": "zeros", "moving_variance": "ones"}
 
 
@@ -38,7 +38,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     axis
         The axis of the channels; each is normalised over all other axes.
     momentum
-        How much of the moving statistics each training call keeps, in ``[0, 1]``.
+        The factor, in ``[0, 1]``, by which each training call multiplies the moving statistics.
     epsilon
         Added to the variance, inside the root.
     center
@@ -48,13 +48,13 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     name
         A Python identifier.
     dtype
-        The dtype of the variables, by default that of the first input if floating, else
-        ``float32``; or a precision policy: statistics are those of ``float32`` with any.
+        The dtype of the variables. The default is the dtype of the first input if that is floating,
+        otherwise ``float32``. Or a precision policy; statistics are always computed in ``float32``.
     beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     synchronized
-        Whether mean and variance are those of all ranks' examples while training, in a job of
-        several (:mod:`gradtape.distributed`); by default each rank takes its own.
+        Whether training uses the mean and variance of the examples of all ranks, in a job of
+        several ranks (:mod:`gradtape.distributed`). By default each rank uses its own.
     rules
         ``gamma_regularizer``, ``beta_regularizer``, ``activity_regularizer``, and constraints: as
         for :class:`Dense`.
@@ -62,15 +62,15 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     Attributes
     ----------
     gamma, beta : Variable or None
-        Shape ``(channels,)``, from 1 and 0.
+        Shape ``(channels,)``, initially 1 and 0.
     moving_mean, moving_variance : Variable
-        Shape ``(channels,)``, from 0 and 1; not trained by gradients.
+        Shape ``(channels,)``, initially 0 and 1; not trained by gradients.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range; at the call, if ``x`` does not have the channels or the
-        axis.
+        If a parameter is out of its range. At the call, if ``x`` lacks the axis or has another
+        number of channels.
 
     Notes
     -----
@@ -80,10 +80,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         moving_mean = moving_mean * momentum + mean(x) * (1 - momentum)
         moving_variance = moving_variance * momentum + var(x) * (1 - momentum)
 
-    and otherwise, by default, or if the layer is frozen (``trainable = False``), the moving
-    statistics take the place of the batch's. ``var`` is the
-    biased variance (divided by n), in both places: so does Keras; PyTorch's moving variance is
-    unbiased, and its momentum is one minus this one.
+    With ``training=False``, the default, or if the layer is frozen (``trainable = False``), the
+    moving statistics replace those of the batch. Both use the biased variance (divided by n), as
+    in Keras. PyTorch's moving variance is unbiased, and its momentum is one minus this one.
 
     References
     ----------
@@ -156,15 +155,15 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
 
     @property
     def built(self) -> bool:
-        """Whether the moving statistics are there."""
+        """Whether the moving statistics exist."""
         return "moving_mean" in vars(self)
 
     def build(self, input_shape: Any) -> None:
-        """Make the variables, one number for each channel."""
+        """Create the variables, with one element per channel."""
         if input_shape is None or not -len(input_shape) <= self.axis < len(input_shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): its input has no axis {self.axis}, "
-                f"it has shape {input_shape}"
+                f"got shape {input_shape}"
             )
         channels = input_shape[self.axis]
         if not known_size(channels):
@@ -181,12 +180,12 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """What ``scale`` and ``center`` ask for, and the moving statistics."""
+        """``gamma`` if ``scale``, ``beta`` if ``center``, and the moving statistics."""
         own = ("gamma",) * self.scale + ("beta",) * self.center
         return (*own, "moving_mean", "moving_variance")
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return an input shape with as many channels as one of the weights has."""
+        """Return an input shape with as many channels as the weights."""
         channels = next((shape for shape in shapes.values() if len(shape) == 1), None)
         if channels is None:
             return None
@@ -200,10 +199,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         return mask
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
-        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones.
+        """Normalise ``x`` with its own statistics if ``training``, otherwise with the moving ones.
 
-        A layer that is frozen always uses the moving ones. Where ``mask`` of ``(batch, steps)`` is
-        false, elements do not count in the statistics.
+        A frozen layer always uses the moving ones. Elements where ``mask``, of shape ``(batch,
+        steps)``, is false do not count in the statistics.
         """
         shape = x.array.shape
         if shape is not None:
@@ -221,8 +220,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         if single and not together:
             warn_user(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
-                "channel, which is 0 off its mean whatever it is: nothing is learnt from it. A "
-                "batch needs several examples; Dataset.batch(n, drop_remainder=True) drops a rest",
+                "channel. It equals its own mean, so the layer learns nothing from it. Use batches "
+                "of several examples; Dataset.batch(n, drop_remainder=True) drops a last short one",
                 UserWarning,
             )
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
@@ -241,9 +240,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         return y
 
     def _moments(self, x: Any, mask: Any, together: bool) -> tuple[Any, Any]:
-        """Return mean and variance of what a mask of the first axes leaves, or of everything.
+        """Return mean and variance of the elements that a mask of the first axes keeps, or of all.
 
-        If ``together``, those of all ranks: sums and counts go in one message, squares in another.
+        If ``together``, they are those of all ranks. One message carries sums and counts, another
+        one squares.
         """
         if x.dtype.itemsize < 4:
             x = x.astype("float32")
@@ -283,8 +283,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             )
         if training and (any(same_size(n, 0) for n in shape) if unsure(shape) else 0 in shape):
             raise ValueError(
-                f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
-                "so no mean"
+                f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, so "
+                "its mean is undefined"
             )
 
     def _normalised(self, x: Tensor, mean: Any, variance: Any) -> Any:
@@ -307,7 +307,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         return ops["add"](ops["multiply"](x, factor), shift)
 
     def _constant(self, op: str) -> Any:
-        """Return what stands for a parameter that the layer does not have."""
+        """Return the neutral value of a parameter that the layer does not have."""
         return ops[op](self.moving_mean.value)
 
     def _move(self, moving: Variable, batch: Tensor) -> None:
@@ -332,7 +332,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             "epsilon": self.epsilon,
             "center": self.center,
             "scale": self.scale,
-            # those by default are left out, as in files of versions that had no others
+            # defaults are left out, as in files of versions without these settings
             **{
                 f"{name}_initializer": initial
                 for name, x in self._gradtape_initial.items()
@@ -343,5 +343,5 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         }
 
 
-#: Keras' name.
+#: Keras's name.
 BatchNormalization = BatchNorm

@@ -1,4 +1,4 @@
-"""Normalisation of each example by itself."""
+"""Layers that normalise each example with its own statistics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _axes(layer: Any, axis: Any) -> Any:
-    """Return an axis, or several of them, as they were given, as integers."""
+    """Return an axis, or a list of them, as integers."""
     if isinstance(axis, Sequence):
         return [operator.index(a) for a in axis]
     if not hasattr(axis, "__index__"):
@@ -33,7 +33,7 @@ def _axes(layer: Any, axis: Any) -> Any:
 
 
 class _Scaled(Configured):
-    """What has a factor, and perhaps an offset, for each element of the axes it normalises."""
+    """Base class of layers with a factor, and perhaps an offset, along the normalised axes."""
 
     keeps_mask = True
     computes_in_float32 = True
@@ -50,11 +50,11 @@ class _Scaled(Configured):
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        """What there is of a factor and an offset."""
+        """``gamma`` and ``beta``, as far as the layer has them."""
         return self._wanted()
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights, from 1 and 0."""
+        """Create the weights."""
         shape = self._weights_of(input_shape)
         for name in self._wanted():
             kind = getattr(self, f"{name}_initializer", "ones")
@@ -73,7 +73,7 @@ class _Scaled(Configured):
         return tuple(sizes)
 
     def fit(self, x: Any, axes: Any) -> Any:
-        """Return inputs that have the sizes of the weights."""
+        """Return the inputs, checked against the sizes of the weights."""
         weight = self.beta if self.gamma is None else self.gamma
         if weight is None:
             return x
@@ -90,7 +90,7 @@ class _Scaled(Configured):
         return self.fitted(x, dict(zip(order, weight.shape)))
 
     def _applied(self, y: Any, axes: Any) -> Any:
-        """Multiply by the factor and add the offset, along the axes that the weights have."""
+        """Multiply by the factor and add the offset, along the axes of the weights."""
         given = axes if isinstance(axes, list) else [axes]
         for name, op in (("gamma", "multiply"), ("beta", "add")):
             weight = getattr(self, name)
@@ -118,18 +118,18 @@ class _Scaled(Configured):
 
 
 class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
-    """Normalise each example by its own mean and variance.
+    """Normalise each example with its own mean and variance.
 
     Parameters
     ----------
     axis
         The axis or axes over which each example is normalised, the last by default.
     epsilon
-        Added to the variance (divided by n), inside the root; 0.001 by default.
+        Added to the variance (divided by n), inside the square root; 0.001 by default.
     center
-        Whether to add ``beta``, as is the default.
+        Whether to add ``beta``; true by default.
     scale
-        Whether to multiply by ``gamma``, as is the default.
+        Whether to multiply by ``gamma``; true by default.
     beta_initializer, gamma_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     rules
@@ -139,12 +139,12 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
     Attributes
     ----------
     gamma, beta : Variable or None
-        Of the sizes of the axes, from 1 and 0.
+        The sizes of the normalised axes; initially 1 and 0.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input lacks an axis.
+        If a setting is out of its range. At the call, if the input lacks an axis.
 
     References
     ----------
@@ -196,26 +196,26 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
 
 
 class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
-    """Divide each example by the root of the mean of its squares.
+    """Divide each example by its root mean square.
 
     Parameters
     ----------
     axis
         The axis or axes over which the mean is taken, the last by default.
     epsilon
-        Added to the mean, inside the root; 1e-6 by default.
+        Added to the mean, inside the square root; 1e-6 by default.
     scale
-        Whether to multiply by ``gamma``, as is the default.
+        Whether to multiply by ``gamma``; true by default.
 
     Attributes
     ----------
     gamma : Variable or None
-        Of the sizes of the axes, from 1.
+        The sizes of the normalised axes; initially 1.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the input lacks an axis.
+        If a setting is out of its range. At the call, if the input lacks an axis.
 
     References
     ----------
@@ -258,20 +258,20 @@ class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
 
 
 class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
-    """Normalise groups of channels of each example by their mean and variance.
+    """Normalise groups of channels of each example with their mean and variance.
 
     Parameters
     ----------
     groups
-        How many groups the channels are cut into, 32 by default; -1 for one each.
+        The number of groups, 32 by default; -1 makes each channel a group.
     axis
         The axis of the channels, the last by default.
     epsilon
-        Added to the variance (divided by n), inside the root; 0.001 by default.
+        Added to the variance (divided by n), inside the square root; 0.001 by default.
     center
-        Whether to add ``beta``, as is the default.
+        Whether to add ``beta``; true by default.
     scale
-        Whether to multiply by ``gamma``, as is the default.
+        Whether to multiply by ``gamma``; true by default.
     beta_initializer, gamma_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     rules
@@ -281,12 +281,12 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     Attributes
     ----------
     gamma, beta : Variable or None
-        Shape ``(channels,)``, from 1 and 0.
+        Shape ``(channels,)``, initially 1 and 0.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range; at the call, if the channels do not divide into
+        If a setting is out of its range. At the call, if the channels do not divide into
         the groups.
 
     References
@@ -343,17 +343,18 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
 
 
 class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
-    """Divide each example by its length.
+    """Divide each example by its Euclidean norm.
 
     Parameters
     ----------
     axis
-        The axis or axes over which the length is taken, the last by default.
+        The axis or axes over which the norm is taken, the last by default.
 
     Raises
     ------
     ValueError
-        If ``axis`` is no integer and no sequence of them; at the call, if the input lacks an axis.
+        If ``axis`` is neither an integer nor a sequence of them. At the call, if the input lacks an
+        axis.
 
     Examples
     --------

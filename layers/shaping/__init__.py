@@ -1,4 +1,4 @@
-"""Layers that put elements elsewhere, and layers that put several inputs together."""
+"""Layers that rearrange elements, and layers that merge several inputs."""
 
 from __future__ import annotations
 

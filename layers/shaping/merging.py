@@ -1,4 +1,4 @@
-"""Layers of several inputs: ``Add``, ``Concatenate``, ``Dot`` and their like."""
+"""Layers that merge several inputs: ``Add``, ``Concatenate``, ``Dot`` and others."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 
 class _Merge(Configured):
-    """A layer of at least two inputs, in a list or a tuple."""
+    """A layer with at least two inputs, in a list or a tuple."""
 
     takes_one = False
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return where one of the inputs is no padding."""
+        """Return the mask of the result: true where any input is not padding."""
         there = [m for m in mask or () if m is not None]
         return reduce(ops["logical_or"], there) if there else None
 
@@ -40,7 +40,7 @@ class _Merge(Configured):
         Raises
         ------
         ValueError
-            If they are too few or too many, or not in a list or a tuple.
+            If there are too few or too many, or they are not in a list or a tuple.
         """
         count = len(xs) if isinstance(xs, (list, tuple)) else 1
         if count < self.least or (self.most is not None and count > self.most):
@@ -82,7 +82,7 @@ class Add(_Elementwise, saved_as="layers.Add"):
 
 
 class Subtract(_Elementwise, saved_as="layers.Subtract"):
-    """The first of two inputs less the second; they broadcast.
+    """The first of two inputs minus the second; they broadcast.
 
     Raises
     ------
@@ -152,12 +152,12 @@ class Average(_Elementwise, saved_as="layers.Average"):
 
 
 class Concatenate(_Merge, saved_as="layers.Concatenate"):
-    """The inputs one after another.
+    """The inputs, joined along an axis.
 
     Parameters
     ----------
     axis
-        Along which axis, the last by default; axis 0 is the batch.
+        The axis, the last by default; axis 0 is the batch.
 
     Raises
     ------
@@ -180,20 +180,20 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
 
 
 class Dot(_Merge, saved_as="layers.Dot"):
-    """The dot products of two inputs along an axis of each, example by example.
+    """The dot products of two inputs along one axis of each, example by example.
 
     Parameters
     ----------
     axes
         The axis of both inputs, or a pair of axes; axis 0 is the batch.
     normalize
-        Whether to divide vectors by their lengths, so that results are cosines.
+        Whether to divide vectors by their norms, so that results are cosines.
 
     Raises
     ------
     ValueError
-        If ``axes`` is neither an axis nor two, or the batch's; at the call, if there are not two
-        inputs, or the sizes along the axes differ.
+        If ``axes`` is neither one axis nor two, or is the batch's. At the call, if there are not
+        two inputs, or the sizes along the axes differ.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Dot(_Merge, saved_as="layers.Dot"):
         super().__init__(name, dtype)
         given = tuple(axes) if isinstance(axes, Sequence) else (axes, axes)
         if len(given) != 2 or not all(hasattr(n, "__index__") and n != 0 for n in given):
-            raise ValueError(f"Dot: axes must be an axis or two, and not the batch, got {axes!r}")
+            raise ValueError(f"Dot: axes must be one or two axes, and not the batch, got {axes!r}")
         self.axes = (operator.index(given[0]), operator.index(given[1]))
         self.normalize = bool(normalize)
 

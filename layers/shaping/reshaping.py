@@ -1,4 +1,4 @@
-"""Layers that give their input another shape, and nothing else."""
+"""Layers that change only the shape of their input."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Permute", "RepeatVector", "Reshape"]
 
 
 class Reshape(Configured, saved_as="layers.Reshape"):
-    """Give each example another shape.
+    """Change the shape of each example.
 
     Parameters
     ----------
     target_shape
-        The shape without the batch; one size may be -1, for what is left.
+        The new shape without the batch. One size may be -1: it follows from the others.
 
     Raises
     ------
     ValueError
-        If a size is no integer, or several are -1; at the call, if the elements do not fit.
+        If a size is not an integer, or several are -1. At the call, if the elements do not fit.
 
     Examples
     --------
@@ -55,24 +55,25 @@ class Reshape(Configured, saved_as="layers.Reshape"):
                 f"layer {self.name!r} (Reshape): its input needs a batch axis, got shape {shape}"
             )
         sizes: list[Any] = list(self.target_shape)
-        if -1 in sizes and None not in shape[1:]:  # the batch may be empty, and then fits all
+        if -1 in sizes and None not in shape[1:]:  # without the batch: any size fits an empty one
             rest = prod(n for n in sizes if n != -1)
             sizes[sizes.index(-1)] = exact_quotient(prod(shape[1:]), rest) if rest else 0
         return ops["reshape"](x, shape=(shape[0], *sizes))
 
 
 class Permute(Configured, saved_as="layers.Permute"):
-    """Order the axes of each example anew.
+    """Reorder the axes of each example.
 
     Parameters
     ----------
     dims
-        The axes in their new order, from 1 on; the batch is axis 0 and stays.
+        The axes in their new order, counted from 1. The batch is axis 0, and does not move.
 
     Raises
     ------
     ValueError
-        If these are not the numbers from 1 on, each once; at the call, if ``x`` has other axes.
+        If these are not the integers from 1 to the number of axes, each once. At the call, if ``x``
+        has another number of axes.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class Permute(Configured, saved_as="layers.Permute"):
         shape = x.array.shape
         if shape is not None and len(shape) != len(self.dims) + 1:
             raise ValueError(
-                f"layer {self.name!r} (Permute): expected {len(self.dims)} axes beside the batch, "
+                f"layer {self.name!r} (Permute): expected {len(self.dims)} axes besides the batch, "
                 f"got shape {shape}"
             )
         return ops["transpose"](x, axes=(0, *self.dims))
@@ -103,12 +104,12 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
     Parameters
     ----------
     n
-        How often.
+        The number of repetitions.
 
     Raises
     ------
     ValueError
-        If ``n`` is not positive; at the call, if ``x`` has not two axes.
+        If ``n`` is not positive. At the call, if ``x`` does not have two axes.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def test_a_model_given_is_copied_and_not_trained() -> None:
 
 
 def test_a_model_with_other_outputs_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"outputs of shape \(1, 3\).* the data ask for 2"):
+    with pytest.raises(ValueError, match=r"outputs of shape \(1, 3\).* the data need 2"):
         gt.sklearn.Classifier(with_dropout(3)).fit(X, LABELS)
 
 
@@ -227,9 +227,9 @@ def test_two_classes_have_two_probabilities_whatever_the_loss(
 
 def test_a_loss_of_yes_or_no_is_refused_for_three_classes() -> None:
     labels = np.arange(96) % 3
-    with pytest.raises(ValueError, match="binary_crossentropy is for 2 classes, and y has 3"):
+    with pytest.raises(ValueError, match="binary_crossentropy is for 2 classes, but y has 3"):
         gt.sklearn.Classifier(loss="binary_crossentropy").fit(X, labels)
-    with pytest.raises(ValueError, match="a single one goes with loss='binary_crossentropy'"):
+    with pytest.raises(ValueError, match="A single output needs loss='binary_crossentropy'"):
         gt.sklearn.Classifier(lambda outputs: single(1)).fit(X, LABELS)
 
 
@@ -254,7 +254,7 @@ def test_training_goes_on_where_it_was(kind: str) -> None:
 
 def test_what_cannot_go_on_is_refused() -> None:
     classifier = gt.sklearn.Classifier(epochs=1, warm_start=True).fit(X, LABELS)
-    with pytest.raises(ValueError, match="warm_start goes on with classes"):
+    with pytest.raises(ValueError, match="warm_start continues with classes"):
         classifier.fit(X, np.where(LABELS == "no", "maybe", "yes"))
     with pytest.raises(ValueError, match=r"y has \['perhaps'\], which are not among classes"):
         classifier.partial_fit(X, ["perhaps"] * 96)

@@ -200,7 +200,7 @@ def test_sequential_is_built_from_its_input() -> None:
     assert len(model.layers) == 2
     model.pop()
     assert model(np.ones((5, 4))).shape == (5, 3)
-    with pytest.raises(TypeError, match="come from Input and from layers called on it, got 1"):
+    with pytest.raises(TypeError, match="come from Input, or from layers called on it, got 1"):
         keras.Model(inputs=1, outputs=2)
     with pytest.raises(ValueError, match="an Input comes before the layers"):
         keras.Sequential([keras.layers.Dense(1), keras.Input((3,))])
@@ -542,7 +542,7 @@ def test_metrics() -> None:
     found = model.evaluate(p, labels_of(p), return_dict=True)
     same(found["root_mean_squared_error"] ** 2, found["loss"])
     assert 0.0 <= found["auc"] <= 1.0
-    with pytest.raises(TypeError, match="expected functions of labels and predictions, got 3"):
+    with pytest.raises(TypeError, match="expected a function of labels and predictions, got 3"):
         model.compile("sgd", "mse", metrics=[3])
     with pytest.raises(ValueError, match="unknown loss 'nonsense'"):
         model.compile("sgd", "mse", metrics=["nonsense"])

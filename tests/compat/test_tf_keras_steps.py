@@ -343,7 +343,7 @@ def test_steps_of_ones_own_take_the_options_of_runs(tmp_path) -> None:
     assert model.seen == [8, 8] * 2
     assert len(run.history["mine"]) == 2
     backup = keras.callbacks.BackupAndRestore(tmp_path)
-    with pytest.raises(TypeError, match=r"BackupAndRestore is not taken; give checkpoint=PATH"):
+    with pytest.raises(TypeError, match=r"does not take BackupAndRestore; use checkpoint=PATH"):
         model.fit(X, Y, callbacks=[backup], verbose=0)
     with pytest.raises(TypeError, match="fit by steps of one's own: class_weight not supported"):
         model.fit(X, Y, class_weight={0: 1.0}, verbose=0)

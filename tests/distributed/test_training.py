@@ -55,8 +55,8 @@ def test_digits_have_the_loss_curve_of_one_process(ranks: int) -> None:
 def test_shards_are_batches_of_each_ranks_own(found: Any) -> None:
     assert found["shards"]["steps"] < CLOSE
     assert found["shards"]["warned"] == [
-        f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others, "
-        "which are left out: an epoch ends where the shortest shard ends"
+        f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others. "
+        "These batches are left out, because an epoch ends with the shortest shard"
     ]
     assert all("write shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
 
@@ -82,21 +82,21 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("other arrays", "other data than rank 0; each rank gives the same arrays"),
-        ("other batches", "other batches than rank 0; each rank goes through the same data"),
+        ("other arrays", "other data than rank 0; every rank must give the same arrays"),
+        ("other batches", "other batches than rank 0; every rank must iterate over the same data"),
         ("other model", "rank 0 trains kernel float32[8, 5]"),
         ("other code", "ranks run different code, from op"),
-        ("other arguments", "ranks give other arguments: batch_size is "),
+        ("other arguments", "ranks give different arguments: batch_size is "),
         ("one validates", "arguments: validation_data is 'given' on rank 0, None on"),
         ("other loss", "arguments: loss is 'mse' on rank 0, mean_squared_error on"),
         (
             "other measure",
-            "evaluate: ranks give other arguments: metrics is ['accuracy'] on rank 0, [] on",
+            "evaluate: ranks give different arguments: metrics is ['accuracy'] on rank 0, [] on",
         ),
-        ("a callback", "they came apart: a callback sets another value on each rank"),
-        ("came apart", "other weights than rank 0; they came apart"),
-        ("no group", "distributed is the group of gradtape.distributed.init(), got True"),
-        ("unseen", "checkpoints are to be in a folder that all ranks see"),
+        ("a callback", "they have diverged. Either a callback sets different values"),
+        ("came apart", "other weights than rank 0; they have diverged"),
+        ("no group", "distributed must be the group from gradtape.distributed.init(), got True"),
+        ("unseen", "checkpoints must be in a folder that all ranks can read"),
     ],
 )
 def test_ranks_that_differ_are_named_on_all_of_them(found: Any, case: str, words: str) -> None:
@@ -108,7 +108,7 @@ def test_a_loss_that_is_not_finite_names_the_rank(found: Any) -> None:
     told = found["unlike"]["not finite"]
     last = len(told) - 1
     assert all(f"fit: the loss is not finite on rank {last} of {last + 1}" in x for x in told)
-    assert all("The model is as it was when this epoch began" in text for text in told)
+    assert all("The model is restored to the beginning of this epoch" in text for text in told)
     assert "In this batch x holds NaN or infinity" in told[-1]
 
 
@@ -147,5 +147,5 @@ def test_a_group_of_one_trains_as_no_group() -> None:
         run_of = gt.training.fit(model, (X, Y), seed=0, verbose=False, distributed=distributed)
         histories.append(run_of.history)
     assert histories[0] == histories[1]
-    with pytest.raises(TypeError, match="evaluate: distributed is the group of"):
+    with pytest.raises(TypeError, match="evaluate: distributed must be the group from"):
         gt.training.evaluate(model, (X, Y), distributed=2)

@@ -247,7 +247,7 @@ def test_a_saved_optimizer_keeps_to_its_variables_where_some_are_frozen(tmp_path
 
     other = gt.load(tmp_path / "both.h5")
     other.net = Sequential([Dense(3), Dense(1)])  # not the variables of the file
-    with pytest.raises(ValueError, match="saved with the state of 6 variables, and the model trai"):
+    with pytest.raises(ValueError, match="saved with the state of 6 variables, but the model trai"):
         train(other)
 
 

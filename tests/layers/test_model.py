@@ -53,7 +53,7 @@ def test_a_model_tells_what_it_is_made_of(net: Any) -> None:
     assert len(net.trainable_variables) == 8  # a shared layer's once
     with pytest.raises(ValueError, match="model 'net' has no layer of name 'third'; it has: sha"):
         net.get_layer("third")
-    with pytest.raises(ValueError, match="model 'net' has 6 layers, no 6"):
+    with pytest.raises(ValueError, match="model 'net' has 6 layers, but no index 6"):
         net.get_layer(index=6)
 
 
@@ -139,15 +139,27 @@ def test_ops_of_placeholders_are_part_of_a_model() -> None:
 @pytest.mark.parametrize(
     ("do", "error", "said"),
     [
-        (float, gt.errors.TraceError, "its value is not known while a model is put together"),
-        (bool, gt.errors.TraceError, "its value is not known while a model is put together"),
-        (np.asarray, gt.errors.TraceError, "its value is not known while a model is put together"),
+        (
+            float,
+            gt.errors.TraceError,
+            "its value is not known while a model is built from placeholders",
+        ),
+        (
+            bool,
+            gt.errors.TraceError,
+            "its value is not known while a model is built from placeholders",
+        ),
+        (
+            np.asarray,
+            gt.errors.TraceError,
+            "its value is not known while a model is built from placeholders",
+        ),
         (lambda x: x * gt.Variable([1.0] * 4), gt.errors.TraceError, "put the variable into a lay"),
-        (lambda x: gt.Model(x, A), TypeError, "outputs come from Input and from layers called on"),
+        (lambda x: gt.Model(x, A), TypeError, "outputs must come from Input, or from layers"),
         (lambda x: gt.Model(gt.Input((4,), name="z"), L.Dense(1)(x)), ValueError, "which is not a"),
         (lambda x: gt.Model([x, gt.Input((2,))], L.Dense(1)(x)), ValueError, "do not need placeh"),
         (lambda x: gt.Model(), TypeError, "give inputs and outputs, or write a subclass"),
-        (lambda x: gt.Input((-1,)), ValueError, "Input: sizes are integers from 0 on, or None"),
+        (lambda x: gt.Input((-1,)), ValueError, "Input: sizes are integers of at least 0, or None"),
         (lambda x: gt.Input(), ValueError, "Input: give the shape of an example"),
     ],
 )

@@ -19,13 +19,13 @@ from gradtape import layers, training
         (lambda: layers.Dense(3, input_shape=(4,)), r"'input_shape'; use gt.Input\(shape\) as the"),
         (lambda: layers.Dense(3, wibble=1), "it takes units, activation, use_bias"),
         (lambda: layers.Conv2D(3, 3, stride=2), "Conv2D takes no argument 'stride'; use strides"),
-        (lambda: layers.LSTM(3, num_layers=2), "'num_layers'; use as many layers"),
+        (lambda: layers.LSTM(3, num_layers=2), "'num_layers'; use several layers"),
         (lambda: training.SGD(lr=0.1), "SGD takes no argument 'lr'; use learning_rate"),
         (lambda: training.Adam(betas=(0.9, 0.99)), "'betas'; use beta_1 and beta_2"),
         (lambda: training.AdamW(weight_decy=0.1), "'weight_decy'; use weight_decay"),
         (lambda: layers.Sequential(layers.Dense(3), layers.Dense(2)), "its layers in a list"),
         (lambda: layers.Sequential(layers.Dense(3)), "its layers in a list"),
-        (lambda: gt.Input(6), r"a shape is a tuple of sizes, as \(6,\)"),
+        (lambda: gt.Input(6), r"a shape is a tuple of sizes, such as \(6,\)"),
     ],
 )
 def test_a_wrong_argument_is_told_with_the_right_one(make: Any, said: str) -> None:

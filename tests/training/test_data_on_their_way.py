@@ -114,7 +114,7 @@ def test_a_batch_that_is_wrong_raises_after_the_ones_before_were_trained_on(
 ) -> None:
     good = (X[:10], LABELS[:10])
     model = model_on("faraway")
-    with pytest.raises(ValueError, match="batch 2 is not a pair"):
+    with pytest.raises(ValueError, match="batch 2 must be"):
         told(model, [good, good, X[:10]], said)
     assert [x for x in said if x.startswith("trained")] == ["trained 0", "trained 1"]
 

@@ -154,7 +154,7 @@ def test_validation_after_some_epochs(often: Any, epochs: list[int], tmp_path: P
         ({"validation_freq": "2"}, "validation_freq must be a positive integer, got '2'"),
         (
             {"callbacks": [BackupAndRestore("a")], "checkpoint": "b.h5"},
-            "give checkpoint= or BackupAndRestore, not both",
+            "give checkpoint= or BackupAndRestore, but not both",
         ),
     ],
 )

@@ -227,7 +227,7 @@ def test_callbacks_are_told_and_may_stop() -> None:
     assert told == ["begin", 0, *batches, 1, *batches, "end"]
     assert done.epoch == [0, 1]
     assert not done.interrupted
-    with pytest.raises(TypeError, match="a callback is a function or has one of"):
+    with pytest.raises(TypeError, match="a callback must be a function, or have one of"):
         run(classifier(), callbacks=[3])
 
 
@@ -312,10 +312,10 @@ def test_it_works_in_a_thread() -> None:
         ((X[:0], LABELS[:0]), {}, r"x has no examples, its shape is \(0, 6\)"),
         ((X, 3), {}, r"y has no examples, its shape is \(\)"),
         ([], {}, "data has no batches"),
-        (iter([(X, LABELS)]), {"epochs": 2}, "used up after one of 2 passes"),
+        (iter([(X, LABELS)]), {"epochs": 2}, "exhausted after one of 2 passes"),
         ([(X, LABELS)], {"validation_split": 0.5}, "validation_split needs data that is a pair"),
         ([(X, LABELS[:3])], {}, r"batch 0 has x of shape \(120, 6\) and y of shape \(3,\)"),
-        ([X], {}, "batch 0 is not a pair"),
+        ([X], {}, "batch 0 must be"),
         ((X, LABELS), {"validation_split": 1.0}, r"validation_split must be in \[0, 1\)"),
         ((X, LABELS), {"validation_split": 0.001}, "leaves one part empty"),
         ((X, LABELS), {"validation_data": (X, LABELS[:5])}, "validation_data: x and y have diff"),

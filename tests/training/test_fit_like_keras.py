@@ -153,13 +153,17 @@ def test_weights_of_numbers_are_of_each_example(loss: Any, column: bool) -> None
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"class_weight": [1.0, 2.0]}, TypeError, "class_weight is a dictionary of weights"),
-        ({"class_weight": {"a": 1.0}}, ValueError, "whole numbers from 0 on"),
-        ({"class_weight": {0: -1.0}}, ValueError, "finite and not negative, got 0: -1.0"),
+        ({"class_weight": [1.0, 2.0]}, TypeError, "class_weight must be a dictionary of weights"),
+        ({"class_weight": {"a": 1.0}}, ValueError, "non-negative integers"),
+        (
+            {"class_weight": {0: -1.0}},
+            ValueError,
+            "finite weights that are not negative, got 0: -1.0",
+        ),
         ({"loss": lambda y, p: gt.mean(p)}, ValueError, "returns one number for a batch"),
         ({"weighted_metrics": ["accuracy"], "metrics": ["accuracy"]}, ValueError, "two metrics"),
         ({"metrics": [metrics.F1Score()]}, ValueError, "'f1_score' has .*, .*average="),
-        ({"metrics": [metrics.Sum()]}, TypeError, "Sum is no metric of labels and predictions"),
+        ({"metrics": [metrics.Sum()]}, TypeError, "Sum is not a metric of labels"),
         ({"compile": "yes"}, ValueError, "compile is 'auto', True or False, got 'yes'"),
     ],
 )
@@ -301,12 +305,16 @@ def test_weights_of_examples_may_differ_by_output() -> None:
     ("data", "options", "message"),
     [
         ([C, T], {"loss": ["mse"]}, r"loss has 1 entries for 2 outputs; give one for each \(kind,"),
-        ([C, T], {"loss": {"sort": "mse"}}, "loss has 'sort', which is no output; there are kind,"),
-        ([C], {"loss": "mse"}, "y is a list of 1, and the outputs are kind, place"),
-        (C, {"loss": "mse"}, "data: y is one tensor, and the outputs are kind, place"),
-        ([C, T], {"loss_weights": [1.0, "a"]}, "loss_weights are finite numbers, got 'a'"),
+        (
+            [C, T],
+            {"loss": {"sort": "mse"}},
+            "loss has 'sort', which is not an output; there are kind,",
+        ),
+        ([C], {"loss": "mse"}, "y is a list of 1, but the outputs are kind, place"),
+        (C, {"loss": "mse"}, "data: y is one tensor, but the outputs are kind, place"),
+        ([C, T], {"loss_weights": [1.0, "a"]}, "loss_weights must be finite numbers, got 'a'"),
         ([C, T], {"metrics": ["mae"]}, r"metrics has 1 entries for 2 outputs"),
-        ([C, T], {"metrics": "mae"}, r"metrics of 2 outputs come in a dictionary"),
+        ([C, T], {"metrics": "mae"}, r"metrics for 2 outputs must be a dictionary"),
         ([C, T], {"class_weight": {0: 2.0}}, "class_weight is for one output"),
     ],
 )

@@ -51,7 +51,7 @@ def test_what_layers_add_is_minimised_without_labels(data: Any, compile: bool) -
     [((X, None), {}), ([(X,)], {"loss": "mse"}), ((X, None), {"loss": None, "metrics": ["mse"]})],
 )
 def test_labels_that_are_needed_are_asked_for(data: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="there are no labels, and loss= or metrics= needs them"):
+    with pytest.raises(ValueError, match="there are no labels, but loss= or metrics= needs them"):
         training.fit(layers.Sequential([layers.Dense(2)]), data, verbose=0, **options)
 
 
@@ -118,7 +118,7 @@ def test_the_only_output_may_be_named() -> None:
 
 
 def test_labels_of_an_output_that_is_measured_are_asked_for() -> None:
-    with pytest.raises(ValueError, match=r"y has \['a'\], and the outputs are a, b"):
+    with pytest.raises(ValueError, match=r"y has \['a'\], but the outputs are a, b"):
         training.fit(two_outputs(), (X, {"a": Y["a"]}), loss="mse", verbose=0)
-    with pytest.raises(ValueError, match=r"and the outputs are a, b"):
+    with pytest.raises(ValueError, match=r"but the outputs are a, b"):
         training.fit(two_outputs(), (X, {**Y, "c": Y["a"]}), loss="mse", verbose=0)

@@ -69,12 +69,12 @@ def test_a_negative_label_is_not_counted_from_the_end() -> None:
         (losses.categorical_crossentropy, [[1], [0]], [[0.3], [0.2]], "a single class"),
         (losses.categorical_crossentropy, [1, 0], [[0.3], [0.2]], "y_true has shape"),
         (sparse, [0, 0], [[0.3], [0.2]], "a single class"),
-        (sparse, [[0, 1]], [[0.3, 0.2]], "one axis more"),
+        (sparse, [[0, 1]], [[0.3, 0.2]], "one more axis"),
         (losses.kl_divergence, [1.0, 0.5], [[0.3], [0.2]], "give both the same shape"),
         (losses.cosine_similarity, [1.0, 0.5], [[0.3], [0.2]], "give both the same shape"),
-        (metrics.accuracy, [[1], [0]], [[0.3], [0.2]], "ask for binary_accuracy"),
-        (metrics.accuracy, [1, 0], [[0.3], [0.2]], "ask for binary_accuracy"),
-        (metrics.accuracy, [1, 0], [0.3, 0.2], "ask for binary_accuracy"),
+        (metrics.accuracy, [[1], [0]], [[0.3], [0.2]], "use binary_accuracy"),
+        (metrics.accuracy, [1, 0], [[0.3], [0.2]], "use binary_accuracy"),
+        (metrics.accuracy, [1, 0], [0.3, 0.2], "use binary_accuracy"),
         (metrics.accuracy, [1], [[0.3, 0.2], [0.1, 0.4]], r"give labels of shape \(2,\)"),
         (metrics.accuracy, [[1, 0, 0]], [[0.3, 0.2]], r"give labels of shape \(1,\)"),
         (metrics.categorical_accuracy, [1, 0], [[0.3, 0.2], [0.1, 0.4]], "the same shape"),
@@ -109,7 +109,7 @@ def test_integers_do_not_wrap_round() -> None:
 
 
 def test_a_loss_of_complex_numbers_is_refused() -> None:
-    with pytest.raises(TypeError, match="mean_squared_error: labels and predictions are real"):
+    with pytest.raises(TypeError, match="mean_squared_error: labels and predictions must be real"):
         losses.mean_squared_error([[1.0j]], [[1.0]])
 
 
@@ -123,5 +123,5 @@ def test_weights_of_examples_weigh_examples_beside_a_column() -> None:
     for bad in ([1.0, 2.0, 3.0], [[1.0, 2.0]]):
         with pytest.raises(ValueError, match=r"sample_weight has shape .* for each example"):
             losses.MeanSquaredError()(labels, column, sample_weight=bad)
-    with pytest.raises(ValueError, match=r"the values that it weighs have shape \(\)"):
+    with pytest.raises(ValueError, match=r"but the values have shape \(\)"):
         losses.MeanSquaredError()(labels, [1.0, 4.0], sample_weight=weights)

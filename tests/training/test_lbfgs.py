@@ -154,7 +154,7 @@ def test_a_loss_that_ends_at_a_wall_is_searched_before_it() -> None:
     ("call", "kind", "message"),
     [
         (lambda o, w: o.apply_gradients([(w, w)]), TypeError, r"call minimize\(loss, variables\)"),
-        (lambda o, w: o.minimize(gt.sum(w), [w]), TypeError, "give it as a function"),
+        (lambda o, w: o.minimize(gt.sum(w), [w]), TypeError, "pass a function"),
         (
             lambda o, w: gt.function(lambda: o.minimize(lambda: gt.sum(w), [w]))(),
             gt.errors.TraceError,

@@ -152,7 +152,7 @@ def test_predict_refuses_examples_that_are_not_in_batches() -> None:
 
 
 def test_weights_of_classes_are_for_classes() -> None:
-    with pytest.raises(ValueError, match="class_weight is for labels that are classes"):
+    with pytest.raises(ValueError, match="class_weight needs labels that are classes"):
         training.fit(net(), (X, Y[:, :1]), loss="mse", class_weight={0: 2.0}, verbose=0)
 
 

@@ -126,7 +126,7 @@ def test_fit_takes_metrics_by_name_and_as_objects() -> None:
 
 @pytest.mark.parametrize("metric", [metrics.Mean(), metrics.Sum()])
 def test_what_takes_no_labels_is_refused(metric: Any) -> None:
-    with pytest.raises(TypeError, match=f"{type(metric).__name__} is no metric of labels and pr"):
+    with pytest.raises(TypeError, match=f"{type(metric).__name__} is not a metric of labels and"):
         metrics.get([metric])
 
 

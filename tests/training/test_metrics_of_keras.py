@@ -147,7 +147,7 @@ def test_every_metric_is_compared() -> None:
 
 
 def test_classes_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="a class is 4; with num_classes=4 they go from 0 to 3"):
+    with pytest.raises(ValueError, match="a class is 4; with num_classes=4, classes are from 0"):
         metrics.MeanIoU(4)([0, 4], [0, 1])
     with pytest.raises(ValueError, match="a class is -1; with num_classes=2"):
         metrics.confusion_matrix([0, -1], [0, 1], 2)
@@ -159,8 +159,8 @@ def test_classes_out_of_range_are_refused() -> None:
         (lambda: metrics.Precision(1.5), "Precision: thresholds must be between 0 and 1"),
         (lambda: metrics.AUC(1), "AUC: num_thresholds must be an integer from 2 to 65536"),
         (lambda: metrics.AUC(2**40), "AUC: num_thresholds must be an integer from 2 to 65536"),
-        (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids go from 0 to 1"),
-        (lambda: metrics.IoU(2, [-1]), "IoU: target_class_ids go from 0 to 1"),
+        (lambda: metrics.IoU(2, [2]), "IoU: target_class_ids must be from 0 to 1"),
+        (lambda: metrics.IoU(2, [-1]), "IoU: target_class_ids must be from 0 to 1"),
         (lambda: metrics.AUC(curve="PQ"), "AUC: curve must be 'ROC' or 'PR'"),
         (lambda: metrics.F1Score("mean"), "F1Score: average must be one of"),
         (lambda: metrics.R2Score("mean"), "R2Score: class_aggregation must be"),

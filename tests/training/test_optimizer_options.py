@@ -249,7 +249,7 @@ def test_adamw_is_pytorchs() -> None:
 def test_variables_are_excluded_from_weight_decay_and_stay_so_in_files(tmp_path: Path) -> None:
     root = Root("SGD", {"weight_decay": 1.0}, [])
     root.optimizer.exclude_from_weight_decay([root.bias])
-    with pytest.raises(ValueError, match=r"\['bias'\] were excluded .* do a step first"):
+    with pytest.raises(ValueError, match=r"\['bias'\] are excluded .* do a step first"):
         root.optimizer.get_config()
     zeros = np.zeros(3), np.zeros(2)
     step(root, zeros)
@@ -272,7 +272,7 @@ def test_exclusions_come_before_the_first_step() -> None:
         with pytest.raises(TypeError, match="exclude_from_weight_decay: var_"):
             optimizer.exclude_from_weight_decay(**bad)  # type: ignore[arg-type]
     optimizer.apply_gradients([(1.0, w)])
-    with pytest.raises(ValueError, match="say it before the first step"):
+    with pytest.raises(ValueError, match="call it before the first step"):
         optimizer.exclude_from_weight_decay(var_names=["w"])
 
 
@@ -312,7 +312,7 @@ def test_options_that_have_slots_are_given_when_it_is_made() -> None:
     optimizer = Adam()
     for name, value in (("use_ema", True), ("gradient_accumulation_steps", 2)):
         with pytest.raises(
-            AttributeError, match=f"Adam: {name} is given when an optimizer is made"
+            AttributeError, match=f"Adam: {name} can only be set in the constructor"
         ):
             setattr(optimizer, name, value)
     assert optimizer.slots == Adam.slots
@@ -339,7 +339,7 @@ def test_only_options_that_are_set_are_in_the_configuration() -> None:
         ({"weight_decay": -1.0}, "weight_decay must not be negative, got -1.0"),
         ({"weight_decay": float("nan")}, "weight_decay must not be negative, got nan"),
         ({"use_ema": True, "ema_momentum": 1.5}, r"ema_momentum must be in \[0, 1\], got 1.5"),
-        ({"ema_momentum": 0.5}, "ema_momentum is for averages of weights: give use_ema=True"),
+        ({"ema_momentum": 0.5}, "ema_momentum needs averages of weights: set use_ema=True"),
         (
             {"use_ema": True, "ema_overwrite_frequency": 0},
             "an integer of at least 1, or None, got 0",

@@ -289,8 +289,8 @@ def test_nothing_changes_when_a_step_is_refused(make: Any) -> None:
     good = gt.constant(np.ones((2, 3)))
     for bad, message in (
         ([(good, kernel), (None, bias)], r"'bias' \(shape \(3,\)\) is None.*tape.explain"),
-        ([(good, kernel), (good, bias)], r"'bias' has shape \(2, 3\), the variable has shape \(3,"),
-        ([(good, kernel), (good, kernel)], r"SGD|Adam: variable 'kernel' comes twice"),
+        ([(good, kernel), (good, bias)], r"'bias' has shape \(2, 3\), but the variable has shape"),
+        ([(good, kernel), (good, kernel)], r"SGD|Adam: variable 'kernel' appears twice"),
     ):
         with pytest.raises(ValueError, match=message):
             optimizer.apply_gradients(bad)
@@ -315,8 +315,8 @@ def test_nothing_changes_when_a_step_is_refused(make: Any) -> None:
             lambda: Adagrad(initial_accumulator_value=-0.5),
             "initial_accumulator_value must not be negative, got -0.5",
         ),
-        (lambda: SGD(clipnorm=0.0), r"SGD: gradients are clipped .* got {'clipnorm': 0.0}"),
-        (lambda: Adam(clipnorm=1, clipvalue=2), "Adam: gradients are clipped in one of the ways"),
+        (lambda: SGD(clipnorm=0.0), r"SGD: set at most one of .* got {'clipnorm': 0.0}"),
+        (lambda: Adam(clipnorm=1, clipvalue=2), "Adam: set at most one of clipnorm, clipvalue"),
     ],
 )
 def test_arguments_out_of_range(make: Any, message: str) -> None:

@@ -172,8 +172,8 @@ def test_data_without_an_end_are_told_of_and_not_waited_for(data: Any) -> None:
     [
         (TABLE, r"data is a Table with inputs and labels under names; give both in a tuple"),
         ({"x": X, "y": Y}, "data is a dict with inputs and labels under names"),
-        ([X, Y], r"x and y as arrays are one tuple: \(x, y\)"),
-        (lambda: iter([(X, Y)]), r"call it, or give gt\.data\.Dataset\.from_generator"),
+        ([X, Y], r"give arrays x and y in a tuple: \(x, y\)"),
+        (lambda: iter([(X, Y)]), r"call it, or use gt\.data\.Dataset\.from_generator"),
     ],
 )
 def test_data_in_another_form_are_refused_with_the_right_one(data: Any, message: str) -> None:
@@ -239,13 +239,13 @@ CATEGORICAL = gt.training.losses.CategoricalCrossentropy(from_logits=True)
 @pytest.mark.parametrize(
     ("y", "loss", "message"),
     [
-        (HOT, None, "labels of shape .* are one-hot; take loss='categorical_crossentropy'"),
-        (Y, CATEGORICAL, "these have shape .* take loss='sparse_categorical_crossentropy'"),
-        (Y[:, None], "categorical_crossentropy", "take loss='sparse_categorical_crossentropy'"),
+        (HOT, None, "labels of shape .* are one-hot; use loss='categorical_crossentropy'"),
+        (Y, CATEGORICAL, "these have shape .* use loss='sparse_categorical_crossentropy'"),
+        (Y[:, None], "categorical_crossentropy", "use loss='sparse_categorical_crossentropy'"),
         (
             Y + 0.5,
             None,
-            r"whole numbers \(0, 1, \.\.\.\), got 0.5; numbers to predict .* loss='mse'",
+            r"integers \(0, 1, \.\.\.\), got 0.5; for regression .* loss='mse'",
         ),
         (np.where(Y == 1, np.nan, Y), None, "got nan"),
         (Y + 1, None, "labels must be from 0 to 2, got 1 to 3: the logits are of 3 classes"),

@@ -252,8 +252,12 @@ def test_rules_are_saved_with_the_layer(layer: Any, x: Any, tmp_path: Any) -> No
         (lambda: regularizers.L2(-1.0), ValueError, "L2: l2 must be finite and not negative"),
         (lambda: regularizers.OrthogonalRegularizer(mode="all"), ValueError, "mode is 'rows' or"),
         (lambda: constraints.MaxNorm(-1.0), ValueError, "MaxNorm: max_value must not be negative"),
-        (lambda: constraints.MinMaxNorm(2.0, 1.0), ValueError, "sizes rise from 0"),
-        (lambda: Dense(1).add_loss(1.0), ValueError, "add_loss is for use within call"),
+        (
+            lambda: constraints.MinMaxNorm(2.0, 1.0),
+            ValueError,
+            "min_value must be from 0 to max_value",
+        ),
+        (lambda: Dense(1).add_loss(1.0), ValueError, "use add_loss within call only"),
     ],
 )
 def test_rules_that_mean_nothing(make: Any, error: Any, message: str) -> None:
@@ -296,7 +300,7 @@ def test_losses_of_a_trace_or_a_batch_are_not_to_be_had_after_it(call: Any) -> N
     for _ in range(2):
         call(layer)
         with pytest.raises(
-            gt.errors.TraceError, match=r"layer 'dense' \(Dense\): what it last added to"
+            gt.errors.TraceError, match=r"layer 'dense' \(Dense\): it last added to"
         ):
             layer.losses  # noqa: B018 - a property that raises
     layer(X)
@@ -317,7 +321,7 @@ def test_losses_of_a_call_that_is_traced_are_not_forgotten() -> None:
     for _ in range(3):  # the trace runs again, and adds what Python does not see
         layer(X)
         with pytest.raises(
-            gt.errors.TraceError, match=r"layer 'dense' \(Dense\): what it last added to"
+            gt.errors.TraceError, match=r"layer 'dense' \(Dense\): it last added to"
         ):
             layer.losses  # noqa: B018 - a property that raises
 

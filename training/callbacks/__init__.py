@@ -1,4 +1,4 @@
-"""Callbacks for :func:`gradtape.training.fit`, with Keras' names, arguments and defaults."""
+"""Callbacks for :func:`gradtape.training.fit`, with Keras's names, arguments and defaults."""
 
 from __future__ import annotations
 

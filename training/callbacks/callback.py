@@ -1,4 +1,4 @@
-"""``Callback``: what is told of the events of a training."""
+"""``Callback``: receives the events of a training run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ __all__ = ["Callback", "LambdaCallback"]
 
 
 class Callback:
-    """Base class: define any of the methods; one that returns ``True`` at an epoch's end stops.
+    """Base class of callbacks: override the methods that you need.
 
-    ``self.model.stop_training = True`` stops too, after the batch in which it is said.
+    The run ends if ``on_epoch_end`` returns ``True``. It ends after the current batch if a method
+    sets ``self.model.stop_training = True``.
 
     Attributes
     ----------
     model
-        The model that is trained, set before the training begins.
+        The model that is trained, set before the run begins.
     optimizer
         Its optimizer.
 
@@ -33,43 +34,43 @@ class Callback:
 
     model: Any = None
     optimizer: Any = None
-    #: The names of the values of an epoch with validation, where they are known before; ``val_*``
-    #: for names of validation that are not.
+    #: The names of the values of an epoch with validation, if they are known beforehand; ``val_*``
+    #: for unknown names of validation.
     measured: tuple[str, ...] | None = None
 
     def on_train_begin(self) -> None:
-        """Be told that the training begins."""
+        """Called when the run begins."""
 
     def on_epoch_begin(self, epoch: int) -> None:
-        """Be told that an epoch begins."""
+        """Called when an epoch begins."""
 
     def on_train_batch_begin(self, batch: int) -> None:
-        """Be told that a batch is trained on next."""
+        """Called before each training step."""
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
-        """Be told that a batch was trained on, and the means over the epoch so far."""
+        """Called after each training step, with the means over the epoch so far."""
 
     def on_test_begin(self) -> None:
-        """Be told that the validation after an epoch begins."""
+        """Called when the validation after an epoch begins."""
 
     def on_test_batch_begin(self, batch: int) -> None:
-        """Be told that a batch of the validation comes."""
+        """Called before each batch of the validation."""
 
     def on_test_batch_end(self, batch: int) -> None:
-        """Be told that a batch of the validation is done."""
+        """Called after each batch of the validation."""
 
     def on_test_end(self, logs: dict[str, float]) -> None:
-        """Be told what the validation measured."""
+        """Called when the validation ends, with its values."""
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
-        """Be told what an epoch measured; return ``True`` to stop."""
+        """Called when an epoch ends, with its values; return ``True`` to end the run."""
         return None
 
     def on_train_end(self) -> None:
-        """Be told that the training has ended."""
+        """Called when the run has ended."""
 
 
-#: Parts of the names of values that are to grow, and of those that are to fall, which come first.
+#: Parts of the names of values that should grow, and of those that should fall. The latter win.
 _GROWING = (
     "acc auc precision recall score io_u top_k similarity sensitivity specificity true_".split()
 )
@@ -80,9 +81,9 @@ _FALLING_NAMES = "mse mae rmse msle mape kld dice tversky".split()
 
 
 class Watching(Callback):
-    """What watches one value for getting better."""
+    """Base class of callbacks that watch one value for improvements."""
 
-    #: The attributes that a resumed training needs.
+    #: The attributes that a resumed run needs.
     kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
@@ -94,29 +95,29 @@ class Watching(Callback):
         self._resumed = False
 
     def begin(self) -> None:
-        """Forget an earlier training."""
+        """Reset the state of an earlier run."""
 
     def on_train_begin(self) -> None:
-        """Forget an earlier training, unless this one goes on with it."""
+        """Reset the state of an earlier run, unless this one continues it."""
         if not self._resumed:
             self.begin()
 
     def on_train_end(self) -> None:
-        """Be told that the training has ended: another one begins anew."""
+        """Note that the run has ended, so that the next one starts afresh."""
         self._resumed = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed training needs."""
+        """Return the state that a resumed run needs."""
         return {name: getattr(self, name) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self._resumed = True
         vars(self).update({name: state[name] for name in self.kept})
 
     @property
     def larger_is_better(self) -> bool:
-        """Whether the value is to grow."""
+        """Whether the value should grow."""
         if self.mode != "auto":
             return self.mode == "max"
         name = self.monitor.removeprefix("val_")
@@ -124,14 +125,14 @@ class Watching(Callback):
         falls = falls or name.rpartition("_")[2] in _FALLING_NAMES
         if not falls and not any(part in name for part in _GROWING):
             raise ValueError(
-                f"{type(self).__name__}: the name {self.monitor!r} does not say whether the value "
-                "is to grow; give mode='max' or mode='min'"
+                f"{type(self).__name__}: the name {self.monitor!r} does not say whether a larger "
+                "value is better; give mode='max' or mode='min'"
             )
         return not falls
 
     @property
     def worst(self) -> float:
-        """What any value is better than."""
+        """A value that every other one improves on."""
         return -math.inf if self.larger_is_better else math.inf
 
     def value(self, logs: dict[str, float]) -> float | None:
@@ -140,7 +141,7 @@ class Watching(Callback):
         Raises
         ------
         ValueError
-            If no epoch has it.
+            If no epoch has such a value.
         """
         found = logs.get(self.monitor)
         known = self.measured or ()
@@ -154,26 +155,26 @@ class Watching(Callback):
         return found
 
     def better(self, value: float, best: float) -> bool:
-        """Return whether a value is better than the best by more than ``min_delta``."""
+        """Return whether a value improves on the best one by more than ``min_delta``."""
         if self.larger_is_better:
             return value - self.min_delta > best
         return value + self.min_delta < best
 
 
 class LambdaCallback(Callback):
-    """A callback of functions.
+    """A callback made from functions.
 
     Parameters
     ----------
     on_epoch_begin, on_epoch_end, on_train_begin, on_train_end
-        Functions for the events; those that are ``None``, the default, do nothing.
+        Functions for the events; ``None``, the default, does nothing.
     on_train_batch_begin, on_train_batch_end
-        As well.
+        Functions for the beginning and the end of each training step, likewise.
 
     Raises
     ------
     TypeError
-        If one is no function.
+        If an argument is neither a function nor ``None``.
 
     Examples
     --------

@@ -13,34 +13,34 @@ __all__ = ["LearningRateScheduler", "ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(Watching):
-    """Multiply the learning rate by a factor when a value does not get better any more.
+    """Multiply the learning rate by a factor when a value stops improving.
 
     Parameters
     ----------
     monitor
-        The value's name, ``"val_loss"`` by default.
+        The name of the value, ``"val_loss"`` by default.
     factor
         The factor, below 1; 0.1 by default.
     patience
-        After how many epochs without a better value, 10 by default.
+        The number of epochs without improvement before the change, 10 by default.
     verbose
         Whether to print each new learning rate.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
-        loss or an error is not.
+        ``"min"``, ``"max"``, or ``"auto"``, the default. ``"auto"`` follows the name: an accuracy
+        should grow, a loss or an error should fall.
     min_delta
-        By how much it has to get better, 0.0001 by default.
+        The smallest change that counts as an improvement, 0.0001 by default.
     cooldown
-        For how many epochs after a change none are counted, 0 by default.
+        The number of epochs after a change that do not count, 0 by default.
     min_lr
-        The least learning rate, 0 by default.
+        The smallest learning rate, 0 by default.
 
     Raises
     ------
     ValueError
-        If the factor is not below 1, or the name does not say whether the value is to grow; when
-        the training begins, if the learning rate is a schedule; at an epoch's end, if there is no
-        such value.
+        If the factor is not between 0 and 1, or the name does not say whether the value should
+        grow. When the run begins, if the learning rate is a schedule. At the end of an epoch, if
+        there is no such value.
 
     Examples
     --------
@@ -69,17 +69,17 @@ class ReduceLROnPlateau(Watching):
         self.begin()
 
     def begin(self) -> None:
-        """Forget an earlier training."""
+        """Reset the state of an earlier run."""
         self.wait = self.cooling = 0
         self.best = self.worst
 
     def on_train_begin(self) -> None:
-        """Raise if the learning rate is not to be set."""
+        """Raise if the learning rate is a schedule, which cannot be set."""
         _check_rate(self)
         super().on_train_begin()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Compare the epoch with the best, and set the learning rate; add it to the values."""
+        """Compare the epoch with the best one, set the learning rate, and add it to the values."""
         value = self.value(logs)
         logs["learning_rate"] = float(self.optimizer.learning_rate)
         if value is None:
@@ -106,16 +106,16 @@ class LearningRateScheduler(Callback):
     Parameters
     ----------
     schedule
-        A function of the epoch, from 0, and the learning rate; or of the epoch alone.
+        A function of the epoch, counted from 0, and the learning rate; or only of the epoch.
     verbose
-        Whether to print it.
+        Whether to print the learning rate.
 
     Raises
     ------
     TypeError
-        If ``schedule`` is no function, or returns no number.
+        If ``schedule`` is not a function, or does not return a number.
     ValueError
-        When the training begins, if the learning rate is a schedule of the optimizer's own.
+        When the run begins, if the optimizer's learning rate is itself a schedule.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class LearningRateScheduler(Callback):
             self._alone = False
 
     def on_train_begin(self) -> None:
-        """Raise if the learning rate is not to be set."""
+        """Raise if the learning rate is a schedule, which cannot be set."""
         _check_rate(self)
 
     def on_epoch_begin(self, epoch: int) -> None:
@@ -145,7 +145,7 @@ class LearningRateScheduler(Callback):
         known = () if self._alone else (float(self.optimizer.learning_rate),)
         found = self.schedule(epoch, *known)
         if found is None or np.ndim(found):
-            raise TypeError(f"LearningRateScheduler: the function returned {found!r}, no number")
+            raise TypeError(f"LearningRateScheduler: schedule must return a number, got {found!r}")
         rate = float(found)
         self.optimizer.learning_rate = rate
         if self.verbose:
@@ -160,6 +160,6 @@ def _check_rate(callback: Callback) -> None:
     rate = callback.optimizer.learning_rate
     if not hasattr(rate, "assign"):
         raise ValueError(
-            f"{type(callback).__name__}: the optimizer's learning rate is a schedule, which would "
-            "set it again; give the optimizer a number"
+            f"{type(callback).__name__}: the optimizer's learning rate is a schedule, which cannot "
+            "be set; give the optimizer a number"
         )

@@ -1,4 +1,4 @@
-"""Callbacks that end a training."""
+"""Callbacks that end a run."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ __all__ = ["EarlyStopping", "TerminateOnNaN"]
 
 
 class EarlyStopping(Watching):
-    """Stop when a value does not get better any more.
+    """End the run when a value stops improving.
 
     Parameters
     ----------
     monitor
-        The value's name, ``"val_loss"`` by default. Epochs without validation do not count.
+        The name of the value, ``"val_loss"`` by default. Epochs without validation do not count.
     min_delta
-        By how much it has to get better, 0 by default.
+        The smallest change that counts as an improvement, 0 by default.
     patience
-        After how many epochs without that to stop, 0 by default.
+        The number of epochs without improvement after which the run ends, 0 by default.
     verbose
-        Whether to print why it stopped.
+        Whether to print why the run ended.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
-        loss or an error is not.
+        ``"min"``, ``"max"``, or ``"auto"``, the default. ``"auto"`` follows the name: an accuracy
+        should grow, a loss or an error should fall.
     baseline
-        A value that it has to be better than: epochs that are not count as without progress.
+        A value to improve on: epochs that are no better than it count as without improvement.
     restore_best_weights
-        Whether the model has the weights of its best epoch in the end, stopped or not.
+        Whether the model gets the weights of its best epoch at the end, even if no epoch ended the
+        run early; false by default.
     start_from_epoch
-        How many epochs are not watched, 0 by default.
+        The number of epochs at the beginning that are ignored, 0 by default.
 
     Attributes
     ----------
     stopped_epoch : int or None
-        After which epoch it stopped.
+        The epoch that ended the run.
     best, best_epoch
         The best value, and its epoch.
     weights : list of numpy.ndarray or None
-        The model's of that epoch, with ``restore_best_weights``.
+        With ``restore_best_weights``, the model's weights after that epoch.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range, or the name does not say whether the value is to grow; at
-        an epoch's end, if there is no such value.
+        If a setting is out of its range, or the name does not say whether the value should grow. At
+        the end of an epoch, if there is no such value.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class EarlyStopping(Watching):
         self.begin()
 
     def begin(self) -> None:
-        """Forget an earlier training."""
+        """Reset the state of an earlier run."""
         self.wait = 0
         self.stopped_epoch: int | None = None
         self.best_epoch: int | None = None
@@ -85,12 +86,12 @@ class EarlyStopping(Watching):
         self.weights: list[Any] | None = None
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
-        """Compare the epoch with the best; return ``True`` to stop."""
+        """Compare the epoch with the best one; return ``True`` to end the run."""
         value = self.value(logs)
         if value is None or epoch < self.start_from_epoch:
             return None
         if self.weights is None and self.restore_best_weights:
-            self._remember(epoch)  # of a run without a better epoch, the first
+            self._remember(epoch)  # the first epoch, in case none is better
         self.wait += 1
         if self.better(value, self.best):
             self.best = float(value)
@@ -110,7 +111,7 @@ class EarlyStopping(Watching):
             self.weights = [v.numpy().copy() for v in self.model.variables]
 
     def on_train_end(self) -> None:
-        """Give the model the weights of its best epoch."""
+        """Assign the weights of the best epoch to the model."""
         if self.weights is not None:
             for variable, value in zip(self.model.variables, self.weights, strict=True):
                 variable.assign(value)
@@ -120,17 +121,18 @@ class EarlyStopping(Watching):
 class TerminateOnNaN(Callback):
     """End the run as soon as the loss is not finite, and let ``fit`` return its history.
 
-    Without it ``fit`` raises then. Either way the model is as it was when the epoch began.
+    Without this callback ``fit`` raises an error. In both cases the model is restored to its state
+    at the beginning of the epoch.
 
     Parameters
     ----------
     raise_error
-        Whether to raise nevertheless; not by default.
+        Whether ``fit`` should raise as it does without the callback; false by default.
 
     Raises
     ------
     FloatingPointError
-        If the loss is not finite and ``raise_error`` is true: ``fit`` raises it.
+        From ``fit``, if the loss is not finite and ``raise_error`` is true.
 
     Examples
     --------
@@ -142,7 +144,7 @@ class TerminateOnNaN(Callback):
         self.raise_error = bool(raise_error)
 
     def told(self, batch: int, error: BaseException) -> None:
-        """Say why the run ends, if nothing is raised."""
+        """Print why the run ends, unless ``fit`` raises the error."""
         if not self.raise_error:
             print(f"batch {batch + 1}: {error}")
 

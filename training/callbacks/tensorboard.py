@@ -1,4 +1,4 @@
-"""``TensorBoard``: the values of a run in event files."""
+"""``TensorBoard``: writes the values of a run to event files."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ __all__ = ["TensorBoard"]
 class TensorBoard(Callback):
     """Write the values of each epoch to event files, which ``tensorboard --logdir`` shows.
 
-    Those of training are in the folder ``train``, those of validation in ``validation``, both
-    under the names of Keras: ``epoch_loss``, ``epoch_learning_rate``.
+    The files for training are in the folder ``train``, those for validation in ``validation``. The
+    names are Keras's: ``epoch_loss``, ``epoch_learning_rate``.
 
     Parameters
     ----------
     log_dir
         The folder, ``"logs"`` by default.
     histogram_freq
-        After how many epochs to write histograms of the weights; 0, the default, for never.
+        The number of epochs after which to write histograms of the weights; 0, the default, for
+        never.
     update_freq
-        ``"epoch"``, the default; ``"batch"`` or a number of batches after which to write the means
-        of the epoch so far, as ``batch_loss``.
+        ``"epoch"``, the default; or ``"batch"``, or a number of batches, after which to write the
+        means of the epoch so far, as ``batch_loss``.
 
     Raises
     ------
     ValueError
         If a setting is unknown.
     ImportError
-        When the training begins, if tensorboardX is not installed:
+        When the run begins, if tensorboardX is not installed:
         ``pip install "gradtape[tensorboard]"``.
 
     Examples
@@ -59,7 +60,7 @@ class TensorBoard(Callback):
         self._writers: dict[str, Any] = {}
 
     def on_train_begin(self) -> None:
-        """Begin the files."""
+        """Prepare the writers."""
         try:
             from tensorboardX import SummaryWriter
         except ImportError as error:
@@ -74,7 +75,7 @@ class TensorBoard(Callback):
         self._writers[part].add_scalar(name, value, step)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
-        """Write the means so far, if it is time."""
+        """Write the means so far, if ``update_freq`` batches are done."""
         self._step += 1
         if self._every and self._step % int(self._every) == 0:
             for name, value in logs.items():
@@ -98,15 +99,15 @@ class TensorBoard(Callback):
             writer.flush()
 
     def on_train_end(self) -> None:
-        """End the files."""
+        """Close the files."""
         for writer in self._writers.values():
             writer.close()
         self._writers = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed training needs."""
+        """Return the state that a resumed run needs."""
         return {"step": self._step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self._step = int(state["step"])

@@ -15,34 +15,34 @@ __all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
 
 
 class ModelCheckpoint(Watching):
-    """Save the model after epochs: each, or those that are better than all before.
+    """Save the model after each epoch, or after each epoch that is better than all before.
 
     Parameters
     ----------
     filepath
-        The file, whose folder is made; ``{epoch}``, ``{batch}`` and names of values in it are
-        replaced, as in ``"model-{epoch:02d}-{val_loss:.2f}.h5"``.
+        The file; missing folders are created. ``{epoch}``, ``{batch}`` and names of values in it
+        are replaced, as in ``"model-{epoch:02d}-{val_loss:.2f}.h5"``.
     monitor
-        The value's name, ``"val_loss"`` by default.
+        The name of the value, ``"val_loss"`` by default.
     verbose
-        Whether to print what was saved.
+        Whether to print the path of each saved file.
     save_best_only
-        Whether to save better epochs alone.
+        Whether to save only after better epochs.
     save_weights_only
-        Whether to save weights, and no functions.
+        Whether to save only the weights, without functions.
     mode
-        ``"min"``, ``"max"``, or ``"auto"``, the default: by the name, an accuracy is to grow, and a
-        loss or an error is not.
+        ``"min"``, ``"max"``, or ``"auto"``, the default. ``"auto"`` follows the name: an accuracy
+        should grow, a loss or an error should fall.
     save_freq
-        ``"epoch"``, the default; or a number of batches after which to save, each time by the
-        means of the epoch so far. For a run to go on from, use ``fit(checkpoint=, save_every=)``.
+        ``"epoch"``, the default; or a number of batches after which to save, using the means of the
+        epoch so far. To resume a run, use ``fit(checkpoint=, save_every=)`` instead.
     initial_value_threshold
-        A value that the first one saved has to be better than.
+        A value that the first saved epoch must improve on.
 
     Raises
     ------
     ValueError
-        If a setting is unknown; when it saves, if there is no value of a name.
+        If a setting is unknown. When saving, if ``filepath`` or ``monitor`` names an unknown value.
     SaveError
         If a file cannot be written.
 
@@ -83,13 +83,13 @@ class ModelCheckpoint(Watching):
         self.epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
-        """Save the model, if it is time and the values are good enough."""
+        """Save the model, if ``save_freq`` batches are done and the values are good enough."""
         self.batches += 1
         if self.save_freq != "epoch" and self.batches % int(self.save_freq) == 0:
             self._save(self.epoch, batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Save the model, if this epoch is to be saved."""
+        """Save the model, if this epoch should be saved."""
         if self.save_freq == "epoch":
             self._save(epoch, None, logs)
 
@@ -104,7 +104,7 @@ class ModelCheckpoint(Watching):
             path = self.filepath.format(**known)
         except LookupError as error:
             raise ValueError(
-                f"ModelCheckpoint: {self.filepath!r} asks for {error}; there are {', '.join(known)}"
+                f"ModelCheckpoint: {self.filepath!r} needs {error}; there are {', '.join(known)}"
             ) from None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         if self.save_weights_only:
@@ -116,23 +116,23 @@ class ModelCheckpoint(Watching):
 
 
 def _save(model: Any, path: str) -> None:
-    public("save")(model, path)  # saving stands above training
+    public("save")(model, path)  # training must not import saving
 
 
 class BackupAndRestore(Callback):
-    """Keep the run in a file, and go on from there if ``fit`` is called again after it was cut off.
+    """Keep the run in a file, and continue an interrupted run when ``fit`` is called again.
 
-    It is ``fit(checkpoint=..., resume=True)`` under Keras' name; the file is removed when a run has
-    done its epochs.
+    This is ``fit(checkpoint=..., resume=True)`` under Keras's name. The file is removed when a run
+    has completed its epochs.
 
     Parameters
     ----------
     backup_dir
-        The folder of the file, made if it is not there.
+        The folder of the file, created if it does not exist.
     save_freq
-        ``"epoch"``, the default, or a number of batches, after which to save too.
+        ``"epoch"``, the default; or a number of batches after which to save within an epoch, too.
     delete_checkpoint
-        Whether to remove the file in the end, as is the default.
+        Whether to remove the file at the end; true by default.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class BackupAndRestore(Callback):
         self.delete_checkpoint = bool(delete_checkpoint)
 
     def ended(self) -> None:
-        """Remove the file: the run has done its epochs."""
+        """Remove the file, after the run has completed its epochs."""
         if self.delete_checkpoint:
             self.path.unlink(missing_ok=True)
 
@@ -170,14 +170,14 @@ class CSVLogger(Callback):
     filename
         The file.
     separator
-        What is between values, a comma by default.
+        The separator of the values, a comma by default.
     append
-        Whether to add to a file that is there, as after an interruption; not by default.
+        Whether to append to an existing file, for example after an interruption; false by default.
 
     Raises
     ------
     OSError
-        When the training begins, if the file cannot be written.
+        When the run begins, if the file cannot be written.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class CSVLogger(Callback):
         self._columns: list[str] | None = None
 
     def on_train_begin(self) -> None:
-        """Begin the file, or read which columns it has."""
+        """Create the file, or read the columns of an existing one."""
         path = Path(self.filename)
         self._columns = None
         if self.append and path.exists() and path.stat().st_size:
@@ -200,7 +200,7 @@ class CSVLogger(Callback):
             path.write_text("")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        """Write a line; values that come first in it are missing in those above."""
+        """Write a line; new values get new columns, with ``NA`` in the earlier lines."""
         if self._columns is not None and not set(logs) <= set(self._columns):
             self._widen([name for name in logs if name not in self._columns])
         with open(self.filename, "a", newline="") as stream:

@@ -1,6 +1,6 @@
-"""Losses of labels and predictions, with Keras' names and formulas.
+"""Losses of labels and predictions, with Keras's names and formulas.
 
-Functions have one value per example; objects hold settings and reduce these to a number.
+Functions return one value per example. Objects hold settings, and reduce these values to a number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FUNCTIONS = {
     for name in module.__all__
 }
 
-#: Names that are in use for some of the functions.
+#: Common abbreviations of some functions' names.
 SHORT_NAMES = {
     "bce": "binary_crossentropy",
     "kld": "kl_divergence",
@@ -47,7 +47,7 @@ FUNCTION_NAMES = (*_FUNCTIONS, *SHORT_NAMES)
 
 
 def function_named(name: Any) -> Callable[..., Any] | None:
-    """Return the function of a name or a short name, ``None`` if there is none."""
+    """Return the function with a name or a short name; ``None`` if there is none."""
     return _FUNCTIONS.get(SHORT_NAMES.get(name, name))
 
 
@@ -57,19 +57,19 @@ def get(loss: Any) -> Any:
     Parameters
     ----------
     loss
-        The name of a function (``"huber"``), one of :data:`SHORT_NAMES` (``"mse"``) or the name of
-        a class (``"Huber"``), for an object with its defaults; or a function of labels and
-        predictions.
+        The name of a function (``"huber"``), one of :data:`SHORT_NAMES` (``"mse"``), or the name of
+        a class (``"Huber"``), which gives an object with default settings. Or a function of labels
+        and predictions.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     TypeError
-        If it is a class.
+        If ``loss`` is a class.
     """
     if isinstance(loss, type):
-        raise TypeError(f"the loss is the class {loss.__name__}; make one: {loss.__name__}()")
+        raise TypeError(f"the loss is the class {loss.__name__}; pass an object: {loss.__name__}()")
     if callable(loss):
         return loss
     function = function_named(loss)

@@ -1,7 +1,7 @@
 """Cross-entropies of labels and predicted classes, one value per example.
 
-They take logits unless told otherwise: a loss of logits is exact, where one of probabilities is cut
-off. Names and formulas are otherwise Keras'.
+By default they take logits, because a loss of logits is exact, while probabilities must be clipped.
+Names and formulas are otherwise Keras's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def binary_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """Return the mean over ``axis`` of the cross-entropies of yes-or-no labels and predictions.
+    """Return the mean over ``axis`` of the cross-entropies of binary labels and predictions.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def binary_crossentropy(
     y_pred
         Logits; or probabilities, which are kept 1e-7 away from 0 and 1. The same shape.
     label_smoothing
-        How far labels are moved towards 1/2: ``y * (1 - s) + s / 2``, in ``[0, 1]``.
+        A number ``s`` in ``[0, 1]`` that moves labels towards 1/2: ``y * (1 - s) + s / 2``.
     axis
         The axis of the mean.
 
@@ -81,7 +81,7 @@ def binary_crossentropy(
 
 
 def yes_or_no(labels: Any, y_pred: Any, from_logits: bool) -> Any:
-    """Return the cross-entropy of each label and prediction."""
+    """Return the binary cross-entropy of each label and prediction."""
     if from_logits:
         return sigmoid_cross_entropy_with_logits(labels=labels, logits=y_pred)
     return binary_cross_entropy(labels=labels, probabilities=y_pred, epsilon=EPSILON)
@@ -95,17 +95,18 @@ def categorical_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """Return the cross-entropies of label distributions (one-hot, say) and predicted classes.
+    """Return the cross-entropies of label distributions, such as one-hot labels, and predictions.
 
     Parameters
     ----------
     y_true
         Distributions over the classes.
     y_pred
-        Logits; or probabilities, which are made to sum to 1 and kept 1e-7 away from 0 and 1. The
+        Logits; or probabilities, which are scaled to sum to 1 and kept 1e-7 away from 0 and 1. The
         same shape.
     label_smoothing
-        How far labels are moved towards the uniform distribution: ``y * (1 - s) + s / classes``.
+        A number ``s`` in ``[0, 1]`` that moves labels towards the uniform distribution: ``y * (1 -
+        s) + s / classes``.
     axis
         The axis of the classes.
 
@@ -116,7 +117,7 @@ def categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ, there is but one class, or ``label_smoothing`` is not in ``[0, 1]``.
+        If the shapes differ, there is only one class, or ``label_smoothing`` is not in ``[0, 1]``.
 
     Notes
     -----
@@ -158,18 +159,19 @@ def sparse_categorical_crossentropy(
     ignore_class: int | None = None,
     axis: int = -1,
 ) -> Tensor:
-    """Return the cross-entropy of integer labels and predicted classes.
+    """Return the cross-entropies of integer labels and predictions for classes.
 
     Parameters
     ----------
     y_true
-        Integer labels, shape ``(...)`` or ``(..., 1)``; whole numbers of another dtype too.
+        Integer labels, shape ``(...)`` or ``(..., 1)``. Another dtype is allowed if the values are
+        integers.
     y_pred
-        Logits, shape ``(..., classes)``, of several classes; or probabilities.
+        Logits or probabilities, shape ``(..., classes)``, with at least two classes.
     from_logits
-        Whether ``y_pred`` are logits (the default; in Keras it is not).
+        Whether ``y_pred`` are logits; true by default, unlike in Keras.
     ignore_class
-        A label that costs nothing, whatever is predicted; it need not be a class.
+        A label whose loss is 0 for any prediction. It need not be a class.
     axis
         The axis of the classes.
 
@@ -180,7 +182,7 @@ def sparse_categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes do not fit, or a label is no whole number in ``[0, classes)``.
+        If the shapes do not fit, or a label is not an integer in ``[0, classes)``.
 
     Examples
     --------
@@ -197,7 +199,7 @@ def sparse_categorical_crossentropy(
         y_pred = ops["moveaxis"](y_pred, source=axis, destination=-1)
     y_true, y_pred = classes_of(name, y_true, y_pred)
     if not from_logits:
-        # softmax(log p) is p where p sums to 1; the floor keeps log(0) out
+        # softmax(log p) is p where p sums to 1; the lower limit avoids log(0)
         y_pred = ops["log"](ops["maximum"](y_pred, EPSILON))
     if ignore_class is None:
         return ops["sparse_softmax_cross_entropy"](y_pred, y_true)
@@ -218,12 +220,12 @@ def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Ten
 
     Returns
     -------
-    A tensor of shape ``(...)``: a value for each example.
+    A tensor of shape ``(...)``, with one value per example.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or a label is no whole number in ``[0, classes)``.
+        If the shapes do not fit, or a label is not an integer in ``[0, classes)``.
 
     Examples
     --------
@@ -234,7 +236,7 @@ def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Ten
 
 
 def check_options(name: str, from_logits: Any, label_smoothing: Any = 0.0) -> None:
-    """Raise if a setting is none: a string is true, and smoothing beyond 1 turns labels around."""
+    """Raise if a setting is invalid: smoothing above 1, for example, would flip labels."""
     if from_logits not in (True, False):
         raise TypeError(f"{name}: from_logits is True or False, got {from_logits!r}")
     if not 0.0 <= label_smoothing <= 1.0:

@@ -1,4 +1,4 @@
-"""Losses of numbers, one value per example; names and formulas are Keras'."""
+"""Regression losses and hinge, one value per example; names and formulas are Keras's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If the shapes differ otherwise: broadcasting here would be a mistake.
+        If the shapes differ otherwise, because broadcasting would be a mistake here.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
 
     Notes
     -----
-    Labels count as at least 1e-7 in size, where they are divided by.
+    The divisor is at least 1e-7.
 
     Examples
     --------
@@ -90,8 +90,8 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true, y_pred
-        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`. What is below 1e-7
-        counts as 1e-7.
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`. Values below 1e-7
+        count as 1e-7.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     Parameters
     ----------
     delta
-        The error from which on the loss is a line, above 0.
+        The error above which the loss is a straight line; positive.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true
-        Labels, -1 and 1; if all are 0 or 1, a 0 is taken for -1.
+        Labels, -1 and 1. If all are 0 or 1, a 0 counts as -1.
     y_pred
         Predictions of the same shape ``(..., n)``.
 
@@ -153,12 +153,12 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
     [1.0]
     """
-    # nn.hinge has the gradient 0 on the margin; Keras has that of the line there
+    # on the margin, nn.hinge has gradient 0, but Keras's hinge has the slope of the line
     return mean_of(ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0))
 
 
 def signed(labels: Tensor) -> Tensor:
-    """Return labels with -1 in place of 0, if all are 0 or 1."""
+    """Return labels with 0 replaced by -1, if all are 0 or 1."""
     either = ops["logical_or"](ops["equal"](labels, 0), ops["equal"](labels, 1))
     return ops["where"](ops["all"](either), 2.0 * labels - 1.0, labels)
 
@@ -170,7 +170,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true, y_pred
-        Distributions of one shape ``(..., classes)``; they are kept between 1e-7 and 1.
+        Distributions of one shape ``(..., classes)``; their values are clipped to [1e-7, 1].
 
     References
     ----------
@@ -201,7 +201,8 @@ def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
     [0.0]
     """
     error = y_pred - y_true
-    # its size, as -inf + inf is nan; abs has no slope of 1 at 0, which the second order needs
+    # the absolute value, as -inf + inf is nan; not by abs, because the second derivative needs a
+    # slope of 1 at 0
     error = ops["where"](error < 0, -error, error)
     return mean_of(error + ops["softplus"](-2.0 * error) - math.log(2.0))
 
@@ -210,14 +211,14 @@ def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
 def poisson(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``y_pred - y_true * log(y_pred)``.
 
-    Up to a constant it is minus the log-likelihood of counts under Poisson's law.
+    Up to a constant, it is the negative log-likelihood of counts under a Poisson distribution.
 
     Parameters
     ----------
     y_true
         Counts.
     y_pred
-        The expected counts, positive, of the same shape ``(..., n)``; 1e-7 is added to them in the
+        The expected counts, positive, of the same shape ``(..., n)``; 1e-7 is added inside the
         logarithm.
 
     Examples
@@ -246,7 +247,7 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
     Notes
     -----
-    Vectors shorter than 1e-6 are not brought to length 1 but divided by 1e-6.
+    Vectors are divided by their norms. If a norm is less than 1e-6, the vector is divided by 1e-6.
 
     Examples
     --------

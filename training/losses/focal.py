@@ -1,4 +1,4 @@
-"""Cross-entropies that turn to what is hard, one value per example; names are Keras'."""
+"""Focal cross-entropies, with less weight on easy examples; names are Keras's."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ def binary_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """Return binary cross-entropies times ``(1 - p)**gamma``, with ``p`` that of the label.
+    """Return binary cross-entropies times ``(1 - p)**gamma``, with ``p`` predicted for the label.
 
     Parameters
     ----------
     apply_class_balancing
-        Whether values of label 1 are multiplied by ``alpha``, and those of label 0 by ``1 -
-        alpha``.
+        Whether to multiply values for label 1 by ``alpha``, and those for label 0 by ``1 - alpha``.
     alpha
-        As above.
+        The weight of label 1, 0.25 by default; only used with ``apply_class_balancing``.
     gamma
-        How much what is easy counts less; 0 is the plain cross-entropy.
+        The exponent; the larger, the less easy examples count. 0 is the plain cross-entropy.
 
     References
     ----------
@@ -76,14 +75,14 @@ def categorical_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Tensor:
-    """Return cross-entropies of classes times ``alpha * (1 - p)**gamma``.
+    """Return categorical cross-entropies times ``alpha * (1 - p)**gamma``.
 
     Parameters
     ----------
     alpha
         A weight, or one for each class.
     gamma
-        How much what is easy counts less.
+        The exponent; the larger, the less easy examples count.
 
     References
     ----------

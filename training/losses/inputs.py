@@ -1,4 +1,4 @@
-"""What losses take: labels and predictions of one shape."""
+"""Brings the labels and predictions of losses to one shape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Parameters
 y_true, y_pred
     Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
 from_logits
-    Whether ``y_pred`` are logits (the default; in Keras it is not).
+    Whether ``y_pred`` are logits; true by default, unlike in Keras.
 
 Returns
 -------
@@ -33,16 +33,16 @@ ValueError
 
 
 def of_one_shape(columns: bool = True, like: Any = None) -> Callable[[Function], Function]:
-    """Return a decorator of losses, which then get labels and predictions of one shape.
+    """Return a decorator that gives a loss labels and predictions of one shape.
 
-    It completes their docstrings.
+    It also completes the docstring of the loss.
 
     Parameters
     ----------
     columns
-        Whether a vector and a column are of one shape: not where the last axis is that of classes.
+        Whether a vector and a column count as one shape; not if the last axis holds classes.
     like
-        A loss whose parameters, results and errors are meant where nothing else is said.
+        A loss whose parameters, results and errors complete the docstring.
     """
     texts = () if like is None else ((like.__doc__ or "").partition("\nNotes\n")[0],)
 

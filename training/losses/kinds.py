@@ -1,4 +1,4 @@
-"""What a loss takes labels and predictions for, as far as it is one that gradtape knows."""
+"""Recognises the cross-entropies of gradtape: their labels, and whether they take logits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     classes
         ``"binary"``, ``"categorical"`` (one-hot labels) or ``"sparse"``.
     from_logits
-        Whether predictions are logits; else they are probabilities.
+        Whether predictions are logits; otherwise they are probabilities.
     axis
         The axis of the classes.
     """
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(loss: Any) -> Kind | None:
-    """Return what a loss is for if it is a cross-entropy of gradtape's, however it is wrapped.
+    """Return the kind of a loss if it is one of gradtape's cross-entropies, however wrapped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``Loss``: the base class of losses as objects."""
+"""``Loss``: the base class of loss objects."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none", None)
 
 
 class Loss:
-    """Base class of losses: ``call(y_true, y_pred)`` gives a value per example.
+    """Base class of losses: ``call(y_true, y_pred)`` returns a value per example.
 
     Parameters
     ----------
     reduction
-        What becomes of these: ``"sum_over_batch_size"`` or ``"mean"`` (their mean), ``"sum"``, or
-        ``"none"``.
+        How to combine these values: ``"sum_over_batch_size"`` or ``"mean"`` for their mean,
+        ``"sum"``, or ``"none"``.
     name
         A name for histories; the class name in snake case by default.
 
     Raises
     ------
     ValueError
-        If the reduction is another.
+        If the reduction is unknown.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Loss:
     ) -> None:
         if reduction not in _REDUCTIONS:
             raise ValueError(
-                f"{type(self).__name__}: reduction {reduction!r} is none of {_REDUCTIONS}"
+                f"{type(self).__name__}: reduction must be one of {_REDUCTIONS}, got {reduction!r}"
             )
         self.name = name or snake_case(type(self).__name__)
         self.__name__ = self.name
@@ -61,9 +61,9 @@ class Loss:
         y_true, y_pred
             Labels and predictions.
         sample_weight
-            Numbers by which the examples' values are multiplied; the mean still divides by how
-            many values there are. Predictions of a model in which a layer masks padding have a
-            mask: padding does not count then, in the number neither.
+            A factor for each example's value. The mean still divides by the number of values. If
+            the predictions have a mask, because a layer of the model masks padding, padding counts
+            neither in the sum nor in that number.
         """
         values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
         mask = mask_of(y_pred)

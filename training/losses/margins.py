@@ -1,4 +1,4 @@
-"""Losses of margins beside :func:`hinge`, one value per example; names and formulas are Keras'."""
+"""Margin losses besides :func:`hinge`, one value per example; names and formulas are Keras's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
 
 @of_one_shape(columns=False)
 def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
-    """Return by how much the best wrong class comes within 1 of the right one.
+    """Return the hinge loss of the correct class against the best wrong class.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Losses as objects: a function with a value per example, its settings, and how to reduce it."""
+"""Loss objects: a function with a value per example, its settings, and its reduction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _FunctionLoss(Loss):
-    """A loss that is one of the functions, with settings."""
+    """A loss that calls one of the functions, with settings."""
 
     _family = """
     Parameters
@@ -42,12 +42,12 @@ class _FunctionLoss(Loss):
     apply_class_balancing, alpha, gamma, label_smoothing, axis
         As for the function.
     from_logits
-        As for the function. Logits are the default; in Keras they are not.
+        As for the function; true by default, unlike in Keras.
     reduction, name
         As for :class:`Loss`.
     """
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples: not where classes have an axis.
+    #: Whether a vector and a column hold the same examples; not if the last axis holds classes.
     _columns: ClassVar[bool] = True
 
     def __init_subclass__(cls, of: Any = None, columns: bool = True) -> None:
@@ -67,7 +67,7 @@ class _FunctionLoss(Loss):
 
 
 class _PlainLoss(_FunctionLoss):
-    """One of the functions without settings."""
+    """A loss that calls a function without settings."""
 
     def __init__(
         self, reduction: str | None = "sum_over_batch_size", name: str | None = None
@@ -103,7 +103,7 @@ class Huber(_FunctionLoss, of=errors.huber):
     Parameters
     ----------
     delta
-        The error from which on the loss is a line, above 0.
+        The error above which the loss is a straight line; positive.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class Poisson(_PlainLoss, of=errors.poisson):
 
 
 class CosineSimilarity(_FunctionLoss, of=errors.cosine_similarity, columns=False):
-    """Minus the mean cosine of the angle to the labels; see :func:`cosine_similarity`.
+    """Minus the mean cosine of labels and predictions; see :func:`cosine_similarity`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class CosineSimilarity(_FunctionLoss, of=errors.cosine_similarity, columns=False
 
 
 class BinaryCrossentropy(_FunctionLoss, of=crossentropies.binary_crossentropy):
-    """The mean cross-entropy of yes-or-no labels; see :func:`binary_crossentropy`."""
+    """The mean cross-entropy of binary labels; see :func:`binary_crossentropy`."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class SparseCategoricalCrossentropy(
         super().__init__(reduction, name, from_logits=from_logits, **settings)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        """Return the reduced loss; the mean is over the labels that are not ignored."""
+        """Return the reduced loss; ignored labels do not count in the mean."""
         ignored = self.settings["ignore_class"]
         if ignored is None or self.reduction not in ("sum_over_batch_size", "mean"):
             return super().__call__(y_true, y_pred, sample_weight)

@@ -1,4 +1,4 @@
-"""Losses of how little regions overlap, as for segmentation; names and formulas are Keras'."""
+"""Losses of overlapping regions, for segmentation; names and formulas are Keras's."""
 
 from __future__ import annotations
 

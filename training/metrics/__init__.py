@@ -1,6 +1,6 @@
-"""Metrics: how good predictions are, not differentiated.
+"""Metrics: measures of predictions that are not differentiated.
 
-Functions have one value per example. Objects keep a running mean over batches.
+Functions return one value per example. Objects keep a running mean over batches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BINARY = {
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(functions, name) for name in functions.__all__
 }
-#: Those that are made without arguments, as by ``metrics=["AUC"]``.
+#: The classes that a name alone creates, as in ``metrics=["AUC"]``: they need no arguments.
 _CLASSES: dict[str, type[objects.Metric]] = {
     name: getattr(module, name)
     for module in (confusion, objects, scores)
@@ -43,26 +43,26 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], Any]:
-    """Return what a metric is the mean of: a function with a value per example.
+    """Return a function with a value per example, whose mean is the metric.
 
     Parameters
     ----------
     metric
         The name of a metric or of a loss; a function; or a metric object.
     kind
-        What the loss beside it takes predictions for: ``accuracy`` of a binary loss is
-        :func:`binary_accuracy`, with the threshold of logits if it takes logits.
+        The kind of the loss. With a binary loss, ``accuracy`` is :func:`binary_accuracy`, with a
+        threshold of 0 if the loss takes logits.
 
     Returns
     -------
-    A function whose ``__name__`` a history lists.
+    A function; a history uses its ``__name__``.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     TypeError
-        If it is an object that is no mean over examples, such as a root of one; or no metric.
+        If ``metric`` is not a metric, or not a mean over examples, such as the root of a mean.
     """
     if kind is not None and kind.classes == "binary":
         for name, known in _BINARY.items():
@@ -75,57 +75,57 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
             names = (*_FUNCTIONS, *_CLASSES, *losses.FUNCTION_NAMES)
             raise ValueError(
                 f"unknown metric {metric!r}{meant(metric, names)}"
-                f"{', '.join(_FUNCTIONS)}, the functions of "
+                f"{', '.join(_FUNCTIONS)}, the functions in "
                 f"training.losses, and the classes {', '.join(_CLASSES)}"
             )
         return called(function, metric)
     if not isinstance(metric, objects.Metric):
         if isinstance(metric, type) or not callable(metric):
             raise TypeError(
-                f"a metric is a name, a function of labels and predictions or a metric object, got "
+                f"a metric is a name, a function of labels and predictions, or an object, got "
                 f"{metric!r}"
             )
         return metric
     if isinstance(metric, objects.RootMeanSquaredError) or not isinstance(metric, objects.MeanOf):
         raise TypeError(
-            f"{type(metric).__name__} is no mean over examples; update it in a callback"
+            f"{type(metric).__name__} is not a mean over examples; update it in a callback"
         )
     return called(metric.per_example, metric.name)
 
 
 def called(function: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
-    """Return a function of labels and predictions under another name; it can be pickled."""
+    """Return a function under another name, in a form that can be pickled."""
     measured = partial(function)
     vars(measured)["__name__"] = name
     return measured
 
 
 def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[str, Any]:
-    """Return functions, and objects with state, by the names under which a history lists them.
+    """Return functions, and objects with state, by their names in a history.
 
     Parameters
     ----------
     metrics
         Names, functions or objects, as for :func:`gradtape.training.fit`; or one of them.
     kind
-        What the loss beside them takes predictions for.
+        The kind of the loss.
     weighted
         Whether they take the weights of examples: then all become objects.
 
     Raises
     ------
     ValueError
-        If a name is unknown, or two metrics have one name.
+        If a name is unknown, or two metrics have the same name.
     TypeError
-        If something is no metric.
+        If an entry is not a metric.
     """
     found: dict[str, Any] = {}
     for given in (metrics,) if isinstance(metrics, str) or callable(metrics) else metrics:
         metric = _CLASSES[given]() if isinstance(given, str) and given in _CLASSES else given
         if isinstance(metric, (objects.Mean, objects.Sum)):
             raise TypeError(
-                f"{type(metric).__name__} is no metric of labels and predictions; update it in a "
-                "callback"
+                f"{type(metric).__name__} is not a metric of labels and predictions; update it in "
+                "a callback"
             )
         if isinstance(metric, objects.Metric):
             name = metric.name
@@ -142,5 +142,5 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
 
 
 def _in_columns(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function of ours that has a value for each of labels in a vector too."""
+    """Return one of gradtape's functions, so that a vector gives a value for each element, too."""
     return lambda y_true, y_pred: function(*in_columns(y_true, y_pred))

@@ -1,4 +1,4 @@
-"""Metrics of yes-or-no predictions at thresholds: precision, recall, areas under curves."""
+"""Metrics of binary predictions at thresholds: precision, recall, areas under curves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _AtThresholds(Stateful):
-    """Counts of right and wrong predictions, at each of some thresholds."""
+    """Counts of correct and wrong predictions at one or more thresholds."""
 
     _family = """
     Parameters
@@ -35,11 +35,12 @@ class _AtThresholds(Stateful):
     thresholds
         A number between 0 and 1, 0.5 by default, or several of them.
     top_k
-        Take the ``top_k`` largest predictions of each example for those above the threshold.
+        Only the ``top_k`` largest predictions of each example can count as 1. Without
+        ``thresholds``, all of them do.
     class_id
-        Take this class of the last axis alone.
+        Count only this class of the last axis.
     num_thresholds
-        How many thresholds are tried, 200 by default.
+        The number of thresholds to try, 200 by default.
     """
     _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
@@ -59,17 +60,17 @@ class _AtThresholds(Stateful):
         self.set_limits([float(x) for x in given])
 
     def set_limits(self, limits: list[float]) -> None:
-        """Make the counts for thresholds, which need not be between 0 and 1."""
+        """Create the counts for thresholds, which need not be between 0 and 1."""
         self._gradtape_limits = np.array(limits, "float32")
         for name in ("true_positives", "false_positives", "true_negatives", "false_negatives"):
             self.add_state(name, (len(limits),))
 
     def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
-        """Return labels and predictions as they are counted."""
+        """Return labels and predictions in the form that is counted."""
         return y_true, y_pred
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels, 0 and 1, and probabilities of one shape, with weights of the examples."""
+        """Add labels, 0 and 1, and probabilities of one shape, with weights of the examples."""
         y_true, y_pred = alike(type(self).__name__, y_true, y_pred)
         y_true, y_pred = self.prepared(y_true, y_pred)
         weight = ops["reshape"](weighted(y_pred, sample_weight), shape=(-1,))
@@ -84,7 +85,7 @@ class _AtThresholds(Stateful):
         self.true_negatives.assign_add(ops["sum"](no) - wrong)
 
     def as_asked(self, values: Any) -> Tensor:
-        """Return one value for one threshold, and several for several."""
+        """Return a scalar if there is one threshold, otherwise all values."""
         one = not isinstance(self.thresholds, Sequence)
         return values[0] if one else values
 
@@ -101,7 +102,7 @@ class _Count(_AtThresholds):
 
 
 class TruePositives(_Count, saved_as="training.metrics.TruePositives"):
-    """How many predictions above the threshold have the label 1.
+    """The number of predictions above the threshold with label 1.
 
     Examples
     --------
@@ -113,28 +114,28 @@ class TruePositives(_Count, saved_as="training.metrics.TruePositives"):
 
 
 class FalsePositives(_Count, saved_as="training.metrics.FalsePositives"):
-    """How many predictions above the threshold have the label 0."""
+    """The number of predictions above the threshold with label 0."""
 
     counted = "false_positives"
 
 
 class TrueNegatives(_Count, saved_as="training.metrics.TrueNegatives"):
-    """How many predictions up to the threshold have the label 0."""
+    """The number of predictions not above the threshold with label 0."""
 
     counted = "true_negatives"
 
 
 class FalseNegatives(_Count, saved_as="training.metrics.FalseNegatives"):
-    """How many predictions up to the threshold have the label 1."""
+    """The number of predictions not above the threshold with label 1."""
 
     counted = "false_negatives"
 
 
 class _Share(_AtThresholds):
-    """A share of what is counted, of all predictions, of the best, or of one class."""
+    """A ratio of counts: of all predictions, of the best of each example, or of one class."""
 
     _arguments = ("top_k", "class_id")
-    #: What the right ones are a share of, beside themselves.
+    #: The count that is added to the true positives in the denominator.
     _others: ClassVar[str]
 
     def __init__(
@@ -145,7 +146,7 @@ class _Share(_AtThresholds):
         name: str | None = None,
     ) -> None:
         super().__init__(0.5 if thresholds is None else thresholds, name)
-        if thresholds is None and top_k is not None:  # the best are above it, whatever they are
+        if thresholds is None and top_k is not None:  # the best count, whatever their values
             self._gradtape_limits = np.array([-np.inf], "float32")
         self._given, self.top_k, self.class_id = thresholds, top_k, class_id
 
@@ -154,14 +155,14 @@ class _Share(_AtThresholds):
         return {"thresholds": self._given, **super().get_config()}
 
     def result(self) -> Tensor:
-        """Return the share, 0 of nothing."""
+        """Return the ratio, 0 if the denominator is 0."""
         tp, others = self.true_positives.value, getattr(self, self._others).value
         return self.as_asked(quotient(tp, tp + others))
 
     def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
-        """Return the best predictions alone, or one class."""
+        """Return only the best predictions, or only one class."""
         if self.top_k is not None:
-            # places from the largest on; of equal ones, the first come first
+            # ranks from the largest prediction on; equal ones keep their order
             places = ops["argsort"](ops["argsort"](-y_pred, axis=-1), axis=-1)
             y_pred = ops["where"](ops["less"](places, self.top_k), y_pred, -np.inf)
         if self.class_id is not None:
@@ -182,7 +183,7 @@ class Precision(_Share, saved_as="training.metrics.Precision"):
 
 
 class Recall(_Share, saved_as="training.metrics.Recall"):
-    """The share of predictions above the threshold among those of label 1; 0 if there are none.
+    """The share of predictions above the threshold among those with label 1; 0 if there are none.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
 # -- curves ----------------------------------------------------------------------------------------
 
 
-#: How many thresholds there may be: a file that names a metric must not ask for all the memory.
+#: The largest number of thresholds: a file that names a metric must not take all the memory.
 _MOST = 2**16
 
 
@@ -207,7 +208,7 @@ def _even(count: int) -> list[float]:
 
 
 class _Curve(_AtThresholds):
-    """What is looked up on a curve of thresholds."""
+    """A metric computed from the counts at many thresholds."""
 
     def __init__(self, num_thresholds: int, name: str | None) -> None:
         if not hasattr(num_thresholds, "__index__") or not 2 <= num_thresholds <= _MOST:
@@ -220,31 +221,32 @@ class _Curve(_AtThresholds):
         self.set_limits(_even(self.num_thresholds))
 
     def rates(self) -> dict[str, Tensor]:
-        """Return precision, recall, specificity and the rate of false alarms at each threshold."""
+        """Return precision, recall, specificity and false-positive rate at each threshold."""
         tp, fp = self.true_positives.value, self.false_positives.value
         tn, fn = self.true_negatives.value, self.false_negatives.value
         return {
             "precision": quotient(tp, tp + fp),
             "recall": quotient(tp, tp + fn),
             "specificity": quotient(tn, tn + fp),
-            "alarm": quotient(fp, fp + tn),  # with no label 0, none
+            "alarm": quotient(fp, fp + tn),  # 0 if there is no label 0
         }
 
 
 class AUC(_Curve, saved_as="training.metrics.AUC"):
-    """The area under a curve of thresholds: of hit and false-alarm rates, or precision and recall.
+    """The area under the ROC curve, or under the curve of precision and recall.
 
     Parameters
     ----------
     num_thresholds
-        How many, evenly spaced from 0 to 1; 200 by default.
+        The number of thresholds, evenly spaced from 0 to 1; 200 by default.
     curve
-        ``"ROC"``, the default, or ``"PR"``.
+        ``"ROC"``, the default, for true and false positive rates; or ``"PR"`` for precision and
+        recall.
     summation_method
-        ``"interpolation"``, the default, or ``"minoring"`` or ``"majoring"``, for the lower or the
+        ``"interpolation"``, the default. ``"minoring"`` or ``"majoring"`` uses the lower or the
         higher end of each step.
     from_logits
-        Whether predictions are logits; not by default.
+        Whether predictions are logits; false by default.
 
     Raises
     ------
@@ -253,7 +255,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
 
     Notes
     -----
-    Precision and recall are interpolated as by Davis and Goadrich.
+    Precision and recall are interpolated as described by Davis and Goadrich.
 
     References
     ----------
@@ -318,7 +320,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
 
 
 class _At(_Curve):
-    """The best of one rate among the thresholds at which another is high enough."""
+    """The best value of one rate among the thresholds at which another is high enough."""
 
     best: ClassVar[str]
     given: ClassVar[str]
@@ -333,7 +335,7 @@ class _At(_Curve):
         self.value = float(value)
 
     def result(self) -> Tensor:
-        """Return the rate, 0 if none is high enough."""
+        """Return the rate; 0 if the other rate is nowhere high enough."""
         rates = self.rates()
         enough = ops["greater_equal"](rates[self.given], self.value)
         return ops["max"](ops["where"](enough, rates[self.best], 0.0))
@@ -345,12 +347,12 @@ class _At(_Curve):
 
 
 class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpecificity"):
-    """The best recall where the share of label 0 that is told as such is high enough.
+    """The best sensitivity (recall) among thresholds with at least a given specificity.
 
     Parameters
     ----------
     specificity
-        How high, between 0 and 1.
+        The smallest specificity (the share of label 0 that is predicted as 0), between 0 and 1.
     """
 
     best, given = "recall", "specificity"
@@ -362,12 +364,14 @@ class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpec
 
 
 class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSensitivity"):
-    """The best share of label 0 that is told as such, where the recall is high enough.
+    """The best specificity among thresholds with at least a given sensitivity (recall).
+
+    The specificity is the share of label 0 that is predicted as 0.
 
     Parameters
     ----------
     sensitivity
-        How high, between 0 and 1.
+        The smallest sensitivity, between 0 and 1.
     """
 
     best, given = "specificity", "recall"
@@ -379,12 +383,12 @@ class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSens
 
 
 class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
-    """The best precision where the recall is high enough.
+    """The best precision among thresholds with at least a given recall.
 
     Parameters
     ----------
     recall
-        How high, between 0 and 1.
+        The smallest recall, between 0 and 1.
     """
 
     best, given = "precision", "recall"
@@ -394,12 +398,12 @@ class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
 
 
 class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
-    """The best recall where the precision is high enough.
+    """The best recall among thresholds with at least a given precision.
 
     Parameters
     ----------
     precision
-        How high, between 0 and 1.
+        The smallest precision, between 0 and 1.
     """
 
     best, given = "recall", "precision"

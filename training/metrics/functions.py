@@ -1,4 +1,4 @@
-"""Metrics with one value per example, not differentiated; names are Keras'."""
+"""Metrics with one value per example, not differentiated; names are Keras's."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = [
 
 
 def accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return for each example whether the class with the largest prediction is the label.
+    """Return whether the label of each example is the class with the largest prediction.
 
     Parameters
     ----------
     y_true
-        Labels of classes, shape ``(...)`` or ``(..., 1)``, or one-hot ones, shape ``(...,
+        Integer labels, shape ``(...)`` or ``(..., 1)``; or one-hot labels, shape ``(...,
         classes)``.
     y_pred
-        Logits or probabilities, shape ``(..., classes)``, of several classes.
+        Logits or probabilities, shape ``(..., classes)``, with at least two classes.
 
     Returns
     -------
@@ -34,8 +34,8 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If the shapes fit neither kind of labels, there is but one class (see
-        :func:`binary_accuracy`), or a label is no whole number.
+        If the shapes fit neither kind of labels, there is only one class (see
+        :func:`binary_accuracy`), or a label is not an integer.
 
     Examples
     --------
@@ -54,24 +54,24 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
-    """Raise if shapes are none of labels, sparse or one-hot, beside predictions of classes."""
+    """Raise if shapes do not fit integer or one-hot labels and predictions for classes."""
     if len(predictions) == len(labels) < 2 or (predictions and same_size(predictions[-1], 1)):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}: one number per "
-            "example is for yes or no; ask for binary_accuracy, with threshold=0.5 for "
-            "probabilities and threshold=0.0 for logits"
+            "example is a binary prediction; use binary_accuracy, with threshold=0.5 for "
+            "probabilities or threshold=0.0 for logits"
         )
     example = predictions[:-1]
     kinds = (example, (*example, 1), predictions)
     if not predictions or all(shapes_differ(kind, labels) for kind in kinds):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}; give labels of "
-            f"shape {example}, or one-hot ones of the shape of the predictions"
+            f"shape {example}, or one-hot labels of the shape of the predictions"
         )
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return :func:`accuracy` as numbers: 1 for each example that is right, 0 for the others.
+    """Return :func:`accuracy` as numbers: 1 for each correct prediction, 0 for the others.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Raises
     ------
     ValueError
-        As :func:`accuracy`.
+        As for :func:`accuracy`.
 
     Examples
     --------
@@ -97,21 +97,21 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """Return for each example whether the largest prediction is that of the one-hot label.
+    """Return whether the one-hot label of each example is the class with the largest prediction.
 
     Parameters
     ----------
     y_true, y_pred
-        Shape ``(..., classes)``, of several classes.
+        Shape ``(..., classes)``, with at least two classes.
 
     Returns
     -------
-    A float32 tensor of shape ``(...)``, of 0 and 1.
+    A float32 tensor of shape ``(...)``, with values 0 and 1.
 
     Raises
     ------
     ValueError
-        If the shapes differ, or there is but one class.
+        If the shapes differ, or there is only one class.
 
     Examples
     --------
@@ -126,17 +126,17 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
-    """Return the share over the last axis of predictions on the label's side of a threshold.
+    """Return the share, over the last axis, of predictions on the correct side of a threshold.
 
     Parameters
     ----------
     y_true
-        Labels: what is above 1/2 is yes, so they may be 0 and 1, -1 and 1, or smoothed.
+        Labels. Values above 1/2 are positive, so labels may be 0 and 1, -1 and 1, or smoothed.
     y_pred
-        Probabilities; or logits, with a ``threshold`` of 0. The same shape ``(..., n)``, but for a
-        last axis of size 1 that only one of them has.
+        Probabilities; or logits, with a ``threshold`` of 0. The same shape ``(..., n)``, except
+        that one of them may have an additional last axis of size 1.
     threshold
-        What is above it counts as 1.
+        Predictions above it count as 1.
 
     Returns
     -------
@@ -158,16 +158,17 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
 
 
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
-    """Return for each example whether its integer label is among the ``k`` largest predictions.
+    """Return whether the label of each example is among the classes with the ``k`` largest values.
 
     Parameters
     ----------
     y_true
-        Labels of classes, shape ``(...)`` or ``(..., 1)``; a negative one is never among them.
+        Integer labels, shape ``(...)`` or ``(..., 1)``; a negative label is never among them.
     y_pred
         Logits or probabilities, shape ``(..., classes)``.
     k
-        How many predictions count, at least 1. Of equal ones all do, or none.
+        The number of predictions that count, at least 1. If predictions are equal, all of them
+        count, or none.
 
     Returns
     -------
@@ -176,9 +177,9 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     Raises
     ------
     ValueError
-        If the shapes do not fit, ``k`` is below 1, or a label is no whole number.
+        If the shapes do not fit, ``k`` is below 1, or a label is not an integer.
     IndexError
-        If there is no class of a label.
+        If a label is larger than the last class.
 
     Examples
     --------
@@ -192,4 +193,4 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     y_true, y_pred = classes_of(name, y_true, y_pred)
     own = ops["take_along_axis"](y_pred, ops["expand_dims"](y_true, axis=-1), axis=-1)
     among = ops["count_nonzero"](y_pred > own, axis=-1) < k
-    return ops["logical_and"](among, y_true >= 0)  # an index would count from the end
+    return ops["logical_and"](among, y_true >= 0)  # a negative index counted from the end

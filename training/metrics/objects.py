@@ -1,4 +1,4 @@
-"""Metrics as objects, which keep a running mean over batches; names are Keras'."""
+"""Metric objects, which keep a running mean over batches; names are Keras's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ __all__ = [
 
 
 class Metric(Module):
-    """Base class: ``update_state`` takes a batch, ``result`` tells of all batches since a reset.
+    """Base class of metrics.
+
+    ``update_state`` adds a batch, and ``result`` returns the value for all batches since a reset.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class Metric(Module):
     Attributes
     ----------
     total, count : Variable
-        What was added up, and how much of it there was; ``float32``.
+        The weighted sum of the values, and the sum of their weights; ``float32``.
     """
 
     _family = """
@@ -61,7 +63,7 @@ class Metric(Module):
     name
         A Python identifier; the class name in snake case by default.
     """
-    #: The constructor's arguments beside the name, which are attributes.
+    #: The constructor's arguments besides the name; they are also attributes.
     _arguments: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -74,7 +76,7 @@ class Metric(Module):
         self.count = Variable(0.0, trainable=False, name="count", dtype="float32")
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Take a batch."""
+        """Add a batch."""
         raise NotImplementedError(f"{type(self).__name__}: define update_state")
 
     def result(self) -> Tensor:
@@ -88,14 +90,14 @@ class Metric(Module):
         dtype: Any = None,
         name: str | None = None,
     ) -> Variable:
-        """Return a new variable, to be kept as an attribute of the metric.
+        """Return a new variable, for an attribute of the metric.
 
         Parameters
         ----------
         shape
-            Its shape, one number by default.
+            Its shape; a scalar by default.
         initializer
-            What it begins with; a reset makes it zeros.
+            The initial value; a reset sets it to zero.
         dtype
             ``float32`` by default.
         name
@@ -107,12 +109,12 @@ class Metric(Module):
             return Variable(value, trainable=False, name=name or "weight", dtype=kind)
 
     def reset_state(self) -> None:
-        """Forget all batches: all variables are zeros again."""
+        """Set all variables to zero, so that earlier batches do not count."""
         for variable in self.variables:
             variable.assign(np.zeros(variable.shape, variable.dtype.name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Take a batch, and return the value."""
+        """Add a batch, and return the value."""
         self.update_state(*args, **kwargs)
         return self.result()
 
@@ -145,7 +147,7 @@ class Mean(Metric, saved_as="training.metrics.Mean"):
     """
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Take values, with their weights."""
+        """Add values, with their weights."""
         self.add(values, sample_weight)
 
 
@@ -153,7 +155,7 @@ class Sum(Metric, saved_as="training.metrics.Sum"):
     """The sum of all values."""
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Take values, with their weights."""
+        """Add values, with their weights."""
         self.add(values, sample_weight)
 
     def result(self) -> Tensor:
@@ -162,16 +164,16 @@ class Sum(Metric, saved_as="training.metrics.Sum"):
 
 
 class MeanOf(Metric):
-    """The mean of a function with a value per example, with settings."""
+    """The mean of a function that has a value per example and takes settings."""
 
     _family = """
     Parameters
     ----------
     from_logits, label_smoothing, axis
-        As for the function. Logits are the default; in Keras they are not.
+        As for the function. Logits are the default, unlike in Keras.
     """
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples: not where classes have an axis.
+    #: Whether a vector and a column hold the same examples; not if the last axis holds classes.
     _columns: ClassVar[bool] = False
 
     def __init_subclass__(cls, of: Any = None, columns: bool = False, **kwargs: Any) -> None:
@@ -188,12 +190,12 @@ class MeanOf(Metric):
         if self._columns:
             y_true, y_pred = of_one_rank(y_true, y_pred)
             if y_true.array.shape is not None and len(y_true.array.shape) == 1:
-                # each number is an example: a mean over them would make a batch one
+                # each number is an example: a mean over the vector would reduce the batch to one
                 y_true, y_pred = y_true[:, None], y_pred[:, None]
         return type(self).function(y_true, y_pred, **self.settings)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples; padding does not count."""
+        """Add labels and predictions, with weights of the examples; padding does not count."""
         values = as_tensor(self.per_example(y_true, y_pred))
         self.add(values, mask_weights(mask_of(y_pred), values, sample_weight, self.name))
 
@@ -238,7 +240,7 @@ class _Plain(MeanOf):
 
 
 class Accuracy(_Plain, saved_as="training.metrics.Accuracy", of=_equal, columns=True):
-    """The share of predictions that are equal to their label."""
+    """The share of predictions that equal their labels."""
 
 
 class SparseCategoricalAccuracy(
@@ -270,7 +272,7 @@ class BinaryAccuracy(
     Parameters
     ----------
     threshold
-        What is above it counts as 1.
+        Predictions above it count as 1.
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
@@ -287,7 +289,7 @@ class SparseTopKCategoricalAccuracy(
     Parameters
     ----------
     k
-        How many predictions count.
+        The number of predictions that count.
     """
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
@@ -301,7 +303,7 @@ class MeanSquaredError(
 
 
 class RootMeanSquaredError(MeanSquaredError, saved_as="training.metrics.RootMeanSquaredError"):
-    """The root of the mean squared error."""
+    """The square root of the mean squared error."""
 
     def result(self) -> Tensor:
         """Return the root as a tensor."""
@@ -331,7 +333,7 @@ class CosineSimilarity(MeanOf, saved_as="training.metrics.CosineSimilarity"):
 
     @staticmethod
     def function(y_true: Any, y_pred: Any, axis: int) -> Tensor:
-        """Return the cosines: the loss has them with the opposite sign."""
+        """Return the cosines, which the loss has with the opposite sign."""
         return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
@@ -341,7 +343,7 @@ class BinaryCrossentropy(
     of=losses.binary_crossentropy,
     columns=True,
 ):
-    """The mean cross-entropy of yes-or-no labels."""
+    """The mean cross-entropy of binary labels."""
 
     def __init__(
         self, from_logits: bool = True, label_smoothing: float = 0.0, name: str | None = None

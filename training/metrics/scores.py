@@ -1,4 +1,4 @@
-"""Metrics by class, and of regressions: F scores, intersections over unions, R²."""
+"""Metrics by class and for regression: F scores, intersection over union, R²."""
 
 from __future__ import annotations
 
@@ -36,20 +36,21 @@ def confusion_matrix(
     Parameters
     ----------
     y_true, y_pred
-        Classes, integers from 0 to ``num_classes - 1`` of one shape.
+        Classes: integers from 0 to ``num_classes - 1``, of one shape.
     num_classes
-        How many classes there are.
+        The number of classes.
     sample_weight
-        What each example counts; 1 by default.
+        The weight of each example; 1 by default.
 
     Returns
     -------
-    A float tensor of shape ``(num_classes, num_classes)``: labels by predictions.
+    A float tensor of shape ``(num_classes, num_classes)``: a row per label, a column per
+    prediction.
 
     Raises
     ------
     ValueError
-        If the shapes differ, or a class is out of range; a trace counts NaN for such a class.
+        If the shapes differ, or a class is out of range. In a trace, such a class counts as NaN.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def confusion_matrix(
 
 
 def _in_range(classes: Tensor, count: int) -> Any:
-    """Raise if a class is out of range; where a trace cannot, return NaN for it, and else 1."""
+    """Raise if a class is out of range; in a trace, return NaN for such classes, otherwise 1."""
     if getattr(classes.array, "traced", False):
         right = ops["equal"](ops["clip"](classes, 0, count - 1), classes)
         return ops["expand_dims"](ops["where"](right, 1.0, np.nan), axis=-1).astype("float32")
@@ -76,8 +77,8 @@ def _in_range(classes: Tensor, count: int) -> Any:
         low, high = int(ops["min"](classes)), int(ops["max"](classes))
         if low < 0 or high >= count:
             raise ValueError(
-                f"a class is {low if low < 0 else high}; with num_classes={count} they go from 0 "
-                f"to {count - 1}"
+                f"a class is {low if low < 0 else high}; with num_classes={count}, classes are "
+                f"from 0 to {count - 1}"
             )
     return 1.0
 
@@ -88,7 +89,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     Raises
     ------
     ValueError
-        If ``num_classes`` is not positive; at an update, if a class is out of range.
+        If ``num_classes`` is not positive. At an update, if a class is out of range.
 
     Examples
     --------
@@ -101,14 +102,14 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     Parameters
     ----------
     num_classes
-        How many classes there are.
+        The number of classes.
     sparse_y_true, sparse_y_pred
-        Whether labels, and predictions, are classes (the default), or have a value for each class
-        along ``axis``.
+        Whether labels, and predictions, are classes; true by default. Otherwise they have a value
+        for each class along ``axis``.
     axis
         The axis of the classes, the last by default.
     ignore_class
-        A label that is left out.
+        A label that does not count.
     """
     _arguments: ClassVar[tuple[str, ...]] = (
         "num_classes",
@@ -138,8 +139,8 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         self.axis, self.ignore_class = axis, ignore_class
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples."""
-        if "matrix" not in vars(self):  # not before: a file that names the class asks for no memory
+        """Add labels and predictions, with weights of the examples."""
+        if "matrix" not in vars(self):  # not earlier: a file that names the class takes no memory
             self.add_state("matrix", (self.num_classes, self.num_classes))
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
@@ -157,13 +158,13 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         self.matrix.assign_add(confusion_matrix(y_true, y_pred, self.num_classes, weight))
 
     def result(self) -> Tensor:
-        """Return the counts: labels by predictions."""
+        """Return the counts: a row per label, a column per prediction."""
         if "matrix" not in vars(self):
             return as_tensor(np.zeros((self.num_classes, self.num_classes), "float32"))
         return self.matrix.value
 
     def shares(self) -> tuple[Tensor, Tensor]:
-        """Return the intersection over the union of each class, and the union."""
+        """Return the intersection over union of each class, and the union."""
         matrix = ConfusionMatrix.result(self)
         right = ops["diagonal"](matrix)
         union = ops["sum"](matrix, axis=0) + ops["sum"](matrix, axis=1) - right
@@ -171,7 +172,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
 
 
 class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
-    """The mean over the classes of intersection over union; classes that never come do not count.
+    """The mean intersection over union of the classes; classes that do not occur do not count.
 
     Examples
     --------
@@ -187,12 +188,12 @@ class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
 
 
 class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
-    """The mean of intersection over union of some classes.
+    """The mean intersection over union of some classes.
 
     Parameters
     ----------
     target_class_ids
-        The classes of the mean; those that never come do not count.
+        The classes in the mean; those that do not occur do not count.
 
     Examples
     --------
@@ -216,8 +217,8 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
         self.target_class_ids = [int(i) for i in target_class_ids]
         if not all(0 <= i < self.num_classes for i in self.target_class_ids):
             raise ValueError(
-                f"{type(self).__name__}: target_class_ids go from 0 to {self.num_classes - 1}, got "
-                f"{self.target_class_ids}"
+                f"{type(self).__name__}: target_class_ids must be from 0 to {self.num_classes - 1},"
+                f" got {self.target_class_ids}"
             )
 
     def result(self) -> Tensor:
@@ -230,14 +231,14 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
 
 
 class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
-    """The mean of intersection over union of yes and no, for probabilities.
+    """The mean intersection over union of two classes, for probabilities.
 
     Parameters
     ----------
     target_class_ids
-        The classes of the mean, both by default.
+        The classes in the mean, both by default.
     threshold
-        What is from there on counts as 1; 0.5 by default.
+        Probabilities of at least this value count as 1; 0.5 by default.
 
     Examples
     --------
@@ -257,7 +258,7 @@ class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
         self.threshold = float(threshold)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and probabilities, with weights of the examples."""
+        """Add labels and probabilities, with weights of the examples."""
         above = ops["greater_equal"](as_tensor(y_pred), self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
 
@@ -268,12 +269,13 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
     Parameters
     ----------
     average
-        ``None``, the default: one number for each class; ``"micro"``: of all together;
-        ``"macro"``: their mean; ``"weighted"``: their mean by how often each label comes.
+        ``None``, the default, for one score per class. ``"micro"`` for the score of all classes
+        together, ``"macro"`` for the mean of the scores, ``"weighted"`` for their mean weighted by
+        how often each label occurs.
     beta
-        How much more recall counts than precision, 1 by default.
+        The weight of recall relative to precision, 1 by default.
     threshold
-        What is above it counts as 1; by default the largest prediction of each example does.
+        Predictions above it count as 1. By default, only the largest of each example counts as 1.
 
     Raises
     ------
@@ -282,7 +284,7 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
 
     Notes
     -----
-    Labels are one-hot, and predictions probabilities, of shape ``(examples, classes)``.
+    Labels are one-hot and predictions are probabilities, both of shape ``(examples, classes)``.
 
     Examples
     --------
@@ -313,11 +315,11 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
         self.average, self.beta, self.threshold = average, float(beta), threshold
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples."""
+        """Add labels and predictions, with weights of the examples."""
         y_true, y_pred = alike(type(self).__name__, y_true, y_pred, columns=False)
         if y_pred.ndim != 2:
             raise ValueError(
-                f"{type(self).__name__}: predictions have shape (examples, classes), got "
+                f"{type(self).__name__}: predictions must have shape (examples, classes), got "
                 f"{y_pred.shape}"
             )
         if "true_positives" not in vars(self):
@@ -384,8 +386,9 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     Parameters
     ----------
     class_aggregation
-        ``"uniform_average"``, the default: the mean over the outputs;
-        ``"variance_weighted_average"``: by the labels' variance; ``None``: one number for each.
+        ``"uniform_average"``, the default, for the mean over the outputs.
+        ``"variance_weighted_average"`` for their mean weighted by the labels' variance. ``None``
+        for one score per output.
 
     Raises
     ------
@@ -420,7 +423,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
         self.class_aggregation = class_aggregation
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions, with weights of the examples."""
+        """Add labels and predictions, with weights of the examples."""
         y_true, y_pred = alike("R2Score", y_true, y_pred)
         if y_true.ndim == 1:
             y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
@@ -439,7 +442,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
         if "weight" not in vars(self):
             return as_tensor(0.0)
         total = self.squares.value - quotient(ops["square"](self.sums.value), self.weight.value)
-        # labels that are all the same are explained if they are met, and else not at all
+        # constant labels are explained if every prediction is exact, otherwise not at all
         met = ops["equal"](self.rests.value, 0.0).astype("float64")
         scores = 1.0 - quotient(self.rests.value, total)
         scores = ops["where"](ops["less_equal"](total, 0.0), met, scores)

@@ -1,4 +1,4 @@
-"""``Stateful``: metrics that keep more than a total and a count."""
+"""``Stateful``: the base class of metrics that keep more than a total and a count."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__: list[str] = []
 
 
 class Stateful(Metric):
-    """A metric of several sums, which go back to zero with a reset."""
+    """A metric with several sums, which a reset sets to zero."""
 
     def __init__(self, name: str | None) -> None:
         Module.__init__(self, name)  # no total, no count
 
     def add_state(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> Variable:
-        """Keep sums under an attribute, from zeros on.
+        """Create sums, initially zero, as an attribute.
 
         Parameters
         ----------
         name
             The attribute.
         shape, dtype
-            Those of the sums.
+            The shape and dtype of the sums.
         """
         variable = self.add_weight(shape, "zeros", dtype, name)
         setattr(self, name, variable)
@@ -44,7 +44,7 @@ def weighted(values: Any, sample_weight: Any) -> Any:
     Raises
     ------
     ValueError
-        If the weights are not one for each value, or for each example.
+        If there is not one weight for each value or for each example.
     """
     if sample_weight is None:
         return ops["ones_like"](values.astype("float32"))

@@ -1,4 +1,4 @@
-"""The optimizers, with Keras' names, defaults and formulas."""
+"""Optimizers with Keras's names, defaults and formulas."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ _BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] fo
 
 
 def get(optimizer: Any) -> Optimizer:
-    """Return an optimizer for a name, with its defaults, or the optimizer itself.
+    """Return an optimizer for a name, with default settings, or the optimizer itself.
 
     Parameters
     ----------
     optimizer
-        A class's name (``"adam"``, ``"rmsprop"``, ``"sgd"``, ...) in any case; or an optimizer.
+        The name of a class (``"adam"``, ``"rmsprop"``, ``"sgd"``, ...), in upper or lower case; or
+        an optimizer.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     TypeError
-        If it is neither.
+        If ``optimizer`` is neither.
 
     Examples
     --------
@@ -54,6 +55,6 @@ def get(optimizer: Any) -> Optimizer:
     if optimizer.lower() not in _BY_NAME:
         raise ValueError(
             f"unknown optimizer {optimizer!r}{meant(optimizer, _BY_NAME)}"
-            f"{', '.join(sorted(_BY_NAME))}, or pass one"
+            f"{', '.join(sorted(_BY_NAME))}; or pass an optimizer"
         )
     return _BY_NAME[optimizer.lower()]()

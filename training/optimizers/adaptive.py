@@ -1,4 +1,4 @@
-"""More optimizers that adapt to gradients, with Keras' names, defaults and formulas."""
+"""More adaptive optimizers, with Keras's names, defaults and formulas."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Adadelta", "Adamax", "Lion", "Nadam"]
 
 
 class Adamax(Optimizer, saved_as="training.Adamax"):
-    """Adam with the largest gradient of late in place of the second moment.
+    """Adam with a decaying maximum of the gradients instead of the second moment.
 
     Parameters
     ----------
     beta_1, beta_2
-        The decay of the moment and of the largest size, in ``[0, 1)``.
+        The decay of the moment and of the maximum, in ``[0, 1)``.
     epsilon
-        Added to the largest size.
+        Added to the maximum.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
-        """Return the learning rate corrected for the moment's start from zero."""
+        """Return the learning rate, corrected because the moment starts at zero."""
         return (rate / (1.0 - self.beta_1**step),)
 
     @by_blocks
@@ -101,10 +101,10 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
     Parameters
     ----------
     beta_1, beta_2
-        The decay of the moments' moving averages, in ``[0, 1)``; that of the first grows from half
-        of it.
+        The decay of the moments' moving averages, in ``[0, 1)``. The coefficient ``b(t)`` below
+        grows from about half of ``beta_1`` to ``beta_1``.
     epsilon
-        Added to the root of the second moment.
+        Added to the square root of the second moment.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
-        """Return what the moment, the gradient and the second moment are multiplied by."""
+        """Return the factors of the moment, the gradient and the second moment."""
         now = self.beta_1 * (1.0 - 0.5 * 0.96**step)
         next_ = self.beta_1 * (1.0 - 0.5 * 0.96 ** (step + 1))
         product = self.beta_1**step * _warming(step)
@@ -193,21 +193,21 @@ def _warming(step: Any) -> Any:
 
 
 class Adadelta(Optimizer, saved_as="training.Adadelta"):
-    """Steps as large as those before, by gradients divided by the root of their mean square.
+    """Steps scaled by the ratio of two root mean squares: of earlier steps, and of gradients.
 
     Parameters
     ----------
     learning_rate
-        A number, a variable, or a function of the number of steps done; the paper's is 1.
+        A number, a variable, or a function of the number of completed steps. The paper uses 1.
     rho
         The decay of the moving averages, in ``[0, 1)``.
     epsilon
-        Added to both averages before their roots.
+        Added to both averages, inside the square roots.
 
     Attributes
     ----------
     accumulated_gradients, accumulated_changes : list of Variable
-        The averages of squares, one per trained variable.
+        The moving averages of squares, one per trained variable.
 
     Raises
     ------
@@ -266,12 +266,12 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
 
 
 class Lion(Optimizer, saved_as="training.Lion"):
-    """Steps of one size, in the direction of a momentum's sign.
+    """Steps of a fixed size per element, in the direction of the momentum's sign.
 
     Parameters
     ----------
     beta_1
-        How much of the momentum the direction has, in ``[0, 1)``.
+        The share of the momentum in the direction, in ``[0, 1)``; the gradient has the rest.
     beta_2
         The decay of the momentum, in ``[0, 1)``.
 

@@ -1,4 +1,4 @@
-"""The optimizers, with Keras' names, defaults and formulas."""
+"""The common optimizers: ``SGD``, ``Adam`` and others, with Keras's names and formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
 
 
 def square(gradient: Any) -> Any:
-    """Return ``abs(g)**2``, for real ``g`` without the detour over the size."""
+    """Return ``abs(g)**2``, as ``g * g`` for real ``g``."""
     return gradient * (F.conj(gradient) if kind_of(gradient.dtype) == "c" else gradient)
 
 
@@ -29,14 +29,14 @@ class SGD(Optimizer, saved_as="training.SGD"):
     Parameters
     ----------
     momentum
-        In ``[0, 1]``.
+        The decay of the velocity, in ``[0, 1]``; 0 for no momentum.
     nesterov
-        Whether to look ahead (Nesterov's momentum).
+        Whether to use Nesterov's momentum.
 
     Attributes
     ----------
     velocities : list of Variable
-        One per trained variable, if there is momentum.
+        With ``momentum``, one per trained variable.
 
     Raises
     ------
@@ -105,9 +105,9 @@ class Adam(Optimizer, saved_as="training.Adam"):
     beta_1, beta_2
         The decay of the moments' moving averages, in ``[0, 1)``.
     epsilon
-        Added to the root of the second moment (the paper's "epsilon hat").
+        Added to the square root of the second moment (the paper's "epsilon hat").
     amsgrad
-        Whether the largest second moment so far takes the place of the last one.
+        Whether to use the largest second moment so far instead of the current one.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         v = v + (g * g - v) * (1 - beta_2)
         w = w - m * r * sqrt(1 - beta_2**t) / (1 - beta_1**t) / (sqrt(v) + epsilon)
 
-    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+    For a complex ``g``, ``g * g`` means ``abs(g)**2``.
 
     References
     ----------
@@ -167,7 +167,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         self.amsgrad = bool(amsgrad)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
-        """Return the learning rate corrected for the moments' start from zero."""
+        """Return the learning rate, corrected because the moments start at zero."""
         return (rate * (1.0 - self.beta_2**step) ** 0.5 / (1.0 - self.beta_1**step),)
 
     @by_blocks
@@ -177,7 +177,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         """Return the new value and moments."""
         (rate,) = settings
         m, v, *rest = state
-        # on tensors += makes a new one; on raw arrays it saves memory and time
+        # += creates a new tensor for tensors, and saves memory and time for raw arrays
         first = gradient - m
         first *= 1.0 - self.beta_1
         first += m
@@ -195,23 +195,23 @@ class Adam(Optimizer, saved_as="training.Adam"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         config = super().get_config()
-        # only if it is set: files without it are as those of versions that did not have it
+        # only if set: files without it are the same as those of older versions
         return {**config, "amsgrad": True} if self.amsgrad else config
 
 
 class AdamW(Adam, saved_as="training.AdamW"):
-    """Adam with weight decay that is apart from the gradients.
+    """Adam with weight decay that is decoupled from the gradients.
 
     Parameters
     ----------
     weight_decay
-        Which part of a variable a step takes away, times the learning rate.
+        The fraction of a variable that a step subtracts, times the learning rate.
     beta_1, beta_2
         The decay of the moments' moving averages, in ``[0, 1)``.
     epsilon
-        Added to the root of the second moment.
+        Added to the square root of the second moment.
     amsgrad
-        Whether the largest second moment so far takes the place of the last one.
+        Whether to use the largest second moment so far instead of the current one.
     options
         ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
 
@@ -223,8 +223,8 @@ class AdamW(Adam, saved_as="training.AdamW"):
 
     Notes
     -----
-    Before the step of :class:`Adam`, ``w = w - r * weight_decay * w``;
-    :meth:`exclude_from_weight_decay` says of which variables not.
+    Before the step of :class:`Adam`, ``w = w - r * weight_decay * w``. Variables that you pass to
+    :meth:`exclude_from_weight_decay` do not decay.
 
     References
     ----------
@@ -258,18 +258,19 @@ class AdamW(Adam, saved_as="training.AdamW"):
 
 
 class RMSprop(Optimizer, saved_as="training.RMSprop"):
-    """Gradients divided by the root of a moving average of their squares.
+    """Gradients divided by the square root of a moving average of their squares.
 
     Parameters
     ----------
     rho
         The decay of the moving averages, in ``[0, 1)``.
     momentum
-        The decay of the steps' own sum, in ``[0, 1)``.
+        The decay of the sum of steps, in ``[0, 1)``; 0 for no momentum.
     epsilon
-        Added to the average before the root.
+        Added to the average, inside the square root.
     centered
-        Subtract the square of the average gradient: divide by an estimate of the deviation.
+        Whether to divide by an estimate of the standard deviation: the square of the average
+        gradient is subtracted.
 
     Attributes
     ----------
@@ -278,7 +279,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     averages : list of Variable
         The averages of gradients, if ``centered``.
     momenta : list of Variable
-        The sums of steps, if there is momentum.
+        The sums of steps, with ``momentum``.
 
     Raises
     ------
@@ -290,11 +291,11 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     With gradient ``g`` and learning rate ``r``::
 
         v = rho * v + (1 - rho) * g * g
-        a = rho * a + (1 - rho) * g                       (centered; else a = 0)
+        a = rho * a + (1 - rho) * g                       (if centered, otherwise a = 0)
         u = momentum * u + r * g / sqrt(v - a * a + epsilon)
         w = w - u
 
-    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+    For a complex ``g``, ``g * g`` means ``abs(g)**2``.
 
     References
     ----------
@@ -353,19 +354,19 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
 
 
 class Adagrad(Optimizer, saved_as="training.Adagrad"):
-    """Gradients divided by the root of the sum of all their squares.
+    """Gradients divided by the square root of the sum of all their squares.
 
     Parameters
     ----------
     initial_accumulator_value
-        Where the sum begins, not negative.
+        The initial value of the sum, not negative.
     epsilon
-        Added to the sum before the root.
+        Added to the sum, inside the square root.
 
     Attributes
     ----------
     accumulators : list of Variable
-        What was added to the initial value, one per trained variable.
+        The sums without the initial value, one per trained variable.
 
     Raises
     ------
@@ -374,12 +375,12 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
 
     Notes
     -----
-    With gradient ``g`` and learning rate ``r``, and ``s`` from the initial value::
+    With gradient ``g``, learning rate ``r``, and ``s`` beginning with the initial value::
 
         s = s + g * g
         w = w - r * g / sqrt(s + epsilon)
 
-    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+    For a complex ``g``, ``g * g`` means ``abs(g)**2``.
 
     References
     ----------

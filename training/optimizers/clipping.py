@@ -1,4 +1,4 @@
-"""Gradients cut to size."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Clipping(TypedDict, total=False):
-        """The same, for the signatures that hand them on."""
+        """The arguments for clipping, for signatures that pass them on."""
 
         clipnorm: float | None
         clipvalue: float | None
@@ -57,7 +57,7 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     >>> gt.training.global_norm([[3.0], None, [[4.0]]]).item()
     5.0
     """
-    # no squares, whose sum could overflow: dividing by infinity would make zeros of the tensors
+    # norms, not sums of squares: those could overflow, and dividing by infinity would give zeros
     norms = [ops["norm"](t, axis=None) for t in tensors if t is not None]
     if not norms:
         return constant(0.0)
@@ -67,12 +67,12 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
 def clip_by_global_norm(
     tensors: Sequence[Any], clip_norm: Any, norm: Any = None
 ) -> tuple[list[Any], Tensor]:
-    """Return tensors scaled down together, where needed, to a norm of at most ``clip_norm``.
+    """Return tensors, scaled down together if their norm is larger than ``clip_norm``.
 
     Parameters
     ----------
     tensors
-        Tensors of any shapes; entries that are ``None`` stay so.
+        Tensors of any shapes; entries that are ``None`` remain ``None``.
     clip_norm
         The largest norm, above 0.
     norm
@@ -80,7 +80,7 @@ def clip_by_global_norm(
 
     Returns
     -------
-    The scaled tensors in a list, and the norm that they had.
+    The scaled tensors in a list, and their norm before scaling.
 
     References
     ----------
@@ -109,18 +109,18 @@ def _shortened(t: Tensor, ratio: Tensor) -> Tensor:
 
 
 def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:
-    """Return those of the arguments :data:`CLIPPING` that are given, by name.
+    """Return the arguments in :data:`CLIPPING` that are set, by name.
 
     Raises
     ------
     ValueError
-        If they are several, or a size is not above 0.
+        If more than one is set, or a size is not above 0.
     """
     given = {option: x for option, x in zip(CLIPPING, sizes, strict=True) if x is not None}
     sized = all(isinstance(size, Real) and size > 0 for size in given.values())
     if len(given) > 1 or not sized:
         raise ValueError(
-            f"{optimizer}: gradients are clipped in one of the ways {CLIPPING}, to a size above 0, "
+            f"{optimizer}: set at most one of {', '.join(CLIPPING)}, to a number above 0, "
             f"got {given}"
         )
     return {option: float(size) for option, size in given.items()}
@@ -132,7 +132,7 @@ def clipped(
     clipvalue: float | None,
     global_clipnorm: float | None,
 ) -> list[Any]:
-    """Return gradients, clipped in the way that has a size."""
+    """Return gradients, clipped as the argument that is set says."""
     if clipnorm is not None:
         return [clip_by_norm(g, clipnorm) for g in gradients]
     if clipvalue is not None:

@@ -1,4 +1,4 @@
-"""``LBFGS``: steps of a whole data set, with a line search."""
+"""``LBFGS``: steps on a whole data set, with a line search."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .options import sizes
 
 __all__ = ["LBFGS"]
 
-#: Each step of the history has two slots, which a file must not ask for without end.
+#: The largest history. Each step has two slots, and a file must not demand any number of them.
 _MOST = 1000
 
 
 class _Pair(NamedTuple):
-    """A step, how the gradient changed by it, and one over their product."""
+    """A step, the change of the gradient, and the reciprocal of their dot product."""
 
     step: Any
     change: Any
@@ -42,18 +42,19 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     Parameters
     ----------
     learning_rate
-        The length of a step, or where the line search begins: a number, a variable, or a function
-        of the number of steps done.
+        The length of a step, or the first length that the line search tries: a number, a variable,
+        or a function of the number of completed steps.
     max_iterations
-        The most steps of one call of :meth:`minimize`.
+        The maximum number of steps in one call of :meth:`minimize`.
     max_evaluations
-        The most evaluations of the loss in one call; 5 / 4 of ``max_iterations`` if None.
+        The maximum number of evaluations of the loss in one call; 5 / 4 of ``max_iterations`` if
+        None.
     tolerance_gradient
-        A call ends where no element of the gradient is larger.
+        A call ends when no element of the gradient is larger.
     tolerance_change
-        A call ends where neither the loss nor an element changes by more.
+        A call ends when the loss, or every element of the variables, changes by no more than this.
     history_size
-        How many steps the curvature is told from, at most 1000.
+        The number of steps from which the curvature is estimated, at most 1000.
     line_search
         ``"strong_wolfe"``, or None for steps of a fixed length.
 
@@ -62,11 +63,12 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     gradients, directions : list of Variable
         Those of the last step, one per trained variable.
     steps_0, changes_0, steps_1, changes_1, ... : list of Variable
-        The last steps, and how gradients changed by them, the oldest first.
+        The last steps and the changes of the gradients, the oldest first.
     pairs : Variable
-        How many of these there are.
+        The number of these pairs.
     length, scale : Variable
-        How far the last step went along its direction, and what the curvature begins with.
+        The length of the last step along its direction, and the factor of the initial inverse
+        Hessian.
 
     Raises
     ------
@@ -75,8 +77,8 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
 
     Notes
     -----
-    Steps are those of PyTorch's ``LBFGS``. They take the memory of ``2 * history_size + 2`` copies
-    of the variables. Clipping, averages and decay are not for it.
+    The steps are those of PyTorch's ``LBFGS``. They need memory for ``2 * history_size + 2`` copies
+    of the variables. Clipping, averages and weight decay are not supported.
 
     References
     ----------
@@ -136,7 +138,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         self.scale = Variable(1.0, trainable=False, name="scale", dtype="float64")
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
-        """Raise: gradients of one point are not enough.
+        """Raise, because the gradients at one point are not enough.
 
         Raises
         ------
@@ -144,50 +146,50 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             Always.
         """
         raise TypeError(
-            "LBFGS evaluates the loss several times in a step: call minimize(loss, variables), "
-            "with the loss over all data as a function"
+            "LBFGS evaluates the loss several times in a step: call minimize(loss, variables) "
+            "with a function that returns the loss over all data"
         )
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
     ) -> None:
-        """Do up to ``max_iterations`` steps for a loss.
+        """Do up to ``max_iterations`` steps that reduce a loss.
 
         Parameters
         ----------
         loss
-            A function of no arguments that returns it, over all data; a traced one may be quicker.
+            A function without arguments that returns the loss over all data. A traced one may be
+            faster.
         variables
-            The variables, or a function that returns them once the loss was computed.
+            The variables, or a function that returns them and is called after the loss.
         tape
-            Nothing: the loss is evaluated more than once.
+            Must be None, because the loss is evaluated more than once.
 
         Raises
         ------
         TypeError
-            If the loss is no function, or the variables are not of one real floating dtype.
+            If the loss is not a function, or the variables do not have one real floating dtype.
         ValueError
             If the loss does not depend on a variable.
         FloatingPointError
-            If the loss is not finite. The variables are what they were, then as after any other
-            exception.
+            If the loss is not finite. As after any exception, the variables keep their old values.
         TraceError
             If this is called in a trace.
         """
         if active_graph.get() is not None:
             raise TraceError(
-                "LBFGS.minimize cannot be traced: it decides by values how often it evaluates the "
-                "loss; call it outside, with a loss that is a gt.function"
+                "LBFGS.minimize cannot be traced: the number of evaluations of the loss depends on "
+                "values; call it outside, with a loss that is a gt.function"
             )
         if reducing.get() is not None:
             raise TypeError(
-                "LBFGS.minimize: in a data-parallel step each rank would search along the loss of "
-                "its own examples; take another optimizer, or one process"
+                "LBFGS.minimize: in a data-parallel step, each rank would search along the loss of "
+                "its own examples; use another optimizer, or one process"
             )
         if not callable(loss) or tape is not None:
             raise TypeError(
-                "LBFGS.minimize: the loss is evaluated several times; give it as a function of no "
-                "arguments, without a tape"
+                "LBFGS.minimize: the loss is evaluated several times; pass a function without "
+                "arguments that returns it, and no tape"
             )
         if callable(variables):
             loss()
@@ -195,7 +197,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         dtypes = {variable.dtype for variable in chosen}
         if len(dtypes) != 1 or any(kind_of(dtype) != "f" for dtype in dtypes):
             names = sorted(str(dtype) for dtype in dtypes)
-            raise TypeError(f"LBFGS: variables are of one real floating dtype, got {names}")
+            raise TypeError(f"LBFGS: variables must have one real floating dtype, got {names}")
         places = self.build(chosen)
         before = [variable.array for variable in chosen]
         try:
@@ -207,7 +209,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
 
 
 class _Descent:
-    """One call of ``minimize``: everything as vectors, until it ends."""
+    """One call of ``minimize``, with all values as vectors."""
 
     def __init__(
         self, owner: LBFGS, loss: Callable[[], Any], variables: list[Variable], places: list[int]
@@ -229,7 +231,7 @@ class _Descent:
             self.pairs.append(_Pair(step, change, 1.0 / float(change @ step)))
 
     def held(self, slot: str) -> Any:
-        """Return what a slot holds, as a vector."""
+        """Return the value of a slot as a vector."""
         return public("flatten")(self.slots[slot])[0].array
 
     def set(self, variables: list[Variable], vector: Any) -> None:
@@ -247,7 +249,7 @@ class _Descent:
         return float(value), public("flatten")(gradients)[0].array
 
     def run(self, rate: float) -> None:
-        """Do the steps, and keep where they ended."""
+        """Do the steps, and keep the result."""
         owner, x = self.owner, self.x
         loss, gradient = self.evaluate(x)
         _check(loss)
@@ -266,7 +268,7 @@ class _Descent:
             before = loss
             if owner.line_search is None:
                 x = x + direction * self.length
-                if left > 1:  # the last is not looked at
+                if left > 1:  # the loss after the last step is not needed
                     loss, gradient = self.evaluate(x)
                     _check(loss)
                     evaluations += 1
@@ -285,7 +287,7 @@ class _Descent:
         self.keep(x)
 
     def direct(self, gradient: Any) -> Any:
-        """Return the direction of a step, and take note of what the last one told."""
+        """Return the direction of a step, and update the history from the last one."""
         if self.taken == 1:
             self.direction = -gradient
             return self.direction
@@ -308,7 +310,7 @@ class _Descent:
         return found
 
     def search(self, x: Any, start: Point, most: int) -> tuple[Point, int]:
-        """Return where to go along the direction, and how often the loss was evaluated."""
+        """Return the point that the line search found, and the number of evaluations."""
         direction = self.direction
 
         def at(t: float) -> Point:
@@ -320,7 +322,7 @@ class _Descent:
         return strong_wolfe(at, start, self.length, most, narrow)
 
     def keep(self, x: Any) -> None:
-        """Give the variables and the optimizer what was found."""
+        """Assign the results to the variables and the optimizer."""
         owner = self.owner
         self.set(self.variables, x)
         self.set(self.slots["gradients"], self.gradient)

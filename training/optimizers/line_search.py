@@ -1,4 +1,4 @@
-"""How far to go along a direction: until the strong Wolfe conditions hold."""
+"""A line search for a point that satisfies the strong Wolfe conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Point", "strong_wolfe"]
 
 
 class Point(NamedTuple):
-    """A place along a direction."""
+    """A point along a direction."""
 
     t: float
     loss: float
@@ -27,10 +27,10 @@ def strong_wolfe(
     enough: float = 1e-4,
     flat: float = 0.9,
 ) -> tuple[Point, int]:
-    """Return a point that satisfies the strong Wolfe conditions, and how many were evaluated.
+    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations.
 
-    If there is none after ``most`` further points, or between points that are ``narrow``, it is the
-    lowest that was found.
+    The search ends after ``most`` further points, or when the bracket is narrower than ``narrow``.
+    If it has not found such a point by then, it returns the lowest one.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def strong_wolfe(
     start
         The point at 0, where the slope is negative.
     t
-        Where to look first.
+        The first point to try.
     most
-        How many points to evaluate beside the first.
+        The number of points to evaluate besides the first.
     narrow
-        Where a bracket ends that is not larger.
+        The width at which a bracket is no longer divided.
     enough, flat
-        How much lower the loss must be, as a part of what the slope promises, and how much smaller
-        the slope.
+        The required decrease of the loss, as a fraction of what the slope at ``start`` predicts,
+        and the largest allowed slope, as a fraction of that slope.
     """
 
     def too_high(point: Point) -> bool:
@@ -85,7 +85,7 @@ def strong_wolfe(
 
 
 def _within(t: float, left: float, right: float, stuck: bool) -> tuple[float, bool]:
-    """Return where to look in a bracket, and whether that was near its end."""
+    """Return the next point to try in a bracket, and whether it is near an end."""
     edge = 0.1 * (right - left)
     if min(right - t, t - left) >= edge:
         return t, False
@@ -95,7 +95,7 @@ def _within(t: float, left: float, right: float, stuck: bool) -> tuple[float, bo
 
 
 def _lowest_of_cubic(a: Point, b: Point, least: float, most: float) -> float:
-    """Return where the cubic through two points with their slopes is lowest, between bounds."""
+    """Return the minimum, within bounds, of the cubic through two points with their slopes."""
     one = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.t - b.t)
     square = one * one - a.slope * b.slope
     if not 0.0 <= square < math.inf:

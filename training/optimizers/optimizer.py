@@ -1,8 +1,8 @@
-"""``Optimizer``: what all optimizers share.
+"""``Optimizer``: the base class of optimizers.
 
-An optimizer writes its formula once, as a function of arrays of any type. Outside a trace it runs
-on flat arrays, each made of all variables of one dtype and device (see ``packing``); in a trace, on
-one variable after another, so that the graph has an assignment for each.
+An optimizer defines its formula once, as a function of arrays of any type. Outside a trace, the
+formula runs on flat arrays, each with all variables of one dtype and device (see ``packing``). In a
+trace it runs on one variable after another, so that the graph has an assignment for each.
 """
 
 from __future__ import annotations
@@ -42,42 +42,44 @@ __all__ = ["Optimizer"]
 class Optimizer(Slots):
     """Base class of optimizers.
 
-    A subclass lists its slots (state of a variable's shape) in :attr:`slots`, and implements
+    A subclass lists its slots (state with the shape of a variable) in :attr:`slots`. It implements
     :meth:`update`, and :meth:`settings` if it needs more than the learning rate.
 
     Parameters
     ----------
     learning_rate
-        A number, a variable, or a schedule: a function of the number of steps done. Written with
-        gradtape ops, a schedule may be traced.
+        A number, a variable, or a schedule: a function of the number of completed steps. A schedule
+        written with gradtape ops may be traced.
     name
         A Python identifier.
     clipnorm, clipvalue, global_clipnorm
-        How gradients are clipped, one of them: the largest norm of each, the largest size of an
-        element, or the largest norm of all together.
+        Clip gradients; set at most one. The largest norm of each gradient, the largest absolute
+        value of an element, or the largest norm of all gradients together.
     weight_decay
-        Which part of a variable each step takes away, times the learning rate, before the formula
-        is applied. Gradients do not tell of it. See :meth:`exclude_from_weight_decay`.
+        Before applying the formula, each step subtracts this fraction of a variable, times the
+        learning rate. The decay is not part of the gradients. See
+        :meth:`exclude_from_weight_decay`.
     use_ema
-        Whether to keep a moving average of each variable, which
-        :meth:`finalize_variable_values` puts in its place.
+        Whether to keep a moving average of each variable. :meth:`finalize_variable_values` assigns
+        the averages to the variables.
     ema_momentum
-        The decay of these averages, in ``[0, 1]``; the first step begins them.
+        The decay of these averages, in ``[0, 1]``. They start from the values after the first step.
     ema_overwrite_frequency
-        After how many updates the variables become the averages; None for never.
+        The number of updates after which the averages overwrite the variables; None for never.
     gradient_accumulation_steps
-        How many steps gather gradients for one update by their mean, which is clipped then; None
-        for each. Schedules are asked with the number of steps, formulas count updates.
+        The number of steps that accumulate gradients for one update. The update uses their mean,
+        and clips that. None updates at every step. Schedules get the number of steps, formulas the
+        number of updates.
     unknown
-        Any other argument is refused, with what it is called here.
+        Any other argument is an error, which suggests the name to use.
 
     Attributes
     ----------
     iterations : Variable
-        The number of steps done, ``int64``, those included that gathered gradients only.
+        The number of completed steps, ``int64``. Steps that only accumulate gradients count.
     learning_rate
-        A variable of dtype ``float64``, or the schedule; set it to a number, a variable or a
-        schedule.
+        A variable of dtype ``float64``, or the schedule. You can set it to a number, a variable or
+        a schedule.
     weight_averages : list of Variable
         With ``use_ema``, one per trained variable.
     gradient_sums : list of Variable
@@ -86,10 +88,10 @@ class Optimizer(Slots):
     Raises
     ------
     ValueError
-        If the learning rate is negative or not finite, gradients are to be clipped in two ways or
-        to nothing, or another argument is out of its range.
+        If the learning rate is negative or not finite, more than one kind of clipping is set, or
+        another argument is out of its range.
     TypeError
-        If there is another argument.
+        If there is an unknown argument.
 
     Examples
     --------
@@ -107,13 +109,13 @@ class Optimizer(Slots):
     Parameters
     ----------
     learning_rate
-        A number, a variable, or a function of the number of steps done.
+        A number, a variable, or a function of the number of completed steps.
     name
         A Python identifier.
     options
         ``weight_decay``, ``clipnorm``, ``use_ema`` and others, as for :class:`Optimizer`.
     """
-    #: The constructor's arguments that are the formula's own, which are attributes.
+    #: The constructor's arguments for the formula, which are also attributes.
     _arguments: ClassVar[tuple[str, ...]] = ()
 
     learning_rate: Any
@@ -160,7 +162,7 @@ class Optimizer(Slots):
         self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
         self.learning_rate = learning_rate
         self.begin()
-        # numbers that were read, by the variable's name: the host need not wait for them again
+        # numbers read from variables, by name, so that the host does not wait for them again
         self._gradtape_read: dict[str, tuple[Any, Any]] = {}
         self._gradtape_groups: dict[
             tuple[int, ...], tuple[list[Group], list[Group], exclusive]
@@ -169,8 +171,8 @@ class Optimizer(Slots):
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
 
-        ``rate`` is the learning rate and ``step`` the number of this step, from 1: Python numbers,
-        or float64 tensors in a trace.
+        ``rate`` is the learning rate, and ``step`` the number of this step, counted from 1. They
+        are Python numbers, or float64 tensors in a trace.
         """
         return (rate,)
 
@@ -179,8 +181,8 @@ class Optimizer(Slots):
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the new value and the new state.
 
-        The arguments are raw arrays or tensors, and must not be changed: only what is made here may
-        be updated in place.
+        The arguments are raw arrays or tensors, which must not be changed. Only arrays created here
+        may be updated in place.
         """
         raise NotImplementedError
 
@@ -190,15 +192,15 @@ class Optimizer(Slots):
         Parameters
         ----------
         grads_and_vars
-            Pairs ``(gradient, variable)``, as ``zip(gradients, variables)`` gives them.
+            Pairs ``(gradient, variable)``, as from ``zip(gradients, variables)``.
 
         Raises
         ------
         ValueError
-            If a gradient is ``None`` or of another shape than its variable, or a variable comes
-            twice. Nothing has changed then.
+            If a gradient is ``None``, its shape differs from the variable's, or a variable appears
+            twice. Then nothing has changed.
         TypeError
-            If something is no variable.
+            If the second element of a pair is not a variable.
         """
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
@@ -212,7 +214,7 @@ class Optimizer(Slots):
             with GROUPING:
                 groups, sums = self._grouped(variables)
                 held = chain.from_iterable(group.locked for group in (*groups, *sums))
-                # the number of steps stands for the other slots
+                # the lock of the step counter protects the slots that are not locked themselves
                 known = groups, sums, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
         groups, sums, alone = known
@@ -226,7 +228,7 @@ class Optimizer(Slots):
         if (done + 1) % every:
             do_step(sums, gradients, ())
         else:
-            for group in sums:  # each of one variable's kind, with no other slots
+            for group in sums:  # each has one column: the sums
                 for i, held in zip(group.members, group.variables, strict=True):
                     gradients[i] = (held.array + gradients[i]) / every
             update = done // every + 1
@@ -249,7 +251,7 @@ class Optimizer(Slots):
         self._gradtape_read["iterations"] = count, done + 1
 
     def scale_loss(self, loss: Any) -> Any:
-        """Return what is differentiated for a loss: the loss itself, unless gradients are scaled.
+        """Return the tensor to differentiate: the loss itself, unless the optimizer scales it.
 
         Parameters
         ----------
@@ -259,7 +261,7 @@ class Optimizer(Slots):
         Returns
         -------
         Tensor
-            The tensor whose gradients :meth:`apply_gradients` takes.
+            The tensor whose gradients :meth:`apply_gradients` expects.
         """
         return loss
 
@@ -270,7 +272,7 @@ class Optimizer(Slots):
         return [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
 
     def _step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
-        """Return the settings of an update, and behind them those of the options."""
+        """Return the settings of an update, followed by those of the options."""
         numbers = self.settings(rate, update)
         if self.weight_decay is not None:
             numbers += (rate * self.weight_decay,)
@@ -279,11 +281,11 @@ class Optimizer(Slots):
         return numbers
 
     def _step_formula(self, decays: bool) -> Callable[..., Any]:
-        """Return the formula with what the options add, of variables that decay or not."""
+        """Return the formula with the options applied, for variables that decay or do not."""
         return with_options(self.update, decays, self.weight_decay is not None, self.use_ema)
 
     def met(self, variable: Variable, place: int) -> None:
-        """Take note of a variable that has a place now."""
+        """Note a variable that just got a place."""
         self._gradtape_excluded.meet(variable, place)
         narrow = [other for other in self._gradtape_places if other.dtype == "float16"]
         if narrow == [variable]:  # the first of them
@@ -296,27 +298,27 @@ class Optimizer(Slots):
             )
 
     def _decays_at(self, variable: Variable, place: int) -> bool:
-        """Return whether a variable in a place decays."""
+        """Return whether the variable at a place decays."""
         return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """Say which variables do not decay, in place of what was said before.
+        """Set which variables do not decay; a second call replaces the first.
 
         Parameters
         ----------
         var_list
             Variables.
         var_names
-            Words: variables that have one of them in their names.
+            Strings; variables whose names contain one of them do not decay.
 
         Raises
         ------
         ValueError
-            If steps were done already: traces of them hold what was said before.
+            If the optimizer has done steps: their traces contain the earlier choice.
         TypeError
-            If something is no variable, or no word.
+            If an entry is not a variable, or not a string.
 
         Examples
         --------
@@ -329,20 +331,20 @@ class Optimizer(Slots):
         """
         if self.trained or self.unclaimed:
             raise ValueError(
-                "exclude_from_weight_decay: say it before the first step; this optimizer trains "
-                "variables already"
+                "exclude_from_weight_decay: call it before the first step; this optimizer already "
+                "trains variables"
             )
         self._gradtape_excluded.set(var_list, var_names)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
-        """Put the averages in the variables' place, as ``fit`` does at its end.
+        """Assign the averages to the variables, as ``fit`` does at its end.
 
-        Without ``use_ema`` it does nothing.
+        Without ``use_ema`` this does nothing.
 
         Parameters
         ----------
         var_list
-            Variables; those that were not trained stay as they are.
+            Variables; those that were not trained do not change.
 
         Examples
         --------
@@ -363,22 +365,22 @@ class Optimizer(Slots):
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
     ) -> None:
-        """Do one step for a loss.
+        """Do one step that reduces a loss.
 
         Parameters
         ----------
         loss
-            A function of no arguments that returns it; or a tensor, with the ``tape`` that recorded
-            it.
+            A function without arguments that returns the loss; or a tensor, with the ``tape`` that
+            recorded it.
         variables
-            The variables, or a function that returns them once the loss was computed.
+            The variables, or a function that returns them and is called after the loss.
         tape
             The tape, if ``loss`` is a tensor.
 
         Raises
         ------
         ValueError
-            If there is no tape for a tensor; and as :meth:`apply_gradients`.
+            If ``loss`` is a tensor and there is no tape; and as for :meth:`apply_gradients`.
 
         Examples
         --------
@@ -396,7 +398,7 @@ class Optimizer(Slots):
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
     def _read(self, name: str) -> Any:
-        """Return the number that a variable holds."""
+        """Return the value of a scalar variable as a number."""
         array = getattr(self, name).array
         known, number = self._gradtape_read.get(name, (None, None))
         if known is not array:
@@ -415,9 +417,9 @@ class Optimizer(Slots):
         return number
 
     def _grouped(self, variables: list[Variable]) -> tuple[list[Group], list[Group]]:
-        """Return the variables grouped by array type, device, dtype and whether they decay.
+        """Return the variables, and the sums of their gradients, in groups.
 
-        And the sums of their gradients, likewise.
+        All variables of a group have the same array type, device and dtype, and all decay or none.
         """
         places = self.build(variables)
         found: dict[Any, list[int]] = {}
@@ -441,16 +443,17 @@ class Optimizer(Slots):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate":
             value = self._as_rate(value)
-        elif "_gradtape_groups" in vars(self):  # groups know slots and attributes
+        elif "_gradtape_groups" in vars(self):  # groups depend on slots and attributes
             if name in ("use_ema", "gradient_accumulation_steps") and value != getattr(self, name):
                 raise AttributeError(
-                    f"{type(self).__name__}: {name} is given when an optimizer is made"
+                    f"{type(self).__name__}: {name} can only be set in the constructor; create "
+                    "another optimizer"
                 )
             vars(self)["_gradtape_groups"] = {}
         super().__setattr__(name, value)
 
     def _as_rate(self, value: Any) -> Any:
-        """Return a learning rate as it is kept; a number goes into the variable that is there."""
+        """Return a learning rate as the attribute keeps it; a number goes into its variable."""
         if callable(value) or isinstance(value, Variable):
             return value
         if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):
@@ -467,8 +470,8 @@ class Optimizer(Slots):
         return Variable(value, trainable=False, name="learning_rate", dtype="float64")
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy groups its own variables. It claims those that came with it, which are those of
-        # the model's copy only if the two were copied together.
+        # A copy groups its own variables. It claims the variables that were copied with it. These
+        # belong to the model's copy only if optimizer and model were copied together.
         apart = {
             "_gradtape_groups": {},
             "_gradtape_places": {},
@@ -478,9 +481,10 @@ class Optimizer(Slots):
         return {**vars(self), **apart}
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments, with the learning rate's current value.
+        """Return the constructor's arguments, with the current value of the learning rate.
 
-        And which variables do not decay: words in their names, and places among those trained.
+        They include which variables do not decay: strings in their names, and their places among
+        the trained variables.
         """
         rate, excluded = self.learning_rate, self._gradtape_excluded.config()
         return {
@@ -493,7 +497,7 @@ class Optimizer(Slots):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return an optimizer made with what :meth:`get_config` returned."""
+        """Return an optimizer, constructed from what :meth:`get_config` returned."""
         config = dict(config)
         excluded = config.pop("excluded_from_weight_decay", None)
         made = cls(**config)

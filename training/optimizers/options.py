@@ -1,4 +1,4 @@
-"""What every optimizer can do beside its formula: decay, averages, gathered gradients."""
+"""Options of every optimizer besides its formula: decay, averages, gradient accumulation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .clipping import Clipping
 
     class MoreOptions(Clipping, total=False):
-        """The arguments of all optimizers but for the weight decay."""
+        """The arguments of all optimizers except the weight decay."""
 
         use_ema: bool
         ema_momentum: float
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
         gradient_accumulation_steps: int | None
 
     class Options(MoreOptions, total=False):
-        """The arguments of all optimizers, for the signatures that hand them on."""
+        """The arguments of all optimizers, for signatures that pass them on."""
 
         weight_decay: float | None
 
 
-#: The optimizers' arguments beside those of their formulas. Files have those that are given.
+#: The optimizers' arguments besides those of their formulas. Files hold those that are set.
 OPTIONS = (
     *CLIPPING,
     "weight_decay",
@@ -48,12 +48,12 @@ OPTIONS = (
     "ema_overwrite_frequency",
     "gradient_accumulation_steps",
 )
-#: The slots that options add, behind those of a formula.
+#: The slots that options add after those of a formula.
 AVERAGES, SUMS = "weight_averages", "gradient_sums"
 
 
 def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[str, Any]:
-    """Return those of the options that differ from the class's, by name.
+    """Return the options that differ from the defaults, by name.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[
     given
         All options.
     unset
-        The class, whose attributes say what an option is that nobody gave.
+        The class, whose attributes are the defaults.
 
     Raises
     ------
     ValueError
-        If one is outside of what it can mean.
+        If an option is out of its range.
     TypeError
-        If one is no number.
+        If an option is not a number.
     """
     check_clipping(optimizer, *(given[option] for option in CLIPPING))
     found: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[
         raise ValueError(f"{optimizer}: ema_momentum must be in [0, 1], got {momentum}")
     alone = [option for option in found if option.startswith("ema_")]
     if alone and not found.get("use_ema"):
-        raise ValueError(f"{optimizer}: {alone[0]} is for averages of weights: give use_ema=True")
+        raise ValueError(f"{optimizer}: {alone[0]} needs averages of weights: set use_ema=True")
     return found
 
 
@@ -104,12 +104,12 @@ def _count(optimizer: str, option: str, value: Any, least: int) -> int:
 
 
 def decays(optimizer: Any, **given: float) -> list[float]:
-    """Return settings in ``[0, 1)`` as floats; raise if one is another."""
+    """Return settings as floats; raise if one is not in ``[0, 1)``."""
     return _floats(optimizer, given, "be in [0, 1)", lambda value: 0.0 <= value < 1.0)
 
 
 def sizes(optimizer: Any, **given: float) -> list[float]:
-    """Return settings under a root or in a sum as floats; raise if one is negative or NaN."""
+    """Return settings as floats; raise if one is negative or NaN."""
     return _floats(optimizer, given, "not be negative", lambda value: value >= 0.0)
 
 
@@ -123,7 +123,7 @@ def _floats(optimizer: Any, given: dict[str, float], must: str, right: Any) -> l
 def with_options(
     update: Callable[..., Any], decays: bool, decay: bool, average: bool
 ) -> Callable[..., Any]:
-    """Return an optimizer's ``update`` with what the options add to it.
+    """Return an optimizer's ``update``, extended by the options.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def with_options(
     decays
         Whether these variables decay.
     decay, average
-        Whether, behind the formula's settings, there are those of a decay and of averages; the
-        average is the last of the state.
+        Whether the formula's settings are followed by those of weight decay and of averages. With
+        ``average``, the average is the last element of the state.
 
     Returns
     -------
@@ -165,28 +165,28 @@ def with_options(
 def add(
     value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Return a sum of gradients with one more: an ``update`` of such sums."""
+    """Add a gradient to a sum: an ``update`` for sums of gradients."""
     return value + gradient, ()
 
 
 def first_or(step: Any, later: float) -> Any:
-    """Return 1 for the first step and ``later`` for others, of a number or a traced one."""
+    """Return 1 for the first step and ``later`` for others; the step may be traced."""
     if isinstance(step, Tensor):
         return ops["where"](step > 1.0, later, 1.0)
     return later if step > 1 else 1.0
 
 
 class Excluded:
-    """Which variables do not decay.
+    """The variables that do not decay.
 
     Attributes
     ----------
     words : tuple of str
-        Those with one of these in their names.
+        Strings; variables whose names contain one do not decay.
     places : set of int
-        Those in these places among what an optimizer trains.
+        The places of such variables among those that the optimizer trains.
     variables : list of Variable
-        Others, which it has not met yet.
+        Such variables that the optimizer has not trained yet.
     """
 
     def __init__(self) -> None:
@@ -195,18 +195,18 @@ class Excluded:
         self.variables: list[Variable] = []
 
     def set(self, var_list: Any, var_names: Any) -> None:
-        """Take variables and words.
+        """Set variables and strings.
 
         Raises
         ------
         TypeError
-            If they are something else.
+            If an entry has another type.
         """
         words = () if var_names is None else var_names
         variables = () if var_list is None else var_list
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             raise TypeError(
-                f"exclude_from_weight_decay: var_names is a list of words, got {var_names!r}"
+                f"exclude_from_weight_decay: var_names is a list of strings, got {var_names!r}"
             )
         if isinstance(variables, Variable):
             raise TypeError("exclude_from_weight_decay: var_list is a list of variables")
@@ -219,7 +219,7 @@ class Excluded:
         self.words, self.variables = tuple(words), variables
 
     def meet(self, variable: Variable, place: int) -> None:
-        """Take note of where a variable is among what is trained."""
+        """Note the place of a variable among those that are trained."""
         if any(variable is known for known in self.variables):
             self.places.add(place)
             self.variables = [known for known in self.variables if known is not variable]
@@ -229,26 +229,26 @@ class Excluded:
         return place in self.places or any(word in variable.name for word in self.words)
 
     def config(self) -> dict[str, Any] | None:
-        """Return what a file holds of it: the words and the places; None if there is nothing."""
+        """Return the strings and the places for a file; None if there are none."""
         if self.variables:
             names = [variable.name for variable in self.variables]
             raise ValueError(
-                f"variables {names} were excluded from weight decay, and the optimizer has not "
-                "met them; do a step first, or build(variables)"
+                f"variables {names} are excluded from weight decay, but the optimizer does not "
+                "know them yet; do a step first, or call build(variables)"
             )
         if not (self.words or self.places):
             return None
         return {"names": list(self.words), "places": sorted(self.places)}
 
     def load(self, config: Any) -> None:
-        """Set what :meth:`config` returned.
+        """Restore what :meth:`config` returned.
 
         Raises
         ------
         ValueError
-            If it is something else.
+            If the argument has another form.
         """
         words, places = config["names"], config["places"]
         if not all(type(x) is str for x in words) or not all(type(x) is int for x in places):
-            raise ValueError(f"these are not variables excluded from weight decay: {config!r}")
+            raise ValueError(f"invalid list of variables excluded from weight decay: {config!r}")
         self.words, self.places = tuple(words), set(places)

@@ -1,4 +1,4 @@
-"""``Group``: variables that an optimizer updates together, as flat arrays."""
+"""``Group``: variables that an optimizer updates together, in flat arrays."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = ["Group", "do_step"]
 Array = NDArray[Any]
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
-#: How many bytes of an array a block takes: a few such parts fit into a processor's cache.
+#: The bytes of an array in one block: a few such blocks fit into a processor's cache.
 BLOCK = 1 << 17
-#: Smaller variables share blocks with their neighbours.
+#: Variables with fewer bytes share blocks with their neighbours.
 SMALL = 1 << 14
 
 
 def do_step(groups: Sequence[Group], gradients: Sequence[Any], settings: tuple[Any, ...]) -> None:
-    """Update the variables of all groups; if that fails, of none.
+    """Update the variables of all groups, or of none if that fails.
 
-    The locks of the variables and their slots are held.
+    The caller holds the locks of the variables and their slots.
     """
     for group in groups:
         group.gather()
@@ -51,7 +51,7 @@ def do_step(groups: Sequence[Group], gradients: Sequence[Any], settings: tuple[A
         if by_blocks:
             in_place = _nothing_raises()
             calls = list(chain.from_iterable([group.calls(in_place) for group in by_blocks]))
-            # without Python in between: an interrupt comes before all of them or after
+            # no Python code runs in between: an interrupt comes before or after all calls
             deque(starmap(call, calls), 0)
         for group in groups:
             group.commit()
@@ -61,20 +61,21 @@ def do_step(groups: Sequence[Group], gradients: Sequence[Any], settings: tuple[A
 
 
 class _Block(NamedTuple):
-    """A part of the flat arrays that is updated at a time."""
+    """A part of the flat arrays, updated in one go."""
 
     start: int
     stop: int
     members: slice
-    #: Where it begins in the only member; None if it is of whole members.
+    #: The offset in the only member; None if the block consists of whole members.
     offset: int | None
 
 
 class Group:
-    """Variables that are updated together, as one flat array, with their slots likewise.
+    """Variables that are updated together, as one flat array; each slot is a flat array, too.
 
-    The variables hold parts of the flat arrays. Each step makes new flat arrays; only where nobody
-    else has one, or a part of it, is it written, and meanwhile nobody can get at its parts.
+    The variables hold parts of the flat arrays. Each step creates new flat arrays. It reuses an old
+    one only if nothing else refers to that array or a part of it. Meanwhile its parts cannot be
+    read.
     """
 
     __slots__ = (
@@ -100,7 +101,7 @@ class Group:
     def __init__(self, members: list[int], columns: list[list[Variable]], update: Update) -> None:
         self.members = members
         self._update = update
-        #: The variables, and behind them the slots of each kind.
+        #: The variables, followed by the slots of each kind.
         self.variables = list(chain.from_iterable(columns))
         count = len(members)
         self._columns = [slice(k * count, (k + 1) * count) for k in range(len(columns))]
@@ -109,7 +110,7 @@ class Group:
         self.bounds = list(zip([0, *ends[:-1]], ends, shapes, strict=True))
         self.xp = backend_of(columns[0][0].array).xp
         self.flat: list[Any] = [None] * len(columns)
-        #: What each variable holds, and what copies it.
+        #: The part that each variable holds; ``_copies`` has the calls that copy it.
         self.parts: list[Any] = [None] * len(self.variables)
         self._copies: list[Any] = [None] * len(self.variables)
         self._rules: dict[int, Rule | None] = {}
@@ -123,12 +124,12 @@ class Group:
 
     @property
     def locked(self) -> list[Variable]:
-        """The variables that nobody may change meanwhile; slots may be written in place."""
+        """The variables that a step locks; slots among them only if it may write into them."""
         return self.variables if len(self._blocks) > 1 else self.variables[: len(self.members)]
 
     def gather(self) -> None:
-        """Make flat arrays again where somebody assigned a variable or a slot."""
-        self._away = []  # of a step that was interrupted: what it left is read as a copy
+        """Rebuild the flat arrays whose variables or slots were assigned."""
+        self._away = []  # left by an interrupted step; its arrays are read as copies
         if all(map(is_, map(_ARRAY, self.variables), self.parts)):
             return
         for k, column in enumerate(self._columns):
@@ -145,7 +146,7 @@ class Group:
         self.flat[k] = self.xp.concat(list(map(_ARRAY, self.variables[column])), axis=None)
 
     def begin(self, gradients: list[Any], settings: tuple[Any, ...]) -> None:
-        """Take a step's gradients and settings; unless there are blocks to do, do the step."""
+        """Take a step's gradients and settings; do the step, unless it runs block by block."""
         value, *state = self.flat
         rule = self._rule(settings) if len(self._blocks) > 1 else None
         self.by_blocks = rule is not None
@@ -159,7 +160,7 @@ class Group:
             self._rule_now = rule, [np.asarray(x, value.dtype) for x in settings]
 
     def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
-        """Return the formula as a rule; None if it is not one."""
+        """Return the formula as a rule; None if it cannot run block by block."""
         value, *state = self.flat
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
@@ -193,9 +194,9 @@ class Group:
         return calls
 
     def _targets(self, in_place: bool) -> list[Array]:
-        """Return where the new flat arrays go: into the old ones that nobody else has."""
+        """Return the new flat arrays; old ones that nothing else refers to are reused."""
         if in_place:
-            # those that were gathered just now are nobody's
+            # no variable holds a part of those that were gathered just now
             self._away = [k for k, column in enumerate(self._columns) if self._is_held(column)]
             for k in self._away:
                 put_away(self.variables[self._columns[k]], self._copies[self._columns[k]])
@@ -218,14 +219,14 @@ class Group:
         self._away.remove(k)
 
     def commit(self) -> None:
-        """Give variables and slots their parts of the new flat arrays."""
+        """Assign the parts of the new flat arrays to the variables and slots."""
         for k, flat in enumerate(self._new):
             if k not in self._away:
                 self._commit(k, flat)
         self._new = []
 
     def _commit(self, k: int, flat: Any) -> None:
-        # the method is quicker than the function, which every library has
+        # every library has the function, but the method is faster
         reshape = getattr(type(flat), "reshape", None) or self.xp.reshape
         parts = [
             flat[a:b] if len(shape) == 1 else reshape(flat[a:b], shape)
@@ -238,14 +239,14 @@ class Group:
         self.flat[k], self.parts[column] = flat, parts
 
     def end(self) -> None:
-        """Put back what is away, and let go what belonged to the step."""
+        """Put back the parts that were taken away, and drop the gradients."""
         for k in self._away[:]:
             self._put_back(k)
         self._gradients = []
 
 
 def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_Block]:
-    """Yield the blocks of a flat array that has its parts between these bounds."""
+    """Yield the blocks of a flat array whose parts have these bounds."""
     block, small = BLOCK // itemsize, SMALL // itemsize
     if bounds[-1][1] <= block:
         small = block + 1  # one block
@@ -265,16 +266,16 @@ def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_
         yield _Block(start, stop, slice(first, len(bounds)), None)
 
 
-# -- who else has an array -------------------------------------------------------------------------
+# -- references to an array ------------------------------------------------------------------------
 
 
 def _count(flats: list[Any], k: int, parts: list[Any], column: slice) -> tuple[int, int]:
-    """Return how many have a flat array, its parts among them, and how many have each part."""
+    """Return the references to a flat array, including its parts, and the most to one part."""
     return sys.getrefcount(flats[k]), max(map(sys.getrefcount, parts[column]))
 
 
 def _alone() -> tuple[int, int]:
-    """Return what is counted if nobody else has them, less the parts; -1 if counts say nothing."""
+    """Return the counts without other references, less the parts; -1 if counts are unreliable."""
     flats: list[Any] = [np.zeros(1)]
     parts = [flats[0][:1]]
     copies = [Pending(x.copy, x.shape, x.dtype) for x in parts]  # they count too
@@ -288,7 +289,7 @@ _ARRAY = attrgetter("array")
 
 
 def _nothing_raises() -> bool:
-    """Return whether arithmetic raises no error, after which arrays would be half written."""
+    """Return whether arithmetic cannot raise, which would leave arrays half written."""
     if active_tapes.get() or not _QUIET.issuperset(np.geterr().values()):
         return False
     for action, _, category, *_ in warnings.filters:

@@ -1,9 +1,9 @@
-"""An optimizer's formula as the ufuncs that it is made of, to be run block by block.
+"""Runs an optimizer's formula block by block, as a list of ufuncs.
 
-As it is written, a formula goes over all of memory once for each operation, and makes a new array
-each time. On any part of its arrays it is the same; so it is asked once, with terms in the place of
-arrays, which ufuncs it runs. These then take block after block, each while it is in the
-processor's cache, and put their results into scratch arrays and where they belong.
+A formula as written passes over the whole memory for each operation, and creates an array each
+time. An elementwise formula does the same on any part of its arrays. So it is called once with
+terms instead of arrays, which record the ufuncs that it runs. These then process one block after
+another, each while it is in the processor's cache, with scratch arrays for intermediate results.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Array = NDArray[Any]
 
 
 def by_blocks(update: Update) -> Update:
-    """Mark an ``update`` that is elementwise, and depends on its arguments and attributes alone."""
+    """Mark an ``update`` that is elementwise, and depends only on its arguments and attributes."""
     update.by_blocks = True  # type: ignore[attr-defined]
     return update
 
 
 class Term(ArrayOperators):
-    """Stands in a formula for an array, or for a number that each step tells anew."""
+    """Replaces an array in a formula, or a number that changes with each step."""
 
     __slots__ = ("dtype", "steps")
 
@@ -40,7 +40,7 @@ class Term(ArrayOperators):
         self.dtype = dtype
 
     def gone(self) -> str | None:
-        """Return why it cannot be used any longer: it can."""
+        """Return None: a term can always be used."""
         return None
 
 
@@ -53,11 +53,11 @@ class Step(NamedTuple):
 
 
 class _NotPlainError(Exception):
-    """A formula is made of more than ufuncs of one dtype."""
+    """A formula consists of more than ufuncs of one dtype."""
 
 
 def _noted(op: Any, *inputs: Any, **params: Any) -> Term:
-    """Take note of what an op would run, and return a term for its result."""
+    """Record the ufunc that an op would run, and return a term for its result."""
     like = next(x for x in inputs if type(x) is Term)
     ufunc = op.kernel_for(backend_of(np.empty(0)))
     known = all(type(x) is Term or type(x) in SCALARS for x in inputs)
@@ -76,17 +76,17 @@ register_array_type(Term, 200, lambda op: partial(_noted, op))
 
 
 class Rule:
-    """The ufuncs of a formula, and where each of them finds its inputs and puts its output."""
+    """The ufuncs of a formula, with the places of their inputs and outputs."""
 
     __slots__ = ("_fixed", "_rows", "scratch")
 
     def __init__(self, steps: Sequence[Step], given: Sequence[Term], new: Sequence[Term]) -> None:
-        #: How many scratch arrays it needs.
+        #: The number of scratch arrays that it needs.
         self.scratch = 0
         last = {id(x): n for n, step in enumerate(steps) for x in step.inputs}
         made = {id(step.output): n for n, step in enumerate(steps)}
         for old, term in zip(given, new, strict=False):
-            # a new value may be in the old one's memory: nothing reads the old one afterwards
+            # a new value may reuse the memory of the old one, if nothing reads that afterwards
             if made.get(id(term), -1) < last.get(id(old), -1) or id(term) not in made:
                 raise _NotPlainError
         if len({id(term) for term in new}) < len(new):
@@ -124,7 +124,7 @@ class Rule:
     def of(
         cls, update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int
     ) -> Rule | None:
-        """Return the rule of an ``update`` that is marked; None if it runs as it is."""
+        """Return the rule of a marked ``update``; None if it must run as written."""
         if not getattr(update, "by_blocks", False):
             return None
         steps: list[Step] = []
@@ -152,14 +152,14 @@ class Rule:
         rest
             The gradient, and the settings as arrays without axes.
         new
-            Where the new value and state go; it may be the old ones' memory.
+            The arrays for the new value and state; these may be the old ones.
         scratch
             As many arrays as the rule needs.
 
         Returns
         -------
         list of tuple
-            To be called in their order.
+            The calls, in their order.
         """
         given = (*old, *rest, *new, *scratch, *self._fixed)
         return [row(given) for row in self._rows]

@@ -1,4 +1,4 @@
-"""``Slots``: what an optimizer keeps for the variables that it trains."""
+"""``Slots``: the state that an optimizer keeps for the variables that it trains."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from ...core.extend import F, Module, Variable, init_scope, to_numpy
 
 __all__ = ["GROUPING", "Slots"]
 
-#: Held while one thread makes slots; not while it waits for variables.
+#: Held while a thread creates slots, but not while it waits for variables.
 GROUPING = RLock()
 
 
 class Slots(Module):
-    """Variables in lists, one for each variable that is trained: base class of optimizers."""
+    """Base class of optimizers: lists with one variable of state per trained variable."""
 
-    #: The attributes, each a list, that hold one variable per trained variable.
+    #: The names of these lists, which are attributes.
     slots: tuple[str, ...] = ()
 
     def begin(self) -> None:
-        """Make the lists, behind the attributes that are there."""
+        """Create the lists, after the attributes that exist already."""
         for slot in self.slots:
             setattr(self, slot, [])
-        # the names say that these are no part of the module tree
+        # with these names, they are not part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
         self._gradtape_claims: list[Variable] = []
 
     def build(self, variables: Iterable[Variable]) -> list[int]:
-        """Make the slots of variables not seen before; return every variable's place in them."""
+        """Create the slots of new variables; return each variable's place in the lists."""
         variables = list(variables)
         if len(set(map(id, variables))) < len(variables):
             twice = next(v for v in variables if sum(v is other for other in variables) > 1)
             raise ValueError(
-                f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
+                f"{type(self).__name__}: variable {twice.name!r} appears twice in one step"
             )
         with GROUPING:
             return self._places(variables)
 
     def claim(self, variables: Iterable[Variable]) -> None:
-        """Say which variables the state from a file is for: those beside it in the file.
+        """Note the variables that the state from a file belongs to, which are in the same file.
 
         Raises
         ------
         ValueError
-            If the state is not that of these variables.
+            If the state does not fit these variables.
         """
         claims = list(variables)
         shapes = [variable.shape for variable in claims]
@@ -56,10 +56,10 @@ class Slots(Module):
         self._gradtape_claims = claims
 
     def adopt(self, variables: Iterable[Variable]) -> None:
-        """Give the state from a file or a pickle to the variables beside it, if these are them.
+        """Assign the state from a file or a pickle to the variables that were saved with it.
 
-        If not, variables of the same values stand for them: those of a model in another pickle.
-        Others, of a model that was made anew, get it in their order.
+        If the variables come from a separate pickle, those with the same values match. Variables of
+        a newly created model get the state in their order.
         """
         claims, places = self._gradtape_claims, self._gradtape_places
         fresh = [variable for variable in variables if variable not in places]
@@ -72,7 +72,7 @@ class Slots(Module):
         if owners:
             known = places or {claim: place for place, claim in enumerate(claims)}
             self._gradtape_places = {owners.get(x, x): place for x, place in known.items()}
-            # frozen ones come when they are thawed, and have their values until then
+            # frozen variables claim their state when they train again
             self._gradtape_claims = [claim for claim in claims if claim not in owners]
 
     def _places(self, variables: list[Variable]) -> list[int]:
@@ -96,20 +96,20 @@ class Slots(Module):
 
     @property
     def trained(self) -> list[Variable]:
-        """The variables that it trained so far, as far as they are known, in the slots' order."""
+        """The known variables that it has trained so far, in the order of the slots."""
         return list(self._gradtape_places) or self._gradtape_claims
 
     def states(self) -> Iterator[tuple[str, Variable | None, Variable]]:
-        """Yield what is kept for the variables that are trained.
+        """Yield the state of the trained variables.
 
         Yields
         ------
         slot : str
             The name of the slot.
         variable : Variable or None
-            The variable; None if a file brought the state, and nobody has claimed it.
+            The variable; None if the state comes from a file and has no variable yet.
         state : Variable
-            What is kept for it.
+            Its state.
         """
         trained = self.trained
         for slot in self.slots:
@@ -118,29 +118,29 @@ class Slots(Module):
 
     @property
     def unclaimed(self) -> int:
-        """How many variables' state a file brought, until the first of them are given."""
+        """The number of variables with state in a loaded file; 0 once some have claimed it."""
         held = max((len(getattr(self, slot)) for slot in self.slots), default=0)
         return 0 if self._gradtape_places else held
 
     def _check_slots(self, variable: Variable, place: int) -> None:
-        """Check what a saved file brought against the variable that it is now for."""
+        """Check that the state from a file fits the variable that now gets it."""
         for slot in self.slots:
             held = getattr(self, slot)
             if place < len(held) and held[place].shape != variable.shape:
                 raise ValueError(
                     f"{type(self).__name__}: {slot}[{place}] has shape {held[place].shape}, but "
                     f"variable {variable.name!r} has shape {variable.shape}; pass the variables in "
-                    "the order in which the optimizer first had them"
+                    "the order of the optimizer's first step"
                 )
 
     def met(self, variable: Variable, place: int) -> None:
-        """Take note of a variable that has a place now."""
+        """Note a variable that just got a place."""
 
 
 def _twins(claims: list[Variable], variables: list[Variable]) -> dict[Variable, Variable]:
-    """Return which of a copy's variables stands for which; nothing, if it is of another model.
+    """Return the variable with the same value for each claim; empty if it is another model.
 
-    A part of the variables will do, where the others are frozen.
+    Some variables may be missing, because they are frozen.
     """
     known: dict[Any, list[Variable]] = {}
     for claim in claims:

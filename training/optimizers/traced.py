@@ -1,4 +1,4 @@
-"""A step of an optimizer in a trace: through ops and assignments, one variable after another."""
+"""A step of an optimizer in a trace: ops and assignments, one variable after another."""
 
 from __future__ import annotations
 

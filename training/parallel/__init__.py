@@ -1,4 +1,4 @@
-"""Training by the ranks of a job: what ``fit(distributed=group)`` does otherwise than alone."""
+"""Training on the ranks of a job: what differs with ``fit(distributed=group)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Together``: what the ranks of a job compare, agree on, and leave to the first of them."""
+"""``Together``: what the ranks of a job compare, agree on, and leave to rank 0."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ..ranks import ALONE, Alone, Layout, Part
 
 __all__ = ["Together", "WholeRanks", "sample_of", "together"]
 
-#: How many rows of data ranks compare.
+#: The number of rows of data that ranks compare.
 _ROWS = 256
 
 
@@ -57,14 +57,14 @@ class Together(Alone):
         self.wish = Wish()
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return all callbacks on the first rank; on others, those that write no files."""
+        """Return all callbacks on rank 0; on other ranks, those that do not write files."""
         writers = (CSVLogger, ModelCheckpoint, TensorBoard)
         return [x for x in callbacks if self.first or not isinstance(x, writers)]
 
     # -- shares --------------------------------------------------------------------------------
 
     def share(self, count: int) -> Layout:
-        """Return how ranks share a batch: the first ones have one row more if need be."""
+        """Return how ranks share a batch: the first ranks may have one row more."""
         size, rank = self.group.size, self.group.rank
         if count < size:
             return Layout(rank, (count,) * size, repeated=True)
@@ -72,11 +72,11 @@ class Together(Alone):
         return Layout(rank, tuple(whole + (i < rest) for i in range(size)))
 
     def shares(self, data: Any) -> Any:
-        """Return data of which each rank takes its rows, or which are its own already."""
+        """Return data that give each rank its rows, or shards that belong to one rank."""
         if isinstance(data, Examples):
             self.compare(
                 data.what,
-                "each rank gives the same arrays, and takes its rows of each batch",
+                "every rank must give the same arrays, of which it takes its rows of each batch",
                 sample_of(data.x, data.y, data.weight),
             )
             data.shared = self.share
@@ -90,7 +90,7 @@ class Together(Alone):
     def _check_shards(self, shards: tuple[int, int], what: str) -> None:
         if shards != (self.group.size, self.group.rank):
             raise ValueError(
-                f"fit: {what} is shard {shards[1]} of {shards[0]}, and this is rank "
+                f"fit: {what} is shard {shards[1]} of {shards[0]}, but this is rank "
                 f"{self.group.rank} of {self.group.size}: write shard(group.size, group.rank)"
             )
 
@@ -113,11 +113,11 @@ class Together(Alone):
         return int(communicator().broadcast(np.array(number, np.int64)))
 
     def any(self, flag: bool) -> bool:
-        """Return whether one of the ranks says so."""
+        """Return whether the flag is true on any rank."""
         return bool(communicator().all_reduce(np.array(int(flag)), "max"))
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Give variables of all ranks their mean."""
+        """Set variables to their means over all ranks."""
         if not variables:
             return
         values = [variable.numpy() for variable in variables]
@@ -128,12 +128,12 @@ class Together(Alone):
             variable.assign(part.reshape(like.shape).astype(like.dtype))
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return what notes Ctrl-C, on whichever rank."""
+        """Return a handler for Ctrl-C on any rank."""
         self.wish = Wish()
         return SharedInterrupt(self)
 
     def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
-        """Raise on all ranks if they were given other settings, with those that differ."""
+        """Raise on all ranks if their settings differ, and name those that do."""
         mine = {name: _in_words(value) for name, value in settings.items()}
         found = communicator().exchange(json.dumps(mine).encode())
         told = [json.loads(x) for x in found]
@@ -145,28 +145,28 @@ class Together(Alone):
                     for value in dict.fromkeys(values)
                 )
                 raise DistributedError(
-                    f"{method}: ranks give other arguments: {name} is {words}. Every rank calls "
-                    f"{method} with the same ones"
+                    f"{method}: ranks give different arguments: {name} is {words}. Every rank must "
+                    f"call {method} with the same arguments"
                 )
 
     def agree(self, what: str) -> None:
-        """Raise on all ranks if they do not say the same."""
+        """Raise on all ranks if their texts differ."""
         agree(self.group, what)
 
     def compare(self, what: str, hint: str, arrays: Iterable[Any]) -> None:
-        """Raise on all ranks if they do not have the same arrays.
+        """Raise on all ranks if their arrays differ.
 
         Raises
         ------
         DistributedError
-            With the ranks that have others than most.
+            The message names the ranks whose arrays differ from those of most ranks.
         """
         compare("fit", what, hint, arrays)
 
     # -- files ---------------------------------------------------------------------------------
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return what keeps checkpoints, written by the first rank for all."""
+        """Return a keeper of checkpoints that rank 0 writes for all ranks."""
         return SharedKeeper(self, keeper, session)
 
 
@@ -174,18 +174,18 @@ class WholeRanks(Together):
     """The processes of a job, each with some of its devices."""
 
     def share(self, count: int) -> Layout:
-        """Return how processes share a batch: evenly, or each has all of what does not divide."""
+        """Return how processes share a batch: evenly, or all have every row if that fails."""
         size, rank = self.group.size, self.group.rank
         if count % self.group.devices:
             return Layout(rank, (count,) * size, repeated=True)
         return Layout(rank, (count // size,) * size)
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Leave variables alone: they are of the whole batch."""
+        """Do nothing: variables already come from the whole batch."""
 
 
 class Shards:
-    """Batches of each rank's own, which end where those of one rank end.
+    """Each rank's own batches, which end with the shortest shard.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Shards:
         return getattr(self._data, name)
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[Part]:
-        """Yield this rank's batches, as long as all ranks have one."""
+        """Yield this rank's batches while all ranks have one."""
         found = communicator()
         for batch in chain(self._data.batches(generator, first), [None]):
             mine = 0 if batch is None else len(flatten(batch[0])[0])
@@ -221,14 +221,14 @@ class Shards:
             self._warned = True
             warnings.warn(
                 f"fit: {ranks_in_words(more)} of {len(counts)} had more batches of "
-                f"{self._data.what} than the others, which are left out: an epoch ends where the "
-                "shortest shard ends",
+                f"{self._data.what} than the others. These batches are left out, because an epoch "
+                "ends with the shortest shard",
                 stacklevel=2,
             )
 
 
 class SharedInterrupt(DeferredInterrupt):
-    """Ctrl-C on one rank: all of them learn of it by the same message, and stop at that batch."""
+    """Handles Ctrl-C on any rank: all ranks receive it with one message, and stop at one batch."""
 
     def __init__(self, ranks: Together) -> None:
         self._ranks = ranks
@@ -236,7 +236,7 @@ class SharedInterrupt(DeferredInterrupt):
 
     @property
     def requested(self) -> bool:
-        """Whether one of the ranks was interrupted, as all of them know."""
+        """Whether a rank was interrupted and all ranks know it."""
         return self._ranks.wish.granted
 
     @requested.setter
@@ -244,7 +244,7 @@ class SharedInterrupt(DeferredInterrupt):
         self._ranks.wish.asked = value
 
     def settle(self) -> None:
-        """Ask the others."""
+        """Ask the other ranks."""
         if self._ranks.any(self._ranks.wish.asked or self._ranks.wish.granted):
             self._ranks.wish.granted = True
 
@@ -255,16 +255,16 @@ class SharedInterrupt(DeferredInterrupt):
 
 
 class SharedKeeper:
-    """Checkpoints of all ranks: compared, written by the first, and read by all.
+    """Checkpoints of all ranks: compared by all, written by rank 0, read by all.
 
     Parameters
     ----------
     ranks
         The ranks.
     keeper
-        What keeps them.
+        The keeper of a single process.
     session
-        What is trained: its variables are the same on all ranks.
+        The session that trains, with the same variables on all ranks.
     """
 
     def __init__(self, ranks: Together, keeper: Any, session: Any) -> None:
@@ -272,17 +272,17 @@ class SharedKeeper:
 
     @property
     def best(self) -> str | None:
-        """The metric by which a manager finds the best."""
+        """The metric by which a manager chooses the best checkpoint."""
         found: str | None = self._keeper.best
         return found
 
     def save(self, metrics: Mapping[str, float] | None = None) -> None:
-        """Save the present state.
+        """Save the current state.
 
         Raises
         ------
         DistributedError
-            If ranks have come apart, with those that have; or if the first could not write.
+            If variables differ between ranks, which the message names; or if rank 0 cannot write.
         """
         self._session.settle()
         failure: BaseException | None = None
@@ -310,12 +310,12 @@ class SharedKeeper:
         told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
         if ";" in told:
             raise DistributedError(
-                f"fit: {told}; checkpoints are to be in a folder that all ranks see"
+                f"fit: {told}; checkpoints must be in a folder that all ranks can read"
             )
         return path
 
     def plan(self, path: str) -> Any:
-        """Return how to restore a file."""
+        """Return the plan for restoring a file."""
         return self._keeper.plan(path)
 
 
@@ -323,7 +323,8 @@ def together(group: Any, method: str) -> Alone:
     """Return the ranks of a group that train one model; see ``ranks_of``."""
     if not isinstance(group, Group):
         raise TypeError(
-            f"{method}: distributed is the group of gradtape.distributed.init(), got {group!r}"
+            f"{method}: distributed must be the group from gradtape.distributed.init(), got "
+            f"{group!r}"
         )
     if type(group.communicator).parallel is not Communicator.parallel:
         return WholeRanks(group)
@@ -333,7 +334,7 @@ def together(group: Any, method: str) -> Alone:
 
 
 def sample_of(*parts: Any) -> list[Any]:
-    """Return some rows of data, to be compared."""
+    """Return some rows of data, for comparison."""
     found = []
     for leaf in flatten(parts):
         if isinstance(leaf, Tensor):

@@ -394,8 +394,8 @@ def test_what_means_nothing_is_refused_before_anything_changes(
         ({"batch_size": 16}, "within an epoch, with other data or another batch size"),
         ({"data": (X[:40], LABELS[:40])}, "within an epoch, with other data"),
         ({"seed": 4}, "the run had seed 3, not 4"),
-        ({"shuffle": False}, "give the shuffle= that it had"),
-        ({"metrics": ()}, "the run measured loss, accuracy; this one loss"),
+        ({"shuffle": False}, "give the same shuffle= as before"),
+        ({"metrics": ()}, "the saved run measured loss, accuracy, but this one measures loss"),
         ({"model": Sequential([Dense(3)])}, r"model/layers/0/kernel .in the file float32\[6, 2\]"),
     ],
 )
