@@ -73,7 +73,7 @@ def test_cupy_without_a_driver(tmp_path: Path) -> None:
     found = doctor(tmp_path)
     assert "cudaErrorInsufficientDriver" in found["backends"]["cupy"]
     (advice,) = found["advice"]
-    assert advice.startswith("CuPy is installed, and no NVIDIA driver: install the driver")
+    assert advice.startswith("CuPy is installed, but no NVIDIA driver: install the driver")
     assert "docker run --gpus all" in advice
 
 
