@@ -122,7 +122,7 @@ def test_a_cache_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shared.mkdir()
     shared.chmod(0o777)
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(shared))
-    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "others may write to it"
+    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "other users may write to it"
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
     assert diagnosis_of_all(measure=False)["cache"] == {"path": None, "problem": None}
 
