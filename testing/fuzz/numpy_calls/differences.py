@@ -485,7 +485,10 @@ def cast_at_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nan_filled(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether NumPy has nan where ours is its value for large numbers as infinities."""
+    """Return whether our answer is NumPy's with its nan filled in.
+
+    The filling is NumPy's answer to large numbers instead of infinities.
+    """
     x = call.arrays[0].values if call.arrays else np.zeros(())
     if theirs.error is not None or ours.error is not None or not np.isinf(x).any():
         return False

@@ -108,7 +108,7 @@ def test_proportions_are_kept_inside_a_size_and_zeros_are_around() -> None:
         (lambda: gt.image.resize(IMAGES, (2, 2, 2)), "height and width"),
         (lambda: gt.image.crop_to_bounding_box(IMAGES, 0, 0, 9, 2), "extends beyond images of"),
         (lambda: gt.image.pad_to_bounding_box(IMAGES, 0, 0, 2, 9), "do not fit into"),
-        (lambda: gt.image.central_crop(IMAGES, 0.0), "share is in"),
+        (lambda: gt.image.central_crop(IMAGES, 0.0), "fraction must be in"),
         (lambda: gt.image.random_crop(IMAGES, (1, 9, 9, 3)), "does not fit into shape"),
         (lambda: gt.image.ssim(IMAGES, IMAGES, 1.0), "smaller than the window"),
         (lambda: gt.image.random_brightness(IMAGES, -1.0), "must not be negative"),

@@ -127,7 +127,7 @@ def test_a_call_that_returns_something_else_is_refused() -> None:
             call(lambda: gt.ones(3), results=spec)
         with pytest.raises(ValueError, match="returned 2 values, not 1"):
             call(lambda: [gt.ones(2), gt.ones(2)], results=[spec])
-        with pytest.raises(TypeError, match="results holds TensorSpecs"):
+        with pytest.raises(TypeError, match="results must hold TensorSpecs"):
             call(lambda: 1.0, results="float32")
 
 
