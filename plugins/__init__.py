@@ -1,1 +1,1 @@
-"""The plugins that ship with gradtape; they enter through the same door as anyone's."""
+"""The plugins that ship with gradtape; they use the same hooks as any other plugin."""

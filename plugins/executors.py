@@ -10,7 +10,7 @@ from ..core.extend import Graph, default, hookimpl, late, plain
 
 @hookimpl
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
-    """Provide what asks backends, what runs a kernel for each node, and what plans for NumPy."""
+    """Provide executors: the backend's own, a kernel call per node, and plans for NumPy."""
     return {
         "default": default,
         "plain": plain,

@@ -1,4 +1,4 @@
-"""Tools to test ops, gradients, backends and plugins; gradtape's own suite runs on them."""
+"""Tools to test ops, gradients, backends and plugins; gradtape's own test suite uses them."""
 
 from ..public import publish
 from .backends import BackendReport, check_backend

@@ -1,4 +1,4 @@
-"""``check_backend``: all ops and functions on another backend, against NumPy's."""
+"""``check_backend``: compares all ops and functions on another backend with NumPy's."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from .samples import Sample
 __all__ = ["BackendReport", "check_backend"]
 
 PASSED, REFUSED, WRONG, UNTRACED = "passed", "refused", "wrong", "untraced"
-#: How far results may be off, relative and absolute, by the precision that they have.
+#: The tolerances of results, relative and absolute, by their precision.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
 
 
-#: What makes tensors, or generators of numbers, on the backend that is selected. The others run
-#: without a selection: what they make has to go where their inputs are.
+#: Functions that create tensors or draw numbers on the selected backend. The others run without a
+#: selection: their results must be where their inputs are.
 MAKERS = frozenset({"dropout", "from_dlpack"})
-#: How many rows a report's table has at most.
+#: The maximum number of rows of a report's table.
 ROWS = 60
 
 
 @dataclass(frozen=True)
 class BackendReport:
-    """What :func:`check_backend` found; its text is a table of what did not pass.
+    """The findings of :func:`check_backend`; its text is a table of everything that did not pass.
 
     Attributes
     ----------
     backend
         The backend's name.
     passed
-        Ops, by name, and functions, by their names under ``gt``, whose samples all gave what they
-        give on NumPy.
+        Ops, by name, and functions, by their names under ``gt``, all of whose samples gave the same
+        results as on NumPy.
     refused
-        Those that raised an error on some sample, with the error.
+        Those that raised an error for a sample, with the error.
     wrong
-        Those that gave something else than on NumPy, with what differs.
+        Those that gave other results than on NumPy, with the difference.
     seconds
-        How long it took.
+        The duration in seconds.
 
     Examples
     --------
@@ -93,20 +93,21 @@ class BackendReport:
 def check_backend(
     name: str, *, only: Iterable[str] | None = None, traced: bool = False, show: bool = True
 ) -> BackendReport:
-    """Run the samples of all ops, and of the functions made of them, on a backend.
+    """Run the samples of all ops and public functions on a backend.
 
-    Values and dtypes of results, and those of first gradients, have to be what they are on NumPy,
-    up to rounding, and have to be on the backend.
+    Values and dtypes of results and of first-order gradients must be the same as on NumPy, up to
+    rounding, and must be on the backend.
 
     Parameters
     ----------
     name
-        The backend's name, with a device if it is not to be the default one: ``"cupy:1"``.
+        The backend's name, with a device if it is not the default one: ``"cupy:1"``.
     only
-        Names to restrict it to: of ops, and of functions as users write them: ``"gt.nn.hinge"``.
+        The names to check: those of ops, and of functions as users call them: ``"gt.nn.hinge"``.
+        All by default.
     traced
-        Whether to run traces, as the backend compiles them, in place of one op at a time. What
-        cannot be traced anywhere is left out.
+        Whether to run traces, as the backend compiles them, instead of one op at a time. Samples
+        that cannot be traced on any backend are skipped. False by default.
     show
         Whether to print the report.
 
@@ -118,7 +119,7 @@ def check_backend(
     Raises
     ------
     LookupError
-        If no plugin provides the backend, or there is nothing called as in ``only``.
+        If no plugin provides the backend, or a name in ``only`` does not exist.
     BackendUnavailable
         If the backend cannot be used here.
 
@@ -129,7 +130,7 @@ def check_backend(
     >>> assert not report.wrong
     """
     backend = registry().backend(name.partition(":")[0])
-    _ = backend.xp  # fail here, with the reason
+    _ = backend.xp  # raise now, with the reason
     found: dict[str, dict[str, str]] = {PASSED: {}, REFUSED: {}, WRONG: {}}
     start = time.perf_counter()
     for called, op, samples in _chosen(only):
@@ -149,8 +150,8 @@ def check_backend(
 
 
 def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], list[Sample]]]:
-    """Give the ops and functions to check, with what they are called and their samples."""
-    from . import tables  # what makes the samples takes its time
+    """Give the ops and functions to check, with their names and samples."""
+    from . import tables  # it takes time to make the samples
 
     ops = registry().ops
     there: dict[str, tuple[Callable[..., Any], list[Sample]]] = {
@@ -161,14 +162,14 @@ def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any
     for name in there if only is None else only:
         if name not in there:
             raise LookupError(
-                f"check_backend: there are no samples of {name!r}; there are those of ops, as "
-                "'sin', and of functions, as 'gt.nn.hinge'"
+                f"check_backend: there are no samples of {name!r}; names are those of ops, such as "
+                "'sin', and of functions, such as 'gt.nn.hinge'"
             )
         yield (name, *there[name])
 
 
 def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -> tuple[str, str]:
-    """Return what became of a sample, and why."""
+    """Return the outcome of a sample, and the reason."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         want = slopes(op, sample, "numpy")
@@ -183,7 +184,7 @@ def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -
 
 
 def _traceable(op: Callable[..., Any], sample: Sample) -> bool:
-    """Return whether a trace of the op takes the sample, on NumPy."""
+    """Return whether the op can be traced with the sample on NumPy."""
     try:
         slopes(op, sample, "numpy", traced=True)
     except Exception:
@@ -194,9 +195,9 @@ def _traceable(op: Callable[..., Any], sample: Sample) -> bool:
 def slopes(
     op: Callable[..., Any], sample: Sample, backend: str, traced: bool = False
 ) -> list[NDArray[Any]]:
-    """Return what an op and its gradients are on a backend, as NumPy's arrays.
+    """Return the results and gradients of an op on a backend, as NumPy arrays.
 
-    Raises whatever the op raises there, and ``TypeError`` if results are elsewhere.
+    Raises the op's own errors, and ``TypeError`` if results are on another backend.
     """
     arrays = any(isinstance(x, np.ndarray) for x in sample.inputs)
     if not arrays or getattr(op, "__name__", "") in MAKERS:
@@ -217,7 +218,7 @@ def _slopes(
     differentiable = getattr(op, "differentiable", True) and not refuses
 
     def run(tensors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        # a tensor that is given twice stays one
+        # a tensor that occurs twice stays one tensor
         inputs = map_structure(lambda x: tensors[places[id(x)]] if id(x) in places else x, given)
         sources = [x for x in tensors if x.dtype.kind in "fc"]
         with GradientTape() as tape:
@@ -248,7 +249,7 @@ def _check_places(tensors: Iterable[Any], backend: str) -> None:
 
 
 def _difference(got: Sequence[NDArray[Any]], want: Sequence[NDArray[Any]]) -> str:
-    """Return in words how results and gradients differ; nothing if they do not."""
+    """Return a description of how results and gradients differ; empty if they do not."""
     if len(got) != len(want):
         return f"{len(got)} results and gradients instead of {len(want)}"
     for i, (mine, right) in enumerate(zip(got, want, strict=True)):

@@ -1,13 +1,13 @@
-"""Compare a tape's gradients with finite differences, at every order.
+"""Comparison of a tape's gradients with finite differences, for every order.
 
     check_gradients(gt.sin, x)                  # first and second order
     check_gradients(gt.multiply, x, y, order=3)
 
-Gradients are compared element by element. A result of several elements is first joined to one
-number by random weights, so an error in any element of the Jacobian shows; each element is weighed
-by its own scale, so that a small one shows beside a large one. Each derivative is measured with two
-step widths and extrapolated; if the two disagree, or the slopes from either side do, the point is
-at or near a kink and the check refuses. Where the function takes complex numbers and is analytic, a
+Gradients are compared element by element. Random weights first combine a result of several elements
+into one number, so an error in any element of the Jacobian shows. Each element is divided by its
+own scale, so that a small one shows next to a large one. Each derivative is measured with two step
+widths and extrapolated. If the two disagree, or the slopes on both sides do, the point is at or
+near a kink, and the check refuses it. If the function accepts complex numbers and is analytic, a
 complex step, which has no rounding error, replaces the differences.
 
 For complex values a gradient is the direction of steepest ascent: ``dL = Re(conj(gradient) * dx)``.
@@ -28,13 +28,13 @@ __all__ = ["check_gradients"]
 
 Array = NDArray[Any]
 
-STEP = 1e-3  # with the extrapolated error of order STEP**4, near the best for float64
+STEP = 1e-3  # with an extrapolated error of order STEP**4, near the best for float64
 RTOL, ATOL = 1e-6, 1e-9
-KINK = 1e-4  # measured derivatives that disagree by more than this share are those of a kink
-COMPLEX_STEP = 1e-30  # its square is lost beside any derivative
-TINY_STEP = 1e-9  # so near by, a smooth function is a straight line, but for its rounding noise
-NOISE = 1e13  # how many times its noise an element's scale is at the least
-SHOWN = 256  # of so many elements of the results, the one that is furthest off is looked for
+KINK = 1e-4  # measured derivatives that differ by more than this fraction are at a kink
+COMPLEX_STEP = 1e-30  # its square vanishes next to any derivative
+TINY_STEP = 1e-9  # within this distance, a smooth function is a straight line plus rounding noise
+NOISE = 1e13  # the minimum ratio of an element's scale to its noise
+SHOWN = 256  # the number of elements of the results that are searched for the largest error
 
 
 def check_gradients(
@@ -53,37 +53,38 @@ def check_gradients(
     fn
         A function of tensors that returns a tensor, or a list or tuple of them.
     inputs
-        Arrays or numbers of any shape: floating ones are taken as ``float64``, complex ones as
-        ``complex128``; integers and booleans stay constant. Kinks of ``fn`` must be some
-        ``10 * step`` away.
+        Arrays or numbers of any shape. Floating ones become ``float64``, complex ones
+        ``complex128``; integers and booleans stay constant. They must be about ``10 * step`` or
+        more away from kinks of ``fn``.
     order
-        Up to which order (2 by default); the gradient function is checked again in its upstream
-        gradient too.
+        The maximum order (2 by default); for higher orders, the gradient function is checked in
+        the same way, also with respect to its upstream gradient.
     rtol, atol
-        How far a gradient may be from the measured derivative, beside the measured error:
-        ``1e-6`` of the larger one and ``1e-9`` if not given. ``atol`` is a share of each result's
-        scale: of the larger of its size and how much it would change over a distance of 1.
+        The tolerance of a gradient, in addition to the estimated measurement error: ``1e-6`` of the
+        larger value and ``1e-9`` if not given. ``atol`` is a fraction of each result's scale, which
+        is the larger of its absolute value and its change over a distance of 1.
     seed
-        Of the random weights and upstream gradients.
+        The seed of the random weights and upstream gradients.
     step
         The step width of the differences.
 
     Raises
     ------
     AssertionError
-        If a gradient differs; the message names the order, the input, the element, what the tape
-        says and what was measured, for the result that is furthest off.
+        If a gradient differs; the message names the order, the input, the element, the tape's
+        value and the measured one, for the result with the largest error.
     ValueError
-        If there is a kink at or near this point, if ``fn`` gives other results for the same inputs
-        (because it draws random numbers, say), or if no input is differentiable.
+        If there is a kink at or near this point, if ``fn`` gives different results for the same
+        inputs (for example because it draws random numbers), or if no input is differentiable.
 
     Notes
     -----
-    Central differences of two widths are extrapolated (Richardson), which leaves an error of the
-    order of ``step**4``; what the extrapolation changed, and the rounding error, are allowed for.
-    The rounding error is measured too, as what is no straight line within a tiny step.
-    At first order the derivative of a real input is measured by ``imag(fn(x + ih)) / h`` as well:
-    if ``fn`` takes complex numbers and both measures agree, this one, exact to rounding, counts.
+    Central differences with two step widths are extrapolated (Richardson), which leaves an error of
+    order ``step**4``. The tolerance includes the change by the extrapolation and the rounding
+    error, which is measured as the deviation from a straight line within a tiny step. For the first
+    order, the derivative of a real input is also measured as ``imag(fn(x + ih)) / h``: if ``fn``
+    accepts complex numbers and both measurements agree, this one is used, as it is exact up to
+    rounding.
 
     References
     ----------
@@ -109,9 +110,9 @@ def check_gradients(
         outputs, again = _results(fn, arrays), _results(fn, arrays)
         if not all(map(alike, outputs, again)):
             raise ValueError(
-                "check_gradients: the function is not deterministic: it gives other results for "
-                "the same inputs, so that nothing can be measured. If it draws random numbers, let "
-                "it start from the same seed or key at each call"
+                "check_gradients: the function is not deterministic: it gives different results "
+                "for the same inputs, so nothing can be measured. If it draws random numbers, let "
+                "it start from the same seed or key in each call"
             )
         weights = [_weights(rng, y) for y in outputs]
         scales, noise = _scales(fn, arrays, outputs, rng, step)
@@ -131,7 +132,7 @@ def _differentiable(x: Array) -> bool:
 
 
 def _weights(rng: np.random.Generator, y: Array) -> Array:
-    """Return weights of 0.5 to 1.5 in absolute value: none so small that it hides an error."""
+    """Return weights of 0.5 to 1.5 in absolute value: none is so small that it hides an error."""
     y = np.asarray(y)
     size = rng.uniform(0.5, 1.5, y.shape)
     if y.dtype.kind == "c":
@@ -149,7 +150,7 @@ def _results(fn: Callable[..., Any], arrays: Sequence[Array]) -> list[Array]:
 
 
 def alike(x: Array, y: Array) -> bool:
-    """Return whether two runs gave the same, but for the order in which threads add."""
+    """Return whether two runs gave the same, except for the order in which threads add."""
     return x.shape == y.shape and np.allclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
@@ -170,7 +171,7 @@ def _scales(
     widths = rng.uniform(-1.0, 1.0, 6)
     points = [at(width * TINY_STEP) for width in widths]
     line = np.stack([np.ones(6), widths], axis=1)
-    off_line = np.eye(6) - line @ np.linalg.pinv(line)  # what a straight line does not explain
+    off_line = np.eye(6) - line @ np.linalg.pinv(line)  # the deviation from a straight line
     scales, noises = [], []
     with np.errstate(all="ignore"):
         for y, far, half, *near in zip(outputs, at(step), at(step / 2.0), *points, strict=True):
@@ -180,7 +181,7 @@ def _scales(
                 continue
             noise = np.abs(np.tensordot(off_line, np.stack(near), 1)).max(axis=0)
             noise = np.maximum(noise, np.finfo(np.float64).eps * np.abs(y))
-            # beside a zero, how far it goes over a distance of 1, if as a power of the distance
+            # next to a zero, its change over a distance of 1 if it grows as a power
             far, half = np.abs(far - y), np.abs(half - y)
             power = np.nan_to_num(np.clip(np.log2(far / half), 1.0, 4.0), nan=1.0)
             scale = np.maximum.reduce([np.abs(y), far / step**power, NOISE * noise])
@@ -193,7 +194,7 @@ def _scales(
 def _gradient_function(
     fn: Callable[..., Any], count: int, outputs: Sequence[Array]
 ) -> Callable[..., Any]:
-    """Return the function from inputs and upstream gradients to the inputs' gradients."""
+    """Return a function of inputs and upstream gradients that returns the inputs' gradients."""
     followed = [i for i, y in enumerate(outputs) if _differentiable(np.asarray(y))]
 
     def gradients(*args: Any) -> list[Any]:
@@ -233,7 +234,7 @@ def _check_first_order(
     grads = gradients(*map(constant, arrays), *map(constant, weights))
     positions = [i for i, x in enumerate(arrays) if _differentiable(x)]
     middle = _joined(weights, outputs)
-    # the gradient of complex values is no analytic function: from the second order on, differences
+    # gradients of complex values are not analytic: higher orders use differences
     analytic = level == 1
     for number, (position, grad) in enumerate(zip(positions, grads, strict=True)):
         x, got = arrays[position], np.asarray(grad.numpy())
@@ -256,7 +257,7 @@ def _check_first_order(
                 want, error = _measured(along, middle, unit, step, have, noise)
             except _Kink as kink:
                 raise ValueError(
-                    f"{place}: differences at {x[index]} say nothing: {kink}; stay away from kinks"
+                    f"{place}: differences at {x[index]} are no use: {kink}; stay away from kinks"
                 ) from None
             allowed = atol + rtol * max(abs(want), abs(have))
             if analytic:
@@ -276,7 +277,7 @@ def _check_first_order(
 
 
 def _furthest(entry: Callable[..., float], slopes: list[Array], scales: list[Array]) -> str | None:
-    """Say what the tape makes of the element of the results that is furthest off."""
+    """Describe the element of the results with the largest error."""
     worst, said = 0.0, None
     places = [
         (i, at) for i, y in enumerate(slopes) if _differentiable(y) for at in np.ndindex(y.shape)
@@ -305,7 +306,7 @@ def _inner(a: Any, b: Any) -> float:
 
 
 def _units(x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """Give each element's direction (for complex ones the imaginary direction too)."""
+    """Give each element's direction (for complex ones also the imaginary direction)."""
     for index in np.ndindex(x.shape):
         for value in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
             unit = np.zeros_like(x)
@@ -329,7 +330,7 @@ def _measured(
     for narrower in (
         1.0,
         8.0,
-    ):  # where the function bends too much for a step, a smaller one may do
+    ):  # where the function bends too much for a step, a smaller step may do
         width = step / narrower
         want, change, jump = _derivative(along, middle, unit, width)
         bound = KINK * max(abs(want), abs(have), 1.0)
@@ -341,24 +342,24 @@ def _measured(
         raise _Kink(f"they do not converge ({want:.6g}, changed by {change:.6g})")
     noise *= narrower
     if noise < abs(have - want) <= 10.0 * change:
-        # half the width leaves a quarter of a smooth function's change, and half that of |x| * x
+        # half the width leaves a quarter of a smooth function's change, but half that of |x| * x
         finer = _derivative(along, middle, unit, width / 2.0)[1]
         if finer > 0.35 * change:
-            raise _Kink(f"they converge slowly (to {want:.6g}), as beside a kink of the derivative")
+            raise _Kink(f"they converge slowly (to {want:.6g}), as near a kink of the derivative")
     return want, 1e-2 * change + noise
 
 
 def _derivative(
     along: Callable[[Array], float], middle: float, unit: Array, step: float
 ) -> tuple[float, float, float]:
-    """Return the derivative along ``unit``, what the extrapolation changed, and a kink's jump."""
+    """Return the derivative along ``unit``, the change by extrapolation, and a kink's jump."""
     ahead, behind = along(step * unit), along(-step * unit)
     near_ahead, near_behind = along(step / 2.0 * unit), along(-step / 2.0 * unit)
     wide, narrow = (ahead - behind) / (2.0 * step), (near_ahead - near_behind) / step
-    # central differences err by c * step**2, so a quarter of that is left with half the width
+    # the error of central differences is c * step**2, so half the width leaves a quarter of it
     best = narrow + (narrow - wide) / 3.0
-    # the slopes from either side differ by step * curvature, half of it with half the width; what
-    # does not shrink with the step is a kink
+    # the slopes on both sides differ by step * curvature, which half the width halves; a
+    # difference that does not shrink with the step is a kink
     bend = (ahead - 2.0 * middle + behind) / step
     near_bend = (near_ahead - 2.0 * middle + near_behind) / (step / 2.0)
     return best, abs(best - narrow), abs(2.0 * near_bend - bend)
@@ -380,14 +381,14 @@ def _slopes(at: Callable[[Array], list[Array]], x: Array, unit: Array, step: flo
 def _complex_step(
     at: Callable[[Array], list[Array]], x: Array, unit: Array, weights: Sequence[Array]
 ) -> float | None:
-    """Return the derivative along ``unit`` by a complex step, None where that cannot be taken."""
+    """Measure the derivative along ``unit`` with a complex step; None if that is impossible."""
     if x.dtype.kind == "c" or any(w.dtype.kind == "c" for w in weights):
         return None
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             results = at(x + 1j * COMPLEX_STEP * unit)
-    except Exception:  # whatever a function says that was not made for complex numbers
+    except Exception:  # any error of a function that was not written for complex numbers
         return None
     slopes = [np.sum(w * y.imag) for w, y in zip(weights, results, strict=True)]
     total = float(sum(slopes)) / COMPLEX_STEP

@@ -1,4 +1,4 @@
-"""``check_op``: everything that an op must do, checked on samples of its inputs."""
+"""``check_op``: checks everything that an op must do, on samples of its inputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Run = Callable[..., list[Any]]
 
 PASSED = "passed"
 
-# eager and traced runs may differ by the order of a sum; single precision by its rounding
+# eager and traced runs may differ in the order of a sum; single precision in rounding
 SAME, SINGLE = 1e-11, 3e-4
 
 
@@ -51,49 +51,49 @@ def check_op(
     ==================  ============================================================================
     ``gradients``       the tape's gradients agree with finite differences (see
                         :func:`check_gradients`); an op without gradient rules gives None
-    ``second order``    the gradients of the gradients too
+    ``second order``    the same for gradients of the gradients
     ``forward``         forward mode is the transpose of reverse mode: ``<u, J t> = <Jᵀ u, t>``
-    ``traced``          in a trace, values and gradients are those of the eager run, and the shape
-                        rule gives the real shapes and dtypes
-    ``known sizes``     from known sizes the shape rule makes known sizes
+    ``traced``          a trace gives the values and gradients of the eager run, and the shape rule
+                        gives the actual shapes and dtypes
+    ``known sizes``     for known sizes the shape rule gives known sizes
     ``unknown sizes``   as ``traced``, with sizes that the trace does not know
-    ``unknown rank``    as ``traced``, with ranks that it does not know, unless the op refuses that
-                        with ``TypeError`` or ``ValueError``
+    ``unknown rank``    as ``traced``, with ranks that the trace does not know, unless the op
+                        refuses them with ``TypeError`` or ``ValueError``
     ``batched``         ``vmap`` gives the values and gradients of a loop over two examples,
-                        whichever inputs have the batch axis, and a tape outside it the sum of the
+                        whichever inputs have the batch axis; a tape outside it gives the sum of the
                         gradients for the others, unless the op refuses batches with ``TypeError``
     ``saved``           after saving and loading, values and gradients are the same
-    ``float32``         single precision gives the values and gradients of double precision, within
-                        its rounding, and gradients have the dtype of their input
+    ``float32``         single precision gives the values and gradients of double precision, up to
+                        rounding, and gradients have the dtype of their input
     ``float16``         gradients in half precision have the dtype of their input, unless the op
-                        refuses that with ``TypeError``
-    ``strided``         arrays that are not contiguous give the same
-    ``empty``           arrays without elements give such arrays (elementwise ops only)
+                        refuses it with ``TypeError``
+    ``strided``         arrays that are not contiguous give the same results
+    ``empty``           arrays without elements give results without elements (elementwise ops only)
     ==================  ============================================================================
 
-    Every run must leave its inputs as they were.
+    Every run must leave its inputs unchanged.
 
     Parameters
     ----------
     op
-        An op, or a function of tensors that returns a tensor or several.
+        An op, or a function of tensors that returns one or several tensors.
     samples
-        What to call it with: at least one :class:`Sample`.
+        The arguments of the calls: at least one :class:`Sample`.
     seed
-        Of the random weights of the gradient checks.
+        The seed of the random weights of the gradient checks; 0 by default.
 
     Returns
     -------
     dict
-        What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
-        reason why it was left out.
+        The outcome of each check: ``"passed"`` if a sample passed it (and none failed), otherwise
+        the reason why it was skipped.
 
     Raises
     ------
     AssertionError
-        If a check fails; the message names the op, the sample, the check, and what differs.
+        If a check fails; the message names the op, the sample, the check and the difference.
     TypeError
-        If something among the samples is none.
+        If one of the samples is not a :class:`Sample`.
     ValueError
         If there are no samples.
 
@@ -109,7 +109,7 @@ def check_op(
     for sample in samples:
         if not isinstance(sample, Sample):
             raise TypeError(
-                f"check_op: samples must be an iterable of gradtape.testing.Sample, it gave "
+                f"check_op: samples must be an iterable of gradtape.testing.Sample, got "
                 f"{type(sample).__name__}; write [Sample(x, ...)] for the inputs x, ..."
             )
         count += 1
@@ -128,7 +128,7 @@ def check_op(
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Raise what goes wrong as an AssertionError that says where."""
+    """Raise errors as an AssertionError that says where they occurred."""
     try:
         yield
     except Exception as error:
@@ -137,7 +137,7 @@ def _naming(where: str) -> Iterator[None]:
 
 
 def _advice(error: Exception) -> str:
-    """Return what to write instead, if a rule took an array of ours for one of NumPy's."""
+    """Return what to write instead, if a rule used one of our arrays as a NumPy array."""
     attribute = getattr(error, "name", None) if isinstance(error, AttributeError) else None
     if attribute is not None and is_transformed(error.obj):  # type: ignore[attr-defined]
         function = {"astype": "cast", "T": "transpose", "dot": "matmul"}.get(attribute, attribute)
@@ -149,7 +149,7 @@ def _advice(error: Exception) -> str:
     else:
         return ""
     return (
-        "; gradient rules run on every type of array, also on those of a trace or a batch: write "
+        "; gradient rules run on every type of array, including those of a trace or a batch: write "
         f"them with operators and {use}{like}, from gradtape.core.extend"
     )
 
@@ -166,14 +166,14 @@ class _Trial:
         self._want: tuple[list[Array], int] | None = None
 
     def check(self, what: str) -> str | None:
-        """Run a check; return why it does not apply, None if it passed."""
+        """Run a check; return why it does not apply, or None if it passed."""
         result: str | None = getattr(self, "_" + what.replace(" ", "_"))()
         return result
 
-    # -- what is run -----------------------------------------------------------------------------
+    # -- the runs --------------------------------------------------------------------------------
 
     def run(self, *tensors: Any) -> list[Any]:
-        """Call the op with tensors in place of the sample's arrays."""
+        """Call the op with tensors instead of the sample's arrays."""
         rest = iter(tensors)
         given = [x if type(x) in SCALARS else next(rest) for x in self.sample.inputs]
         fed = self.sample.feed(*given)
@@ -183,7 +183,7 @@ class _Trial:
         return list(shown) if isinstance(shown, (list, tuple)) else [shown]
 
     def slopes(self, *tensors: Any) -> list[Any]:
-        """Return the results, and then the gradients with the results as upstream gradients."""
+        """Return the results, then the gradients with the results as upstream gradients."""
         if not self.differentiable:
             return self.run(*tensors)
         sources = [x for x in tensors if x.dtype.kind in "fc"]
@@ -202,7 +202,7 @@ class _Trial:
 
     @property
     def want(self) -> tuple[list[Array], int]:
-        """What an eager run of ``slopes`` gives, and how many of those are results."""
+        """The results of an eager run of ``slopes``, and how many of them are not gradients."""
         if self._want is None:
             tensors = [constant(x) for x in self.arrays]
             given = [x.copy() for x in self.arrays]
@@ -213,8 +213,8 @@ class _Trial:
             again = [np.asarray(y.numpy()) for y in self.run(*tensors)]
             if not all(map(alike, found, again)):  # the results come first, the gradients after
                 raise AssertionError(
-                    "the op is not deterministic: it gives other results for the same inputs; let "
-                    "it take random numbers from a key, an input"
+                    "the op is not deterministic: it gives different results for the same inputs; "
+                    "let it take random numbers from a key, as an input"
                 )
             self._want = found, len(again)
         return self._want
@@ -222,7 +222,7 @@ class _Trial:
     def compare(
         self, got: Sequence[Any], tolerance: float = SAME, dtypes: bool = True, what: str = ""
     ) -> None:
-        """Compare what a run of ``slopes`` gave with what an eager one gives."""
+        """Compare the results of a run of ``slopes`` with those of an eager run."""
         want, count = self.want
         if len(got) != len(want):
             raise AssertionError(f"{what}{len(got)} results and gradients instead of {len(want)}")
@@ -303,7 +303,7 @@ class _Trial:
         return None
 
     def _trace(self, specs: Sequence[Any] | None) -> None:
-        """Trace, compare the shape rule with what is there, then the run."""
+        """Trace, compare the shape rule with the actual results, then compare the run."""
         tensors = [constant(x) for x in self.arrays]
         concrete = function(self.of_list).get_concrete_function(tensors if specs is None else specs)
         want, count = self.want
@@ -312,12 +312,13 @@ class _Trial:
             if not spec.admits(real.shape) or symbol.dtype != real.dtype:
                 which = f"result {i}" if i < count else f"gradient {i - count}"
                 raise AssertionError(
-                    f"the shape rule makes {which} {spec}, it is {describe(real.shape, real.dtype)}"
+                    f"the shape rule gives {spec} for {which}, which is "
+                    f"{describe(real.shape, real.dtype)}"
                 )
         self.compare(concrete(tensors))
 
     def of_list(self, tensors: Sequence[Any]) -> list[Any]:
-        """Run ``slopes`` on a list of tensors: traces take no variable number of arguments."""
+        """Run ``slopes`` on a list of tensors: traces need a fixed number of arguments."""
         return self.slopes(*tensors)
 
     def _traced(self) -> None:
@@ -329,8 +330,8 @@ class _Trial:
         for i, symbol in enumerate(graph.outputs[: self.want[1]]):
             if symbol.shape is None or None in symbol.shape:
                 raise AssertionError(
-                    f"the shape rule makes result {i} {describe(symbol.shape, symbol.dtype)} of "
-                    "inputs of known sizes"
+                    f"the shape rule gives {describe(symbol.shape, symbol.dtype)} for result {i} "
+                    "from inputs of known sizes"
                 )
 
     def _unknown_sizes(self) -> str | None:
@@ -421,14 +422,16 @@ class _Trial:
         self.compare_dtypes(got, tensors)
         for i, (mine, right) in enumerate(zip(got[:count], want, strict=False)):
             if mine.dtype.kind != right.dtype.kind:
-                raise AssertionError(f"result {i} is of {mine.dtype}, in double {right.dtype}")
+                raise AssertionError(
+                    f"result {i} has dtype {mine.dtype}, but {right.dtype} in double precision"
+                )
         return None
 
     def _widened(self, got: Sequence[Any], tensors: Sequence[Any]) -> None:
-        """Compare the dtypes of results in single precision with what the shape rule says."""
+        """Compare the dtypes of results in single precision with the shape rule's."""
         try:
             graph = function(self.of_list).get_concrete_function(tensors).graph
-        except (TypeError, ValueError):  # what cannot be traced has the check "traced" left out
+        except (TypeError, ValueError):  # for ops that cannot be traced, "traced" is skipped
             return
         given = ", ".join(sorted({x.dtype.name for x in tensors}))
         pairs = zip(got[: self.want[1]], graph.outputs, strict=False)
@@ -436,7 +439,7 @@ class _Trial:
             if real.dtype != symbol.dtype:
                 which = "the result" if self.want[1] == 1 else f"result {i}"
                 raise AssertionError(
-                    f"{which} is {real.dtype} for {given} inputs, and the shape rule says "
+                    f"{which} is {real.dtype} for {given} inputs, but the shape rule says "
                     f"{symbol.dtype}; let the kernel keep the dtype (xp.asarray(1, dtype=x.dtype))"
                 )
 
@@ -445,7 +448,9 @@ class _Trial:
         sources = [x for x in tensors if x.dtype.kind in "fc"]
         for i, (gradient, x) in enumerate(zip(got[self.want[1] :], sources, strict=False)):
             if gradient.dtype != x.dtype:
-                raise AssertionError(f"gradient {i} is of {gradient.dtype}, its input of {x.dtype}")
+                raise AssertionError(
+                    f"gradient {i} has dtype {gradient.dtype}, its input {x.dtype}"
+                )
 
     def _float16(self) -> str | None:
         if not any(x.dtype.kind == "f" for x in self.arrays):
@@ -475,12 +480,14 @@ class _Trial:
         tensors = [constant(np.zeros((0, 3), x.dtype)) for x in self.arrays]
         for y in self.slopes(*tensors):
             if y.shape != (0, 3):
-                raise AssertionError(f"for float64[0, 3], a result or gradient of shape {y.shape}")
+                raise AssertionError(
+                    f"for inputs of shape (0, 3), a result or gradient has shape {y.shape}"
+                )
         return None
 
 
 def varied(x: Array) -> Array:
-    """Return another example: near the first, or in another order where there is no near."""
+    """Return another example: close to the first, or reordered if nothing can be close."""
     if x.dtype.kind in "fc":
         return x * (1 + 2.0**-7)
     return np.array(~x if x.dtype.kind == "b" and not x.ndim else np.flip(x))

@@ -1,4 +1,4 @@
-"""``Sample``: what to call an op with, and which of the checks to leave out."""
+"""``Sample``: arguments of an op, and which of its checks to skip."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..core.extend import SCALARS, describe
 
 __all__ = ["CHECKS", "Sample"]
 
-#: What is checked, in this order.
+#: The checks, in order.
 CHECKS = (
     "gradients",
     "second order",
@@ -30,14 +30,14 @@ CHECKS = (
 
 
 class Sample:
-    """Inputs and parameters to call an op with.
+    """Inputs and parameters of a call of an op.
 
     Parameters
     ----------
     inputs
-        Arrays, nested lists, or Python numbers (which stay numbers, whose dtype is weak). Those of
-        floating or complex dtype are differentiated; they should be of ``float64`` and
-        ``complex128``, and 0.01 or more away from kinks.
+        Arrays, nested lists, or Python numbers (which stay numbers with a weak dtype). Floating and
+        complex inputs are differentiated; they should be ``float64`` and ``complex128``, and 0.01
+        or more away from kinks.
     params
         The op's parameters.
 
@@ -57,14 +57,14 @@ class Sample:
         self.view: Callable[..., Any] = lambda *results: results
 
     def without(self, *checks: str, reason: str) -> Sample:
-        """Return the sample with checks left out (see ``CHECKS``), for a ``reason`` in words.
+        """Skip checks (see ``CHECKS``) for a reason, and return the sample.
 
         Parameters
         ----------
         checks
-            Their names.
+            The names of the checks.
         reason
-            Why; it stands in the report of :func:`check_op`.
+            Why they are skipped; the report of :func:`check_op` shows it.
 
         Returns
         -------
@@ -82,12 +82,14 @@ class Sample:
         """
         for check in checks:
             if check not in CHECKS:
-                raise ValueError(f"Sample: no check {check!r}; there are {', '.join(CHECKS)}")
+                raise ValueError(
+                    f"Sample: there is no check {check!r}; the checks are {', '.join(CHECKS)}"
+                )
         self.exempt.update(dict.fromkeys(checks, reason))
         return self
 
     def fed_through(self, feed: Callable[..., Any]) -> Sample:
-        """Return the sample with ``feed(*inputs)``, one or a tuple, given to the op.
+        """Make the op receive ``feed(*inputs)``, one value or a tuple; return the sample.
 
         For inputs with a structure that differences would break, such as symmetric matrices.
 
@@ -109,9 +111,9 @@ class Sample:
         return self
 
     def seen_through(self, view: Callable[..., Any]) -> Sample:
-        """Return the sample with ``view(*results)`` checked instead of the results.
+        """Make the checks use ``view(*results)`` instead of the results; return the sample.
 
-        For results that are not unique, such as eigenvectors, of which the sign is free.
+        For results that are not unique, such as eigenvectors, whose sign is arbitrary.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The CuPy backend: arrays on NVIDIA GPUs. CuPy is imported when the backend is first used."""
+"""The CuPy backend: arrays on NVIDIA GPUs. CuPy is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stopwatch import GpuStopwatch
 
 __all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
 
-#: What is imported with the first program that runs on CuPy.
+#: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
@@ -29,18 +29,18 @@ INSTALL = (
 class CupyBackend(Backend):
     """``cupy.ndarray`` on an NVIDIA GPU.
 
-    A device is the number that CuPy gives it: ``tensor.to("cupy:1")``. Without a number, new arrays
-    are made on CuPy's current device. Ops run on the device of their arrays, whichever is the
-    current one, and refuse arrays of two.
+    Devices have CuPy's numbers: ``tensor.to("cupy:1")``. Without a number, new arrays are made on
+    CuPy's current device. Ops run on the device of their arrays, whatever the current device is.
+    They refuse arrays of different devices.
 
-    The host does not wait for the GPU but to read a value. So an index out of range is no error: it
-    gives nan, of integers the least, of unsigned ones the largest, of booleans true; a label that
-    is no class gives a loss of nan.
+    The host waits for the GPU only to read a value. So an index out of range is not an error: it
+    gives nan, the lowest integer, the highest unsigned integer, or true. A label out of range gives
+    a loss of nan.
 
-    Ops run on CuPy's current stream, which is one for each thread. On the default stream, arrays of
-    one thread can be used in any other. With streams of your own, the thread that uses an array has
-    to wait for the one that makes it (``stream.synchronize()`` or ``stream.wait_event``), as
-    anywhere with CuPy.
+    Ops run on CuPy's current stream, and each thread has its own. On the default stream, arrays of
+    one thread can be used in any other. With your own streams, the thread that uses an array must
+    wait for the one that makes it (``stream.synchronize()`` or ``stream.wait_event``), as always
+    with CuPy.
     """
 
     name = "cupy"
@@ -49,16 +49,16 @@ class CupyBackend(Backend):
 
     @property
     def xp(self) -> Any:
-        """CuPy's names, and those of the array API standard that it lacks.
+        """CuPy's namespace, with the names of the array API standard that it lacks.
 
         Raises
         ------
         BackendUnavailable
-            If CuPy is not installed, or finds no driver or no GPU, with what to install.
+            If CuPy is not installed, or finds no driver or GPU; the message says what to install.
         """
         return self._namespace
 
-    # as _cupy: kept once it has succeeded
+    # like _cupy, kept once it has succeeded
     @cached_property
     def _namespace(self) -> Any:
         return Namespace(self._cupy)
@@ -70,7 +70,7 @@ class CupyBackend(Backend):
 
         return cupyx.scipy.special
 
-    # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
+    # kept once it has succeeded; a failure is retried, because the cause may have been fixed
     @cached_property
     def _cupy(self) -> Any:
         try:
@@ -83,7 +83,7 @@ class CupyBackend(Backend):
             raise BackendUnavailable(f"backend 'cupy': {reason}; {INSTALL}") from error
         try:
             count = cupy.cuda.runtime.getDeviceCount()
-        except Exception as error:  # CuPy's own type of error is known only where CuPy is
+        except Exception as error:  # CuPy's own error type is known only if CuPy is installed
             raise BackendUnavailable(
                 f"backend 'cupy': CuPy {cupy.__version__} cannot reach a GPU ({_line(error)}); it "
                 f"needs an NVIDIA GPU and its driver. If they are there, {INSTALL}"
@@ -100,12 +100,12 @@ class CupyBackend(Backend):
         return Scope(self._cupy, array)
 
     def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Return a kernel that runs on the GPU of its arrays, and tells what has no memory there.
+        """Return a kernel that runs on the GPU of its arrays, and reports a lack of memory there.
 
         Parameters
         ----------
         kernel
-            A function of CuPy's arrays.
+            A function of CuPy arrays.
         name
             The op's name.
         """
@@ -147,21 +147,21 @@ class CupyBackend(Backend):
         return str(array.device.id)
 
     def sender(self, device: str | None = None) -> GpuSender:
-        """Return what copies arrays to a GPU on a stream of their own."""
+        """Return a sender that copies arrays to a GPU on its own stream."""
         return GpuSender(self, self._cupy, device)
 
     def stopwatch(self) -> GpuStopwatch:
-        """Return what measures steps by the GPU's events, and makes NVTX ranges of them."""
+        """Return a stopwatch that measures steps with GPU events and adds NVTX ranges."""
         return GpuStopwatch(self._cupy)
 
     def diagnosis(self) -> dict[str, Any]:
-        """Return what is known of drivers, GPUs, CuPy and its libraries, and what to do."""
+        """Return a report on drivers, GPUs, CuPy and its libraries, with advice."""
         return diagnosis()
 
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""
         shape = array.shape
-        if array.nbytes <= 512:  # the least that CuPy's memory pool gives out
+        if array.nbytes <= 512:  # the smallest block of CuPy's memory pool
             return array
         cupy = self._cupy
         try:
@@ -171,7 +171,7 @@ class CupyBackend(Backend):
             return array
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Return what runs a traced program as kernels made for the shapes that it meets.
+        """Return a function that runs a traced program as kernels made for its inputs' shapes.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ def _line(error: Exception) -> str:
 
 
 _backend = CupyBackend()
-#: The ops with a kernel here, by its module.
+#: The ops with a kernel here, by module.
 _ROOMS = {
     "convolution": ("conv", "conv_to_filters", "conv_to_images"),
     "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
@@ -208,18 +208,18 @@ _ROOMS = {
 
 @hookimpl
 def gradtape_backends() -> list[Backend]:
-    """Provide the CuPy backend, whether it can be used here or not."""
+    """Provide the CuPy backend, whether or not it can be used here."""
     return [_backend]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
-    """Provide the kernels where CuPy lacks, or bests, the portable ones."""
+    """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
     return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
 
 
 def _late(room: str, op: str) -> Callable[..., Any]:
-    """Return a kernel whose module is imported when it first runs."""
+    """Return a kernel whose module is imported on its first run."""
 
     @cache
     def found() -> Callable[..., Any]:
@@ -234,7 +234,7 @@ def _late(room: str, op: str) -> Callable[..., Any]:
 
 @hookimpl
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
-    """Provide what captures programs in CUDA graphs."""
+    """Provide the executor that captures programs in CUDA graphs."""
     return {"cuda_graphs": _cuda_graphs}
 
 

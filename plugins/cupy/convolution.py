@@ -1,8 +1,8 @@
-"""Convolutions on CuPy: what each window sees is copied to a row, and one product does the rest.
+"""Convolutions on CuPy: the elements of each window are copied to a row of one matrix product.
 
-The portable kernels make a product for each place in a window, and a GPU waits for Python between
-them. Images are taken a part of a batch at a time where the rows would take too much memory. Groups
-of channels have the portable kernels.
+The portable kernels compute a product for each position in a window, and between them a GPU waits
+for Python. Where the rows would take too much memory, a part of the batch is processed at a time.
+Groups of channels use the portable kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ops.network.windows import Windows
 
 __all__ = ["KERNELS"]
 
-#: How many bytes rows may take at a time.
+#: The maximum size of the rows at a time, in bytes.
 _MOST = 2**28
 
 
@@ -33,7 +33,7 @@ def _windows(x: Any, w: Any, params: dict[str, Any]) -> Windows:
 
 
 def _parts(x: Any, where: Windows) -> Iterator[slice]:
-    """Give parts of a batch whose rows take no more memory than they may."""
+    """Give parts of a batch whose rows fit into the maximum memory."""
     each = prod(where.out) * prod(where.kernel) * x.shape[-1] * x.dtype.itemsize
     count = max(1, _MOST // max(1, each))
     return (slice(a, a + count) for a in range(0, x.shape[0], count))
@@ -85,7 +85,7 @@ def _conv_to_filters(xp: Any, g: Any, x: Any, like: Any, **params: Any) -> Any:
 
 
 def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
-    """Convolve gradients, that lie apart by the strides, with turned filters."""
+    """Convolve gradients, spaced apart by the strides, with flipped filters."""
     if not _is_plain(params.get("groups", 1), g.shape, w.shape, like.shape):
         return _portable("conv_to_images")(xp, g, w, like, **params)
     where, window = _windows(like, w, params), w.shape[:-2]
@@ -94,7 +94,7 @@ def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
     into, of = [], []
     axes = zip(spans, where.pads, where.strides, sizes, g.shape[1:-1], strict=True)
     for span, (before, _), stride, size, count in axes:
-        first = span - before  # where the first gradient lies, which may be outside
+        first = span - before  # the position of the first gradient, which may be outside
         a = max(0, -(first // stride)) if first < 0 else 0
         b = max(a, min(count, (size - 1 - first) // stride + 1))
         into.append(slice(first + a * stride, max(0, first + (b - 1) * stride + 1), stride))

@@ -1,4 +1,4 @@
-"""What ``gradtape doctor`` tells of GPUs: what is there, what is wrong, and what to do about it."""
+"""The report of ``gradtape doctor`` on GPUs: what is installed, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["advice", "diagnosis", "facts"]
 
-#: Libraries of the CUDA toolkit that kernels call, by CuPy's attribute of their version.
+#: Libraries of the CUDA toolkit that kernels call, by CuPy's attribute for their version.
 _TOOLKIT = {
     "cuBLAS": "cublas_version",
     "cuFFT": "cufft_version",
@@ -21,7 +21,7 @@ _TOOLKIT = {
     "cuSPARSE": "cusparse_version",
     "NVRTC": "nvrtc_version",
 }
-#: Libraries that make some things quicker, and the distribution that has each, by CUDA's number.
+#: Libraries that make some functions faster, and the distribution of each, by CUDA's number.
 _OPTIONAL = {
     "NCCL": ("nccl_runtime_version", "nvidia-nccl-cu{}"),
     "cuTENSOR": ("cutensor_version", "cutensor-cu{}"),
@@ -29,12 +29,12 @@ _OPTIONAL = {
 #: The extra of gradtape for each CUDA.
 _EXTRAS = {12: "cupy", 13: "cupy-cuda13"}
 _VISIBLE, _CACHE = "CUDA_VISIBLE_DEVICES", "CUPY_CACHE_DIR"
-#: The least compute capability that CUDA 13 makes programs for.
+#: The lowest compute capability that CUDA 13 supports.
 _LEAST_OF_13 = (7, 5)
 
 
 def diagnosis() -> dict[str, Any]:
-    """Return what was found, lines that tell it, and advice; empty where no GPU is wanted."""
+    """Return the facts, a report in lines, and advice; empty without CuPy and a driver."""
     found = facts()
     if not found["wheels"] and found["driver"] is None:
         return {}
@@ -42,7 +42,7 @@ def diagnosis() -> dict[str, Any]:
 
 
 def facts() -> dict[str, Any]:
-    """Return what is there, as JSON values; None stands for what cannot be known."""
+    """Return what is installed, as JSON values; None where it cannot be found out."""
     found: dict[str, Any] = {
         "wheels": _wheels(),
         "driver": _driver(),
@@ -65,16 +65,16 @@ def facts() -> dict[str, Any]:
         found["libraries"] = _libraries()
         if found["devices"]:
             _try(cupy)
-    except Exception as error:  # CuPy's own type of error is known only where CuPy is
+    except Exception as error:  # CuPy's own error type is known only if CuPy is installed
         found["problem"] = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return found
 
 
-# -- what is there ---------------------------------------------------------------------------------
+# -- what is installed -----------------------------------------------------------------------------
 
 
 def _wheels() -> dict[str, str]:
-    """Return the distributions that bring a module ``cupy``, with their versions."""
+    """Return the distributions that provide a module ``cupy``, with their versions."""
     found = {}
     for distribution in distributions():
         name = str(distribution.metadata["Name"]).lower().replace("_", "-")
@@ -84,7 +84,7 @@ def _wheels() -> dict[str, str]:
 
 
 def _driver() -> int | None:
-    """Return the CUDA that the driver knows, as 12040 for 12.4; None without a driver."""
+    """Return the CUDA version of the driver, as 12040 for 12.4; None without a driver."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     version = ctypes.c_int(0)
     try:
@@ -96,7 +96,7 @@ def _driver() -> int | None:
 
 
 def _driver_release(path: str = "/proc/driver/nvidia/version") -> str | None:
-    """Return the driver's own number, where Linux tells it."""
+    """Return the driver's own version number, where Linux shows it."""
     try:
         words = Path(path).read_text().splitlines()[0].split()
     except (OSError, IndexError):
@@ -105,7 +105,7 @@ def _driver_release(path: str = "/proc/driver/nvidia/version") -> str | None:
 
 
 def _cache() -> dict[str, Any]:
-    """Return where CuPy keeps compiled kernels, and whether it can."""
+    """Return the folder of CuPy's compiled kernels, and whether it is writable."""
     path = Path(os.environ.get(_CACHE) or Path.home() / ".cupy" / "kernel_cache")
     there = path
     while not there.exists() and there != there.parent:
@@ -127,20 +127,20 @@ def _device(cupy: Any, number: int) -> dict[str, Any]:
 
 
 def _libraries() -> dict[str, str | None]:
-    """Return the versions of libraries; None for what cannot be loaded."""
+    """Return the versions of libraries; None for those that cannot be loaded."""
     known = import_module("cupyx").get_runtime_info()
     names = {**_TOOLKIT, **{name: x for name, (x, _) in _OPTIONAL.items()}}
     found = {}
     for name, attribute in names.items():
         version = getattr(known, attribute, None)
-        # what failed is told by the error in the place of the version
+        # if a library fails, CuPy has the error instead of the version
         failed = version is None or (isinstance(version, str) and "(" in version)
         found[name] = None if failed and version != "(available)" else str(version)
     return found
 
 
 def _try(cupy: Any) -> None:
-    """Compile a kernel, and multiply two matrices; raise CuPy's error if that cannot be done."""
+    """Compile a kernel and multiply two matrices; raise CuPy's error if that fails."""
     ones = cupy.ones((8, 8), dtype="float32")
     total = float(cupy.sum(cupy.matmul(ones + 1, ones)))
     if total != 1024.0:
@@ -151,23 +151,23 @@ def _try(cupy: Any) -> None:
 
 
 def advice(found: dict[str, Any]) -> list[str]:
-    """Return what to do about what :func:`facts` found, the first thing first.
+    """Return what to do about the problems that :func:`facts` found, in order.
 
     Parameters
     ----------
     found
-        What :func:`facts` returned.
+        The result of :func:`facts`.
     """
     for asked in (_about_wheels, _about_the_driver, _about_visibility):
         told = asked(found)
         if told:
-            return [told]  # what follows from it is not told too
+            return [told]  # its consequences are not reported
     several = [_about_capability(found), _about_libraries(found), _about_the_rest(found)]
     return [*filter(None, several), *_about_the_cache(found), *_about_options(found)]
 
 
 def _cuda_of(found: dict[str, Any]) -> int:
-    """Return the CUDA whose CuPy fits the driver."""
+    """Return the CUDA version whose CuPy fits the driver."""
     return 13 if (found["driver"] or 0) >= 13000 else 12
 
 
@@ -180,18 +180,18 @@ def _about_wheels(found: dict[str, Any]) -> str | None:
     cuda = _cuda_of(found)
     if not wheels:
         return (
-            f"An NVIDIA driver for CUDA {_number(found['driver'])} is here, and CuPy is not: "
+            f"An NVIDIA driver for CUDA {_number(found['driver'])} is installed, but CuPy is not: "
             f"{_install(cuda)}."
         )
     if len(wheels) == 1:
         return None
     told = [f"{name} {version}" for name, version in found["wheels"].items()]
     fits = f"cupy-cuda{cuda}x"
-    keep = f"{fits} fits this driver" if found["driver"] else "one can be kept"
+    keep = f"{fits} fits this driver" if found["driver"] else "you can keep one"
     return (
-        f"Several CuPy are installed, {' and '.join(told)}, and each wrote over the files of the "
-        f"others ({keep}). Remove all, then install one: pip uninstall -y {' '.join(wheels)}; "
-        f"{_install(cuda)}."
+        f"Several CuPy are installed, {' and '.join(told)}, and each overwrote files of the "
+        f"others ({keep}). Remove all of them, then install one: pip uninstall -y "
+        f"{' '.join(wheels)}; {_install(cuda)}."
     )
 
 
@@ -201,14 +201,14 @@ def _about_the_driver(found: dict[str, Any]) -> str | None:
         return None
     if driver is None:
         return (
-            "CuPy is installed, and no NVIDIA driver: install the driver, until 'nvidia-smi' lists "
+            "CuPy is installed, but no NVIDIA driver: install the driver, until 'nvidia-smi' lists "
             "the GPU; in a container, start it with the GPU (docker run --gpus all)."
         )
     if driver // 1000 < runtime // 1000:
         (wheel,) = found["wheels"]
         return (
-            f"The driver is too old for {wheel}: it knows CUDA {_number(driver)}, and the wheel is "
-            f"built for CUDA {_number(runtime)}. Install a newer driver, or the CuPy that fits: "
+            f"The driver is too old for {wheel}: it supports CUDA {_number(driver)}, and the wheel "
+            f"is built for CUDA {_number(runtime)}. Install a newer driver, or the CuPy that fits: "
             f"pip uninstall -y {wheel}; {_install(_cuda_of(found))}."
         )
     return None
@@ -223,7 +223,7 @@ def _about_visibility(found: dict[str, Any]) -> str | None:
             "that 'nvidia-smi' lists, as in 0,1."
         )
     if found["problem"] is None or "NoDevice" in found["problem"]:
-        return "No GPU was found, though a driver is here: check what 'nvidia-smi' lists."
+        return "No GPU was found, although a driver is installed: check what 'nvidia-smi' lists."
     return None
 
 
@@ -236,13 +236,13 @@ def _about_capability(found: dict[str, Any]) -> str | None:
     if not old:
         return None
     return (
-        f"CUDA 13 has no programs for {', '.join(old)} (compute capability below 7.5): "
+        f"CUDA 13 does not support {', '.join(old)} (compute capability below 7.5): "
         f"pip uninstall -y {' '.join(found['wheels'])}; {_install(12)}."
     )
 
 
 def _toolkit(found: dict[str, Any]) -> str:
-    """Return the line that installs what a wheel of CuPy needs of CUDA."""
+    """Return the command that installs the parts of CUDA that a CuPy wheel needs."""
     (wheel,) = found["wheels"]
     return f'pip install "{wheel}[ctk]"'
 
@@ -258,9 +258,7 @@ def _about_the_rest(found: dict[str, Any]) -> str | None:
     if found["problem"] is None:
         return None
     if found["runtime"] is None:
-        return (
-            f"CuPy cannot be imported ({found['problem']}): {_toolkit(found)}, or install it anew."
-        )
+        return f"CuPy cannot be imported ({found['problem']}): {_toolkit(found)}, or reinstall it."
     return f"A first computation on the GPU failed ({found['problem']}): {_toolkit(found)}."
 
 
@@ -269,21 +267,21 @@ def _about_the_cache(found: dict[str, Any]) -> list[str]:
     if cache["writable"]:
         return []
     return [
-        f"CuPy cannot write its cache of compiled kernels, {cache['path']}, so that every process "
-        f"compiles them anew: set {_CACHE} to a folder that can be written."
+        f"CuPy cannot write its cache of compiled kernels, {cache['path']}, so every process "
+        f"compiles them again: set {_CACHE} to a writable folder."
     ]
 
 
 def _about_options(found: dict[str, Any]) -> list[str]:
-    """Return what is missing for several GPUs: nothing else needs these libraries."""
+    """Return what is missing for several GPUs, which alone need these libraries."""
     libraries, devices = found["libraries"], found["devices"]
     if len(devices) < 2 or libraries.get("NCCL", "?"):
         return []
     name = _OPTIONAL["NCCL"][1].format(found["runtime"] // 1000)
-    return [f"NCCL, by which several GPUs talk to each other, is missing: pip install {name}."]
+    return [f"NCCL, which several GPUs use to communicate, is missing: pip install {name}."]
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- as text ---------------------------------------------------------------------------------------
 
 
 def _number(version: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Kernels that run on the GPU of their arrays, and say in words what a GPU has no memory for."""
+"""Kernels that run on the GPU of their arrays, and explain when its memory is full."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...core.extend import Tensor, Variable, active_tapes, describe
 
 __all__ = ["Scope", "guarded"]
 
-_LARGEST = 3  # how many kinds of arrays an error names
+_LARGEST = 3  # the number of kinds of arrays that an error names
 
 
 def guarded(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a kernel as ops call it.
+    """Return a kernel in the form that ops call.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def guarded(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
 
 
 class Scope:
-    """Where operators run on the GPU of an array, and what has no memory is told in words."""
+    """A context where operators run on the GPU of an array, and explain when memory is full."""
 
     def __init__(self, cupy: Any, array: Any) -> None:
         self._cupy, self._array = cupy, array
@@ -61,7 +61,7 @@ class Scope:
 
 
 def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a kernel that runs on the GPU of its arrays, whichever is the current one."""
+    """Return a kernel that runs on the GPU of its arrays, whatever the current GPU is."""
     current, array_type = cupy.cuda.runtime.getDevice, cupy.ndarray
 
     def run(*arrays: Any, **params: Any) -> Any:
@@ -89,17 +89,17 @@ def _told(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
     return (
         f"{name}: the GPU has no memory left (given {', '.join(given)}): {error}. "
         f"CuPy's pool has {_size(pool.total_bytes())}, {_size(pool.used_bytes())} of it in use; "
-        f"of {_size(total)} on the device {_size(free)} are free. {_held(cupy)}{recording}. Let go "
-        "of tensors and tapes, take smaller batches, or wrap layers in gt.recompute_grad; "
-        "cupy.get_default_memory_pool().free_all_blocks() gives back what the pool does not use"
+        f"of {_size(total)} on the device {_size(free)} are free. {_held(cupy)}{recording}. "
+        "Release tensors and tapes, use smaller batches, or wrap layers in gt.recompute_grad; "
+        "cupy.get_default_memory_pool().free_all_blocks() frees what the pool does not use"
     )
 
 
 def _held(cupy: Any) -> str:
-    """Return in words which arrays there are, those that take most memory first."""
+    """Return a description of the arrays in memory, the largest first."""
     seen: dict[int, Any] = {}
     for holder in gc.get_objects():
-        with suppress(Exception):  # what is being made or taken apart has no attributes
+        with suppress(Exception):  # objects being created or destroyed lack attributes
             array = holder.array if issubclass(type(holder), (Tensor, Variable)) else holder
             if issubclass(type(array), cupy.ndarray) and array.base is None:
                 seen[id(array)] = array
@@ -110,7 +110,7 @@ def _held(cupy: Any) -> str:
         sizes[kind] += array.nbytes
         count[kind] += 1
     most = [f"{count[k]} of {k} ({_size(size)})" for k, size in sizes.most_common(_LARGEST)]
-    return f"Arrays of most memory: {', '.join(most)}" if most else "Python holds no arrays there"
+    return f"Largest arrays: {', '.join(most)}" if most else "Python holds no arrays there"
 
 
 def _size(count: float) -> str:

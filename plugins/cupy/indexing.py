@@ -1,8 +1,8 @@
-"""Indices on CuPy: those out of range wrap around there, and of equal ones any assignment stays.
+"""Indices on CuPy, which wraps those out of range, and assigns any of several values to a position.
 
-A kernel that looked at them would make the host wait for the GPU. So what an index out of range
-gives is nan, or of integers the least (of unsigned ones the largest, of booleans true); and
-assignments find the last value for each place.
+A kernel that checked them would make the host wait for the GPU. So an index out of range gives nan,
+the lowest integer, the highest unsigned integer, or true, and assignments find the last value for
+each position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _portable(name: str) -> Callable[..., Any]:
 
 
 def _nothing(dtype: Any) -> Any:
-    """Return what stands for an element that is not there."""
+    """Return the value of an element that does not exist."""
     kind = kind_of(dtype)
     if kind in "fc":
         return math.nan
@@ -36,7 +36,7 @@ def _nothing(dtype: Any) -> Any:
 
 
 def _outside(indices: Any, size: int) -> Any:
-    """Return where indices are out of range; None if none of their dtype can be."""
+    """Return where indices are out of range; None if no index of their dtype can be."""
     limits = np.iinfo(numpy_dtype(indices.dtype))
     above = indices >= size if size <= limits.max else None
     below = indices < -size if -size > limits.min else None
@@ -44,7 +44,7 @@ def _outside(indices: Any, size: int) -> Any:
 
 
 def _marked(xp: Any, found: Any, wrong: Any, axis: int) -> Any:
-    """Return ``found`` without what is wrong; ``wrong`` has its axes from ``axis`` on."""
+    """Return ``found`` with wrong elements marked; axes of ``wrong`` start at axis ``axis``."""
     if wrong is None or not prod(found.shape):
         return found
     wrong = xp.reshape(wrong, (*wrong.shape, *(1,) * (found.ndim - axis - wrong.ndim)))
@@ -66,7 +66,7 @@ def _take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int) -> Any:
 
 
 def _picked(xp: Any, shape: Sequence[int], where: tuple[Any, ...]) -> tuple[Any, int]:
-    """Return which of the elements that an index picks are out of range, and their first axis."""
+    """Return which of an index's elements are out of range, and the first of their axes."""
     used = sum(_axes(part) for part in where)
     axis = axes = 0  # of the array, and of the result
     places: list[int] = []
@@ -75,7 +75,7 @@ def _picked(xp: Any, shape: Sequence[int], where: tuple[Any, ...]) -> tuple[Any,
         if part is Ellipsis:
             axis, axes = axis + len(shape) - used, axes + len(shape) - used
             continue
-        if hasattr(part, "dtype") or isinstance(part, int):  # these make one group of axes
+        if hasattr(part, "dtype") or isinstance(part, int):  # together they make one set of axes
             front = front if places else axes
             places.append(place)
         if part is None or isinstance(part, slice):
@@ -117,7 +117,7 @@ def _index_add_like(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any
 
 
 def _checked(xp: Any, values: Any, shape: Any, arrays: tuple[Any, ...], index: Any) -> Any:
-    """Return values to write, without those whose index is out of range."""
+    """Return values to write, with those marked whose index is out of range."""
     if not _by_numbers(arrays) or _mixed(arrays):
         return values
     wrong, front = _picked(xp, shape, decode_index(index, arrays))
@@ -130,7 +130,7 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     where = decode_index(index, arrays)
     if not prod(values.shape):
         return x
-    numbers = xp.arange(1, prod(values.shape) + 1, dtype=np.uint64)  # CUDA has atomics for these
+    numbers = xp.arange(1, prod(values.shape) + 1, dtype=np.uint64)  # a dtype with CUDA atomics
     last = xp.zeros(x.shape, dtype=np.uint64)
     xp.maximum.at(last, where, xp.reshape(numbers, values.shape))
     last = last.astype(np.int64)

@@ -1,4 +1,4 @@
-"""CuPy's names as kernels call them: what the array API standard has and CuPy lacks, or refuses."""
+"""CuPy's names for kernels, with functions of the array API standard that it lacks or limits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...core.extend import SCALARS, kind_of
 
 __all__ = ["Namespace"]
 
-#: What CUDA adds atomically, by the kind and size of the dtype; others are added in a wider one.
+#: The dtypes that CUDA adds atomically, by kind and size; others are added in a wider dtype.
 _ATOMIC = frozenset(("i4", "u4", "u8", "f2", "f4", "f8"))
 
 
 class _Names:
-    """The names of a module, kept once found."""
+    """The names of a module, cached once found."""
 
     def __init__(self, names: Any) -> None:
         self._names = names
@@ -28,7 +28,7 @@ class _Names:
 
 
 class Namespace(_Names):
-    """The module ``cupy``, with the arguments of NumPy and the standard that kernels use."""
+    """The module ``cupy``, with the arguments from NumPy and the standard that kernels use."""
 
     def __init__(self, names: Any) -> None:
         super().__init__(names)
@@ -36,18 +36,18 @@ class Namespace(_Names):
         self.add = _Add(names)
 
     def array(self, x: Any, dtype: Any = None) -> Any:
-        """Return a new array; one number is written on the device, and not copied there."""
+        """Return a new array; a single number is written on the device instead of copied there."""
         if type(x) in SCALARS:
             return self._names.full((), x, dtype)
         if isinstance(x, (np.ndarray, np.generic)) and x.size == 1:
             return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
         if isinstance(x, self._names.ndarray):
-            copied = x.copy()  # on the current device, from whichever it is on
+            copied = x.copy()  # on the current device, whatever its own is
             return copied if dtype is None else copied.astype(dtype, copy=False)
         return self._names.array(x, dtype=dtype)
 
     def asarray(self, x: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Return an array, the same one if it is of the dtype and need not be a copy."""
+        """Return an array, unchanged if it has the dtype and need not be copied."""
         if isinstance(x, self._names.ndarray) and not copy:
             return self._names.asarray(x, dtype=dtype)
         return self.array(x, dtype)
@@ -57,7 +57,7 @@ class Namespace(_Names):
         return self._names.argsort(x, axis=axis)
 
     def logical_and(self, x: Any, y: Any) -> Any:
-        """Return whether both are true; CuPy's takes no complex numbers."""
+        """Return whether both are true; CuPy's function refuses complex numbers."""
         return self._names.logical_and(_real(x), _real(y))
 
     def logical_or(self, x: Any, y: Any) -> Any:
@@ -65,7 +65,7 @@ class Namespace(_Names):
         return self._names.logical_or(_real(x), _real(y))
 
     def logical_xor(self, x: Any, y: Any) -> Any:
-        """Return whether just one is true."""
+        """Return whether exactly one is true."""
         return self._names.logical_xor(_real(x), _real(y))
 
     def logical_not(self, x: Any) -> Any:
@@ -73,7 +73,7 @@ class Namespace(_Names):
         return self._names.logical_not(_real(x))
 
     def sinc(self, x: Any) -> Any:
-        """Return ``sin(pi x) / (pi x)``, of integers in double precision."""
+        """Return ``sin(pi x) / (pi x)``, in double precision for integers."""
         return self._names.sinc(x if kind_of(x.dtype) in "fc" else x.astype(np.float64))
 
     def count_nonzero(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -95,7 +95,7 @@ class _Linalg(_Names):
         return self._diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
     def solve(self, a: Any, b: Any) -> Any:
-        """Solve systems of equations; CuPy's takes as many right sides as there are matrices."""
+        """Solve systems of equations; CuPy's function needs as many right sides as matrices."""
         if b.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
             stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
             a, b = (self._broadcast_to(x, (*stack, *x.shape[-2:])).copy() for x in (a, b))
@@ -117,14 +117,14 @@ class _Add(_Names):
         return self._call(*args, **settings)
 
     def at(self, out: Any, where: Any, values: Any) -> None:
-        """Add values where an index says, also where it says a place several times."""
+        """Add values at an index, which may repeat positions."""
         kind = kind_of(out.dtype)
         if kind == "c":
             self.at(out.real, where, values.real)
             self.at(out.imag, where, values.imag)
         elif f"{kind}{out.dtype.itemsize}" in _ATOMIC:
             self._call.at(out, where, values)
-        elif out.dtype == np.int64:  # the sums of two's complements
+        elif out.dtype == np.int64:  # as sums of two's complements
             self._call.at(out.view(np.uint64), where, values.astype(out.dtype).view(np.uint64))
         else:
             wide = out.astype(np.int32)

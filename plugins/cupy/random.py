@@ -1,4 +1,4 @@
-"""Random numbers that are made on the GPU: NumPy's Philox, bit for bit.
+"""Random numbers made on the GPU: NumPy's Philox, bit for bit.
 
 Normal, exponential and gamma numbers and permutations are drawn on the host, and copied.
 """

@@ -1,4 +1,4 @@
-"""Copies to a GPU on a stream of their own, beside what the GPU computes."""
+"""Copies to a GPU on their own stream, while the GPU computes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["GpuSender"]
 
 
 class GpuSender(Sender):
-    """Copies from pinned memory on a stream that nothing else uses.
+    """Copies from pinned memory on a stream that is used for nothing else.
 
-    A copy may be written where an array was that the GPU still reads: CuPy hands memory out again
-    as soon as Python has let it go. So the stream waits for what the GPU had been told at the last
-    :meth:`mark`, and takes memory from a pool of its own.
+    CuPy reuses memory as soon as Python has released it, so a copy could overwrite an array that
+    the GPU still reads. Therefore the stream waits for the work that the GPU had received at the
+    last :meth:`mark`, and takes memory from its own pool.
     """
 
     def __init__(self, backend: Backend, cupy: Any, device: str | None) -> None:
@@ -25,14 +25,14 @@ class GpuSender(Sender):
         with self._place():
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
         self._before: Any = None
-        #: Pinned memory that may still be read, until the next array but one is taken.
+        #: Pinned memory that may still be read, until the second array after it is taken.
         self._held: list[Any] = []
 
     def _place(self) -> Any:
         return self._cupy.cuda.Device(int(self.device or 0))
 
     def send(self, value: Any) -> Any:
-        """Begin to copy."""
+        """Start a copy."""
         cuda = self._cupy.cuda
         with self._place():
             pinned = cuda.alloc_pinned_memory(max(1, value.nbytes))
@@ -47,7 +47,7 @@ class GpuSender(Sender):
         return target, done, source
 
     def take(self, sent: Any) -> Any:
-        """Let the current stream wait for the copy; nothing else does."""
+        """Make the current stream, but not the host, wait for the copy."""
         target, done, source = sent
         with self._place():
             self._cupy.cuda.get_current_stream().wait_event(done)
@@ -55,7 +55,7 @@ class GpuSender(Sender):
         return target
 
     def mark(self) -> None:
-        """Note what the GPU has been told so far."""
+        """Mark the work that the GPU has received so far."""
         with self._place():
             self._before = self._cupy.cuda.Event(disable_timing=True)
             self._before.record()

@@ -1,4 +1,4 @@
-"""How long steps take on a GPU, by its own events; and NVTX ranges of them for NVIDIA's tools."""
+"""The time of steps on a GPU, measured with its events, and NVTX ranges for NVIDIA's tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["GpuStopwatch"]
 
 
 class GpuStopwatch(Stopwatch):
-    """Records an event on the current stream before each step and after it, and waits for none.
+    """Records an event on the current stream before and after each step, and waits for none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The JAX backend: arrays on the devices of XLA. JAX is imported when the backend is first used."""
+"""The JAX backend: arrays on the devices of XLA. JAX is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .stopwatch import JaxStopwatch
 __all__ = ["JaxBackend", "gradtape_backends", "gradtape_collectives", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
-#: NumPy's functions of one type each, but for those whose inputs are of two.
+#: NumPy's functions whose inputs share one dtype.
 _UFUNCS = {name for name, x in vars(np).items() if isinstance(x, np.ufunc) and name != "ldexp"}
 
 
 class JaxBackend(Backend):
     """``jax.Array`` on the devices that JAX finds.
 
-    A device is what JAX calls it: ``tensor.to("jax:cpu:0")``. Without one, new arrays are made on
-    JAX's default device. 64-bit numbers are used here whether JAX's own flag allows them or not,
-    and the flag stays as it is.
+    Devices have JAX's names: ``tensor.to("jax:cpu:0")``. Without a name, new arrays are made on
+    JAX's default device. The backend uses 64-bit numbers whether JAX's own flag allows them or not,
+    and does not change the flag.
     """
 
     name = "jax"
-    array_module = ("jax", "jaxlib")  # arrays are jaxlib's, tracers are jax's
+    array_module = ("jax", "jaxlib")  # arrays belong to jaxlib, tracers to jax
 
     @property
     def xp(self) -> Any:
@@ -40,18 +40,18 @@ class JaxBackend(Backend):
         Raises
         ------
         BackendUnavailable
-            If JAX is not installed, or cannot be imported, with what to install.
+            If JAX is not installed or cannot be imported; the message says what to install.
         """
         return self._namespace
 
     @cached_property
     def _namespace(self) -> Any:
-        jax = self._jax  # which says what to install, before the next line needs it
+        jax = self._jax  # raises and says what to install, before the next line needs it
         from .indexing import Namespace
 
         return Namespace(jax.numpy)
 
-    # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
+    # kept once it has succeeded; a failure is retried, because the cause may have been fixed
     @cached_property
     def _jax(self) -> Any:
         try:
@@ -77,7 +77,7 @@ class JaxBackend(Backend):
         return type(self.xp.zeros(()))
 
     def scope(self, array: Any = None) -> Any:
-        """Return a context in which 64-bit numbers stay so, in this thread."""
+        """Return a context that keeps 64-bit numbers in this thread."""
         return self._jax.enable_x64(True)
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
@@ -90,7 +90,7 @@ class JaxBackend(Backend):
         dtype
             The dtype; that of ``value`` by default.
         device
-            The device, as in ``"jax:cpu:0"``; JAX's default one if not given.
+            The device, as in ``"jax:cpu:0"``; JAX's default device if not given.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class JaxBackend(Backend):
             return jax.device_put(array, self._device(device))
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """Return the value of ``array`` in host memory, shared if it is there."""
+        """Return the value of ``array`` in host memory, without a copy if it is there."""
         return np.asarray(array)
 
     def device(self, array: Any) -> str:
@@ -125,7 +125,7 @@ class JaxBackend(Backend):
             raise ValueError(f"backend 'jax': no device {name!r}; there are: {known}") from None
 
     def weak_scalar(self, value: Any, dtype: Any) -> Any:
-        """Return ``value`` as an array of ``dtype`` if the scalar is of its kind or a lower one."""
+        """Return ``value`` as an array of ``dtype`` if it is of the same or a lower kind."""
         kinds = {bool: "iufc", int: "iufc", float: "fc", complex: "c"}[type(value)]
         dtype = numpy_dtype(dtype)
         return self.asarray(np.array(value, dtype)) if dtype.kind in kinds else value
@@ -138,7 +138,7 @@ class JaxBackend(Backend):
         return self.typed(bound)
 
     def typed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a kernel with 64-bit numbers, whose results have dtypes as arrays have them."""
+        """Return a kernel that uses 64-bit numbers, and whose results have strong dtypes."""
         x64, strong = functools.partial(self._jax.enable_x64, True), self._strong
 
         @functools.wraps(function)
@@ -152,13 +152,13 @@ class JaxBackend(Backend):
         return run
 
     def _strong(self, x: Any) -> Any:
-        """Return an array that promotes as NumPy's do: JAX's remember that they were a scalar."""
+        """Return an array that promotes as in NumPy; JAX's scalars have weak dtypes."""
         if getattr(x, "weak_type", False) or not isinstance(x, self._jax.Array):
             return self._jax.lax.asarray(x).astype(x.dtype)
         return x
 
     def stopwatch(self) -> JaxStopwatch:
-        """Return what waits for each step, and measures by the host's clock."""
+        """Return a stopwatch that waits for each step and reads the host's clock."""
         return JaxStopwatch(self._jax)
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
@@ -169,7 +169,7 @@ class JaxBackend(Backend):
 
 
 def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of JAX whose operands are cast as NumPy casts them."""
+    """Return a JAX function that casts its operands as NumPy does."""
 
     @functools.cache
     def common(*dtypes: Any) -> Any:
@@ -196,23 +196,23 @@ def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., A
 
 @hookimpl
 def gradtape_backends() -> list[Backend]:
-    """Provide the JAX backend, whether it can be used here or not."""
+    """Provide the JAX backend, whether or not it can be used here."""
     return [JaxBackend()]
 
 
 @hookimpl
 def gradtape_collectives() -> list[Engine]:
-    """Provide the engine ``"jax"``, whether it can be used here or not."""
+    """Provide the engine ``"jax"``, whether or not it can be used here."""
     return [JaxEngine()]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
-    """Provide the kernels where the portable ones look at values, which XLA does not know yet."""
+    """Provide kernels for ops whose portable ones read values, which are unknown to XLA."""
     return {(op, "jax"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
 
 
-#: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
+#: The ops with a kernel here, by module. These modules import JAX, so they are imported late.
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
     "indexing": ("getitem", "index_add_like", "index_set"),

@@ -1,4 +1,4 @@
-"""Traced programs as functions that JAX traces: compiled by ``jax.jit``, or handed on to export."""
+"""Traced programs as functions that JAX traces, to be compiled by ``jax.jit`` or exported."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = [
     "traced",
 ]
 
-# Constants with more elements are passed to the compiled function, not written into it.
+# Larger constants are passed to the compiled function instead of being written into it.
 _LARGEST_WRITTEN = 2**12
 
 
 class Refused(TypeError):
-    """What XLA cannot compile, by the name of the op."""
+    """An op that XLA cannot compile; the message has its name."""
 
 
 def pure(program: Any, owner: JaxBackend, arrays: Sequence[Any] = ()) -> Callable[..., Any]:
@@ -51,11 +51,11 @@ def pure(program: Any, owner: JaxBackend, arrays: Sequence[Any] = ()) -> Callabl
     Parameters
     ----------
     program
-        A graph after ``forward_only``, as ``Backend.compile`` is given it; or any graph.
+        A graph after ``forward_only``, as ``Backend.compile`` receives it, or any graph.
     owner
         The JAX backend.
     arrays
-        Some arrays of a call, which say on which device constants are put.
+        Some arrays of a call, which decide the device of constants.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def _results(
 
 
 def traced(graph: Any, owner: JaxBackend) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a graph inside an op as a function of arrays that JAX traces."""
+    """Return a graph inside an op as a function of arrays for JAX to trace."""
     step = pure(graph, owner)
     if step.reads or step.writes:  # type: ignore[attr-defined]
         raise Refused(f"{graph.name}: variables are read inside a graph")
@@ -100,7 +100,7 @@ def traced(graph: Any, owner: JaxBackend) -> Callable[[Sequence[Any]], list[Any]
 
 
 def portable(name: str) -> Callable[..., Any]:
-    """Return the kernel that an op has on any backend, for JAX arrays."""
+    """Return the portable kernel of an op, for JAX arrays."""
     found: Callable[..., Any] = registry().backend("jax").bind(registry().op(name).kernel)
     return found
 
@@ -113,7 +113,7 @@ def _read_by(program: Any) -> list[Any]:
 def _run(
     program: Any, owner: JaxBackend, values: dict[Symbol, Any], variables: Mapping[Any, Any]
 ) -> dict[Symbol, Any]:
-    """Run the kernels of a program, one after the other."""
+    """Run the kernels of a program in order."""
     for node in program.nodes:
         if isinstance(node.op, Read):
             values[node.outputs[0]] = variables[node.op.variable]
@@ -127,7 +127,7 @@ def _run(
                 given, params = node.settled(given)
                 found = op.kernel_for(owner)(*given, **params)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-            raise Refused(f"op {op.name!r} needs values, which a compiler does not have") from error
+            raise Refused(f"op {op.name!r} needs values, which a compiler lacks") from error
         values.update(zip(node.outputs, found if node.several else [found], strict=True))
     return values
 
@@ -140,7 +140,7 @@ def _weak(owner: JaxBackend, given: list[Any]) -> list[Any]:
 
 
 def _when_known(given: Sequence[Any]) -> Any:
-    """Return a context in which what is the same in every run is computed while tracing."""
+    """Return a context in which values that are the same in every run are computed at once."""
     arrays = [x for x in given if hasattr(x, "dtype")]
     known = arrays and not any(isinstance(x, jax.core.Tracer) for x in arrays)
     if known and all(prod(x.shape) <= _LARGEST_WRITTEN for x in arrays):
@@ -157,7 +157,7 @@ class _Nothing:
 
 
 class Parts:
-    """A program as a function of what a compiler is given: variables, large constants, inputs.
+    """A program as a function of a compiler's inputs: variables, large constants, arguments.
 
     Called with the arrays of ``spent`` and ``kept``, ``large`` and the inputs, it returns the
     outputs and the updates.
@@ -174,11 +174,11 @@ class Parts:
     Attributes
     ----------
     spent, kept
-        The variables that it reads: those that it writes too, and the others.
+        The variables that it reads: those that it also writes, and the others.
     writes
         The variables whose new arrays are the updates.
     large
-        The constants that are passed rather than written into what is compiled.
+        The constants that are arguments of the compiled function, not part of it.
     """
 
     def __init__(self, owner: JaxBackend, program: Any, constants: Mapping[Symbol, Any]) -> None:
@@ -201,9 +201,9 @@ class Parts:
 def compiled_by_xla(
     owner: JaxBackend, program: Any, arrays: Sequence[Any]
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return what runs a program: one call of what ``jax.jit`` made of it.
+    """Return a function that runs a program as one call of its ``jax.jit`` function.
 
-    What XLA cannot compile runs one op after the other; ``explain()`` says why.
+    If XLA cannot compile the program, its ops run one by one; ``explain()`` says why.
     """
     parts = Parts(owner, program, local_constants(program, arrays))
     spent, writes = parts.spent, parts.writes
@@ -223,8 +223,8 @@ def compiled_by_xla(
         if open_updates or not free(spent, given[0]):
             found = iter(compiled(*given))
         else:
-            # It runs when the first array is asked for. Then the old arrays are gone, and until
-            # all variables have new ones there is no step of Python, where a signal could stop it.
+            # It runs when the first array is taken. By then the old arrays are gone, and until all
+            # variables have new ones there is no Python step at which a signal could stop it.
             found = chain.from_iterable(map(donating, *([x] for x in given)))
         return finish(found)
 
@@ -253,18 +253,18 @@ def compiled_by_xla(
 
     def explain() -> str:
         if refusal:
-            return f"one op after the other: {refusal[0]}"
+            return f"one op at a time: {refusal[0]}"
         return f"{len(program.nodes)} nodes as one function of jax.jit"
 
     run.explain = explain  # type: ignore[attr-defined]
     return run
 
 
-# -- who holds an array ----------------------------------------------------------------------------
+# -- references to an array ------------------------------------------------------------------------
 
 
 class _Held:
-    """A variable, as far as reference counts go."""
+    """A variable, for counting references only."""
 
     array: Any
 
@@ -274,10 +274,10 @@ def _counts(variables: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
 
 
 def free(variables: Sequence[Any], arrays: Sequence[Any], alone: int | None = None) -> bool:
-    """Return whether nobody but variables holds their arrays, so that XLA may write into them.
+    """Return whether only variables hold their arrays, so that XLA may write into them.
 
-    ``alone`` is how many references there are then, as :func:`references` counts. Another thread
-    could take one between this look and the call, so that there must be none.
+    ``alone`` is the number of references in that case, as counted by :func:`references`. There must
+    be no other thread that could take a reference between this check and the call.
     """
     alone = _ALONE if alone is None else alone
     return (
@@ -290,7 +290,7 @@ def free(variables: Sequence[Any], arrays: Sequence[Any], alone: int | None = No
 
 
 def _alone() -> bool:
-    """Return whether other threads say that they read no variables."""
+    """Return whether all other threads declare that they read no variables."""
     here = threading.current_thread()
     others = [thread for thread in threading.enumerate() if thread is not here]
     return all(getattr(thread, "harmless", False) for thread in others)
@@ -302,7 +302,7 @@ def _seen_on_host(array: Any) -> bool:
 
 
 def references(array: Any) -> int:
-    """Return how many references an array has that one variable holds, and whoever does now."""
+    """Return the number of references to an array that one variable holds, and its callers."""
     held = [_Held()]
     held[0].array, array = array, None
     return max(_counts(held, [variable.array for variable in held]))

@@ -1,4 +1,4 @@
-"""Branches and loops as XLA's: what decides them is not known while JAX traces."""
+"""Branches and loops as XLA's, because their conditions are unknown while JAX traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["KERNELS"]
 
 
 def _program(name: str, in_trace: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Return a kernel that runs a control-flow op as it is, and another way while JAX traces."""
+    """Return a kernel that runs a control-flow op eagerly, or with XLA's ops while JAX traces."""
 
     def kernel(*arrays: Any, order: int = 0, **params: Any) -> list[Any]:
         op, owner = registry().op(name), registry().backend("jax")
@@ -54,7 +54,7 @@ def _cond(op: Any, owner: Any, arrays: list[Any], order: int, params: Any) -> An
 
 def _while_loop(op: Any, owner: Any, arrays: list[Any], order: int, params: Any) -> Any:
     if order:
-        raise Refused("op 'while_loop' has no gradient in XLA, which does not know its steps")
+        raise Refused("op 'while_loop' has no gradient in XLA, where its step count is unknown")
     count, most = params["count"], params["most"]
     values, around = arrays[:count], arrays[count:]
     holds, body = (traced(params[key], owner) for key in ("cond", "body"))
@@ -100,7 +100,7 @@ def _scan_backwards(
     before: list[Any],
     params: Any,
 ) -> list[Any]:
-    """Return the gradient of a scan: the gradient of a step, scanned from the last to the first."""
+    """Return the gradient of a scan: the gradient of a step, scanned from last to first."""
     a, body = len(carry), params["body"]
     followed = [i for i, y in enumerate(body.outputs) if is_differentiable(y.dtype)]
     upstream = dict(zip(followed, gs, strict=True))
@@ -131,7 +131,7 @@ def _scan_backwards(
 
 
 def _pulled(body: Any, arrays: list[Any], gs: list[Any], followed: list[int]) -> list[Any]:
-    """Return the gradients of one step for each of its inputs, by the rules of its ops."""
+    """Return the gradients of a step with respect to its inputs, by the rules of its ops."""
     tensors = [Tensor(x) for x in arrays]
     sources = [x for x in tensors if is_differentiable(x.dtype)]
     with recording_to(()):

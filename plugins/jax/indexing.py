@@ -1,4 +1,4 @@
-"""Indices on JAX: JAX clamps or drops those that are out of range, NumPy raises an error."""
+"""Indices on JAX, where those out of range are clamped or dropped; NumPy raises an error."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["KERNELS", "Namespace"]
 
 
 class Namespace:
-    """``jax.numpy``, in which indices are checked where their values are known.
+    """``jax.numpy``, with checks of indices whose values are known.
 
-    In a compiled program they are not: there an index out of range gives nan, or of integers the
-    least.
+    In a compiled program they are unknown: there, an index out of range gives nan, or the lowest
+    value for integers.
     """
 
     def __init__(self, names: Any) -> None:
@@ -42,11 +42,11 @@ class Namespace:
         return jnp.take_along_axis(x, indices, axis=axis, mode="fill")
 
     def searchsorted(self, *arrays: Any, **settings: Any) -> Any:
-        """Return where values go among sorted ones."""
+        """Return the positions of values among sorted ones."""
         return jnp.searchsorted(*arrays, **settings).astype(jnp.int64)
 
     def argpartition(self, x: Any, kth: Any, axis: int = -1) -> Any:
-        """Return the order of a partition; around several places, that of a sort."""
+        """Return the order of a partition; with several pivots, the order of a sort."""
         one = not isinstance(kth, Sequence)
         found = jnp.argpartition(x, kth, axis=axis) if one else jnp.argsort(x, axis=axis)
         return found.astype(jnp.int64)
@@ -55,7 +55,7 @@ class Namespace:
 def _check(indices: Any, size: int, axis: int) -> None:
     if isinstance(indices, jax.core.Tracer) or not prod(indices.shape):
         return
-    known = np.asarray(indices)  # JAX's own minimum has no value while it compiles
+    known = np.asarray(indices)  # JAX's own minimum has no value in a compilation
     low, high = int(known.min()), int(known.max())
     if low < -size or high >= size:
         wrong = low if low < -size else high
@@ -63,8 +63,8 @@ def _check(indices: Any, size: int, axis: int) -> None:
 
 
 def _checked(shape: tuple[int, ...], where: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an index; raise as NumPy does if it does not fit, as far as its values are known."""
-    if all(isinstance(n, int) for n in shape):  # an export leaves sizes open, and was traced before
+    """Return an index; if its values are known and do not fit, raise as NumPy does."""
+    if all(isinstance(n, int) for n in shape):  # an export has unknown sizes, already traced
         np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
     return where
 
@@ -86,7 +86,7 @@ def _index_add_like(g: Any, like: Any, *arrays: Any, index: Any) -> Any:
 
 
 def _index_set(x: Any, values: Any, *arrays: Any, index: Any) -> Any:
-    """Assign, of several values for one place the last: XLA takes any of them."""
+    """Assign the last of several values for one position; XLA alone would take any of them."""
     where = _checked(x.shape, decode_index(index, arrays))
     values = jnp.asarray(values).astype(x.dtype)
     if not any(kind_of(array.dtype) in "iu" for array in arrays):

@@ -1,8 +1,8 @@
-"""Random numbers inside compiled programs: NumPy's Philox, in arithmetic that XLA has.
+"""Random numbers inside compiled programs: NumPy's Philox, with arithmetic that XLA has.
 
-The numbers are those that a key gives on every backend. Elsewhere the host draws them; a key that
-JAX traces has no value yet, and these kernels turn it into numbers when the program runs. What
-NumPy draws by rejection (normal, exponential, gamma numbers) has no such form: XLA refuses it.
+A key gives the same numbers on every backend. Outside JAX's traces the host draws them. While JAX
+traces, a key has no value yet, and these kernels turn it into numbers when the program runs. XLA
+refuses numbers that NumPy draws by rejection (normal, exponential, gamma).
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ def _split(key: Any, like: Any) -> Any:
 def _integers(key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     bound = high - low
     if not 0 < bound <= philox.MOST_INTEGERS:
-        raise Refused(f"op 'random_integers' draws from {bound} integers: XLA has 2**32 at most")
+        raise Refused(
+            f"op 'random_integers' draws from {bound} integers: XLA supports 2**32 at most"
+        )
     return philox.integers(jnp, key, shape, low, high)
 
 
 def _traced(name: str, draw: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a kernel that draws on the host, and in XLA while JAX traces."""
+    """Return a kernel that draws on the host, or in XLA while JAX traces."""
 
     def kernel(*arrays: Any, **params: Any) -> Any:
         if not isinstance(arrays[0], jax.core.Tracer):

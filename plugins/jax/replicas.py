@@ -1,4 +1,4 @@
-"""Variables that every device has a copy of."""
+"""Variables with a copy on every device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Replica", "Replicas", "checksum"]
 
 
 def checksum(array: Any, start: int = 0) -> int:
-    """Return a number that tells the values of arrays apart."""
+    """Return a checksum of the values of arrays."""
     host = np.ascontiguousarray(to_numpy(array)).reshape(-1)
     return crc32(host.view(np.uint8).data, start)
 
@@ -27,8 +27,8 @@ def checksum(array: Any, start: int = 0) -> int:
 class Replica:
     """The copies of a variable's array.
 
-    The variable itself holds the one on this process's first device: eager code, files and other
-    backends work with it as with any array, and without the other processes.
+    The variable itself holds the copy on this process's first device. Eager code, files and other
+    backends use it like any array, without the other processes.
     """
 
     __slots__ = ("__weakref__", "view", "whole")
@@ -38,42 +38,42 @@ class Replica:
         self.whole: Any = None
 
     def hold(self, whole: Any) -> Any:
-        """Take the array on all devices, and return the copy on the first one."""
+        """Store the array on all devices, and return the copy on the first one."""
         self.whole = whole
         self.view = whole.addressable_data(0) if whole.sharding.num_devices > 1 else whole
         return self.view
 
 
 class Replicas:
-    """Which variables are on all devices, and with which arrays.
+    """The variables that are on all devices, with their arrays.
 
     Parameters
     ----------
     group
-        Whose devices.
+        The group that has the devices.
     """
 
     def __init__(self, group: JaxCommunicator) -> None:
         self._group = group
-        #: By the variables' ids; programs hold them.
+        #: By the variables' ids; programs keep them alive.
         self._of: WeakValueDictionary[int, Replica] = WeakValueDictionary()
         probe = Replica()
         probe.hold(group.put(np.zeros(1), group.everywhere, (1,)))
-        #: How many references an array has that only a variable and its replica hold.
+        #: The number of references to an array that only a variable and its replica hold.
         self.alone = references(probe.view)
 
     def of(self, variable: Variable) -> Replica:
-        """Return the replica of a variable, which holds nothing at first."""
+        """Return the replica of a variable, which is empty at first."""
         found = self._of.get(variable.id)
         if found is None:
             found = self._of[variable.id] = Replica()
         return found
 
     def first(self, variables: Sequence[Variable]) -> None:
-        """Put variables on all devices with the values that process 0 has; collective.
+        """Put variables on all devices with the values of process 0; collective.
 
-        Others were found to be the same; streams of random numbers, which need not be seeded alike,
-        go on as its do.
+        The values have been found equal on all processes, except for streams of random numbers:
+        these need not have equal seeds, and continue as those of process 0.
         """
         group = self._group
         arrays = [np.ascontiguousarray(to_numpy(variable.array)) for variable in variables]
@@ -88,7 +88,7 @@ class Replicas:
         self._place(variables, arrays)
 
     def again(self, variables: Sequence[Variable]) -> str:
-        """Put variables that were written since on all devices, and say what their values are."""
+        """Put variables that were written since then on all devices; describe their values."""
         arrays = [np.ascontiguousarray(to_numpy(variable.array)) for variable in variables]
         self._place(variables, arrays)
         pairs = zip(variables, arrays, strict=True)
@@ -99,5 +99,5 @@ class Replicas:
             whole = self._group.put(
                 array, self._group.everywhere, array.shape, alias=False
             )  # XLA may write into it
-            # the same value elsewhere: nothing that a tape would have to know
+            # the same value on other devices: a tape need not record it
             set_arrays([variable], [self.of(variable).hold(whole)])

@@ -1,4 +1,4 @@
-"""How long steps take on JAX's devices, which compute while Python goes on."""
+"""The time of steps on JAX's devices, which compute while Python continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["JaxStopwatch"]
 
 
 class JaxStopwatch(Stopwatch):
-    """Waits for each step: XLA tells nobody when a step began.
+    """Waits for each step, because XLA does not report when a step began.
 
     Parameters
     ----------
@@ -23,6 +23,6 @@ class JaxStopwatch(Stopwatch):
         self._jax = jax
 
     def stop(self, result: Any) -> Any:
-        """Wait for a step's results, and return the moment."""
+        """Wait for a step's results, and return the time."""
         self._jax.block_until_ready(result)
         return perf_counter_ns()

@@ -1,5 +1,5 @@
 """The NumPy backend: arrays in host memory.
 
-Beside the backend stand kernels that are quicker on NumPy than the portable ones of
-``plugins.ops``, in modules that are named as the folders of ops there.
+The kernels here are faster on NumPy than the portable ones of ``plugins.ops``. Their modules have
+the names of its folders.
 """

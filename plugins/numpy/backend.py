@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import Backend, hookimpl, late
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
 from . import convolution, elementwise, linalg, network, reductions, selection, shapes
 
@@ -39,9 +39,9 @@ class NumpyBackend(Backend):
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> NDArray[Any]:
         """Return a new array."""
         if device not in (None, "cpu"):
-            raise ValueError(f"the numpy backend has the device 'cpu' only, not {device!r}")
+            raise ValueError(f"the numpy backend has only the device 'cpu', not {device!r}")
         array = np.array(value, dtype=dtype)
-        # one dtype object per type: other libraries make equal ones, which are slower to compare
+        # one dtype object per type: equal ones from other libraries are slower to compare
         plain = np.dtype(array.dtype.type)
         return array if array.dtype is plain else array.astype(plain)
 
@@ -50,7 +50,7 @@ class NumpyBackend(Backend):
         return np.asarray(array)
 
     def weak_scalar(self, value: Any, dtype: Any) -> Any:
-        """Return ``value`` as an array of ``dtype`` if the scalar is of its kind or a lower one."""
+        """Return ``value`` as an array of ``dtype`` if it is of the same or a lower kind."""
         kinds = {bool: "iufc", int: "iufc", float: "fc", complex: "c"}[type(value)]
         return np.array(value, dtype) if dtype.kind in kinds else value
 
@@ -74,6 +74,6 @@ def gradtape_backends() -> list[Backend]:
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
-    """Provide the kernels that are quicker on NumPy than the portable ones."""
+    """Provide the kernels that are faster on NumPy than the portable ones."""
     rooms = (convolution, elementwise, linalg, network, reductions, selection, shapes)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}

@@ -1,8 +1,8 @@
-"""Convolutions that are quicker on NumPy than the portable ones: one matrix product for all places.
+"""Convolutions that are faster on NumPy than the portable ones: one product for all positions.
 
-What each window sees is laid out as a row and multiplied by all filters at once: as many windows at
-a time as the processor's cache holds, since they overlap. Filters of single channels are multiplied
-place by place.
+The elements of each window are laid out as a row and multiplied by all filters at once. As windows
+overlap, only as many are laid out at a time as the processor's cache holds. Filters of single
+channels are multiplied position by position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..ops.network.windows import Windows
 __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
-#: Some images, and some places along their first axis.
+#: A slice of the images, and a slice of the positions along their first axis.
 Block = tuple[slice, slice]
 
 #: How many bytes are laid out at a time.
@@ -31,7 +31,7 @@ _BLOCK = 1 << 21
 
 
 def _windows(x: Array, where: Windows, groups: int) -> Array:
-    """Return what windows see, a view of shape ([groups,] images, *windows, *places, channels)."""
+    """Return the elements of windows: a view ([groups,] images, *windows, *places, channels)."""
     x = np.ascontiguousarray(where.padded(np, x))
     batch, *inner, each = x.strides
     channels = x.shape[-1] // groups
@@ -45,7 +45,7 @@ def _windows(x: Array, where: Windows, groups: int) -> Array:
 
 
 def _in_float32(kernel: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel that convolves float16 as float32, which BLAS has."""
+    """Return a kernel that convolves float16 as float32, which BLAS supports."""
     wide = in_float32(lambda xp, *arrays, **params: kernel(*arrays, **params))
 
     @functools.wraps(kernel)
@@ -59,13 +59,13 @@ def _in_float32(kernel: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _seen(x: Array, where: Windows, groups: int) -> Array:
-    """Return what windows see, as (groups, windows, places * channels)."""
+    """Return the elements of windows, as (groups, windows, places * channels)."""
     view = _windows(x, where, groups)
     return view.reshape(groups, len(x) * prod(where.out), -1)
 
 
 def _blocks(images: int, where: Windows, size: int) -> Iterator[Block]:
-    """Yield parts of the windows, ``size`` bytes each, that are not much to lay out."""
+    """Yield parts of the windows, ``size`` bytes each, that are small enough to lay out."""
     rows = max(1, _BLOCK // max(1, prod(where.out[1:]) * size))
     count = where.out[0]
     if rows < count:
@@ -78,7 +78,7 @@ def _blocks(images: int, where: Windows, size: int) -> Iterator[Block]:
 
 
 def _laid_out(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
-    """Yield what windows see, as (windows, places * channels), block by block."""
+    """Yield the elements of windows, as (windows, places * channels), block by block."""
     view = _windows(x, where, 1)
     width = prod(where.kernel) * x.shape[-1]
     memory = np.empty(0, x.dtype)
@@ -92,17 +92,17 @@ def _laid_out(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
 
 
 def _single(filters: int, channels: int) -> Iterator[Any]:
-    """Yield where one filter of each channel is, for each that they have."""
+    """Yield the positions of one filter of each channel, for each filter that channels have."""
     times = filters // channels
     for k in range(times):
         yield (..., slice(k, None, times) if times > 1 else slice(None))
 
 
 def _in_rows(x: Array, where: Windows) -> Array:
-    """Return what windows see, of shape (images, *windows, *places, channels).
+    """Return the elements of windows, of shape (images, *windows, *places, channels).
 
-    Where windows lie beside each other, the last axis of windows and that of channels are one, the
-    last: NumPy has longer loops.
+    Where windows are adjacent, the last axis of windows and that of channels are merged, because
+    NumPy is faster on long axes.
     """
     view = _windows(x, where, 1)
     if where.strides[-1] != 1:
@@ -114,7 +114,7 @@ def _in_rows(x: Array, where: Windows) -> Array:
 
 
 def _alone(x: Array, w: Array, where: Windows) -> Array:
-    """Return what filters (*places, channels) give of the windows of their own channel."""
+    """Return the products of filters (*places, channels) and the windows of their own channel."""
     view, joint = _in_rows(x, where), where.strides[-1] == 1
     result = np.empty((len(x), *where.out, w.shape[-1]), np.result_type(x, w))
     if joint:
@@ -128,7 +128,7 @@ def _alone(x: Array, w: Array, where: Windows) -> Array:
 
 
 def _row(w: Array, where: Windows) -> Array:
-    """Return the weights of all filters, repeated along an axis so that NumPy has longer loops."""
+    """Return the weights of all filters, repeated along an axis, as NumPy prefers long axes."""
     return np.broadcast_to(w, (where.out[-1], len(w))).copy()
 
 
@@ -167,7 +167,7 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
     if not x.size or not g.size:
         return convolution.conv_to_filters_kernel(np, g, x, like, groups=groups, **settings)
     where = convolution.conv_windows(x, like, settings)
-    filters, g = like.shape[-1], np.ascontiguousarray(g)  # gradients of sums are views of a number
+    filters, g = like.shape[-1], np.ascontiguousarray(g)  # a sum's gradient is a view of one number
     if groups == 1:
         shares = (rows.T @ g[block].reshape(-1, filters) for block, rows in _laid_out(x, where))
         total = next(shares)
@@ -200,7 +200,7 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
         return total[where.inside]
     for which in _single(g.shape[-1], groups):
         one, weights = np.ascontiguousarray(g[which]), w[..., 0, :][which]
-        if set(where.strides) == {1}:  # what each element is in: windows of turned filters
+        if set(where.strides) == {1}:  # the windows around each element, with filters flipped
             around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
             back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
             total += _alone(one, np.flip(weights, tuple(range(len(where.kernel)))), back)
@@ -211,7 +211,7 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
 
 
 def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:
-    """Add to images what a gradient has for each of the places that windows see."""
+    """Add a gradient's products with the weights to images, for each position in the windows."""
     filters, channels = g.shape[-1], total.shape[-1]
     parts = [(total[(slice(None), *part)], w[place].T.copy()) for place, part in where.parts()]
     memory = np.empty(0, total.dtype)

@@ -1,4 +1,4 @@
-"""Elementwise functions that NumPy computes in one ufunc, under whatever name it has it."""
+"""Elementwise functions that NumPy computes in one ufunc, which may have another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products and norms that are quicker on NumPy than the portable kernels."""
+"""Matrix products and norms that are faster on NumPy than the portable kernels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["KERNELS"]
 Array = NDArray[Any]
 
 
-#: NumPy has one such object, but for arrays that other libraries made: of these products are slow.
+#: NumPy's own dtype object; arrays of other libraries may have another, and use the slow products.
 _HALF = np.dtype(np.float16)
 _product = np.matmul
 
 
 def _in_float32(kernel: Callable[..., Array], *arrays: Array) -> Array:
-    """Run a kernel on float16 as float32, which BLAS has; what it sums is rounded once."""
+    """Run a kernel on float16 as float32, which BLAS supports; its sums are rounded once."""
     return kernel(*[x.astype(np.float32) for x in arrays]).astype(np.float16)
 
 
@@ -31,13 +31,13 @@ def _matmul(x: Array, y: Array) -> Array:
     try:
         if x.dtype is _HALF is y.dtype:
             return _in_float32(_matmul, x, y)
-        if y.ndim == 2 < x.ndim and x.size:  # one product of all rows, not one for each matrix
+        if y.ndim == 2 < x.ndim and x.size:  # one product for all rows, not one per matrix
             rows: Array = x.reshape(-1, x.shape[-1]) @ y
             return rows.reshape(*x.shape[:-1], y.shape[1])
         product: Array = _product(x, y)
         return product
     except (AttributeError, TypeError, ValueError):
-        return matmul.matmul_kernel(np, x, y)  # which says what does not fit
+        return matmul.matmul_kernel(np, x, y)  # which reports what does not fit
 
 
 def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
@@ -71,7 +71,7 @@ def _norm(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 def _cofactor(x: Array) -> Array:
-    """Return the cofactors from minors or an inverse; singular values only where these fail."""
+    """Return the cofactors from minors or an inverse; use singular values only if these fail."""
     size = x.shape[-1]
     if size < 2 or x.ndim < 2 or x.shape[-2] != size or x.dtype.char not in "fdFD":
         portable: Array = determinants.cofactor_kernel(np, x)
@@ -105,7 +105,7 @@ def _minors(x: Array) -> Array:
         result[..., 1, 0] *= -1
         return result
     for i in range(3):
-        # the signs are right because rows and columns go round
+        # the signs are right because rows and columns are taken cyclically
         first, second = x[..., i - 2, :], x[..., i - 1, :]
         for j in range(3):
             minor = first[..., j - 2] * second[..., j - 1]

@@ -1,8 +1,7 @@
-"""ReLU, softmax with its cross-entropy, and batch normalisation, quicker than portable kernels.
+"""ReLU, softmax, cross-entropies and batch normalisation, faster than the portable kernels.
 
-A layer on a small batch takes as long as the calls that NumPy makes on the way, so these avoid
-NumPy's Python wrappers and temporary arrays. What is not the common case goes to the portable
-kernel.
+On a small batch, the time of a layer is that of its NumPy calls. So these kernels avoid NumPy's
+Python wrappers and temporary arrays. They pass uncommon cases to the portable kernels.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _relu(x: Array) -> Array:
 
 
 def _exponentials(x: Array, axis: int) -> Array:
-    """Return exponentials of ``x`` less its maximum, as an array of their own."""
+    """Return exponentials of ``x`` minus its maximum, as a new array."""
     e: Array = np.subtract(x, max_reduce(x, axis, None, None, True))
     return np.exp(e, e)
 
@@ -60,7 +59,7 @@ def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> A
     with np.errstate(invalid="ignore"):
         terms *= labels
     losses = add_reduce(terms, axis)
-    if (losses != losses).any():  # nan: an impossible class may be one that nobody claims
+    if (losses != losses).any():  # nan: a class of probability 0 may have the label 0
         terms[labels == 0] = 0
         losses = add_reduce(terms, axis)
     return -losses
@@ -84,7 +83,7 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     ):
         return softmax_cross_entropy.sparse_cross_entropy_kernel(np, logits, labels)
     classes = logits.shape[1]
-    # one test for both bounds: seen as unsigned, a negative label is a very large one
+    # one test for both bounds: as an unsigned number, a negative label is a very large one
     unsigned = f"u{labels.dtype.itemsize}"
     if labels.shape != logits.shape[:1] or not max_reduce(labels.view(unsigned)) < classes:
         softmax_cross_entropy.check_labels(np, logits, labels)
@@ -110,7 +109,7 @@ def _as_rows(x: Array, axis: int, *channels: Array) -> Array | None:
     rank = x.ndim
     if axis not in (-1, rank - 1) or not x.size or x.dtype.char not in "fd":
         return None
-    # equal, not identical: h5py, for one, makes dtypes of its own
+    # equal, not identical: h5py, for example, makes dtypes of its own
     for c in channels:
         if c.dtype != x.dtype or c.ndim != 1:
             return None
@@ -185,7 +184,7 @@ def _sigmoid(x: Array) -> Array:
     e = np.absolute(x)
     np.exp(np.negative(e, e), e)  # at most 1
     below = e + _NUMBERS[1.0, e.dtype]
-    np.maximum(e, x >= 0, out=e)  # 1 where it holds; to choose by it takes longer
+    np.maximum(e, x >= 0, out=e)  # 1 for positive x; a choice by condition takes longer
     return np.divide(e, below, e)
 
 

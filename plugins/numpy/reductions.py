@@ -1,4 +1,4 @@
-"""Reductions and scans that are quicker on NumPy than the portable kernels: bare ufuncs.
+"""Reductions and scans that are faster on NumPy than the portable kernels: bare ufuncs.
 
 On small arrays, NumPy's Python wrappers (``np.sum``, ``np.mean``) take several times as long as the
 work. These kernels give the same results, bit for bit.
@@ -22,17 +22,17 @@ __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
 
-#: From how many elements on it pays to look at all products first.
+#: From this number of elements, it pays to compute the products of whole lines first.
 _MANY = 1024
-#: A recurrence goes step by step if it is this short, or has so many lines side by side.
+#: A recurrence goes step by step if it is this short, or has this many parallel lines.
 _SHORT, _WIDE = 64, 512
 
 
-# NumPy's stubs know neither positional keepdims nor an axis that may be anything
+# NumPy's stubs do not know positional keepdims, or an axis of any type
 add_reduce: Callable[..., Any] = np.add.reduce
 max_reduce: Callable[..., Any] = np.maximum.reduce
 min_reduce: Callable[..., Any] = np.minimum.reduce
-#: From where on squares have lost digits.
+#: Squares below this have lost digits.
 SMALLEST_SQUARE = {c: float(np.finfo(c).smallest_normal / np.finfo(c).eps) for c in "fd"}
 
 
@@ -46,7 +46,7 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def _sum(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    if x.dtype.char == "e":  # along most axes NumPy sums it in float16, which counts to 2048
+    if x.dtype.char == "e":  # along most axes NumPy sums it in float16, which counts up to 2048
         return add_reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
     return add_reduce(x, axis, None, None, keepdims)
 
@@ -57,13 +57,13 @@ def _count(x: Array, axis: Axis) -> int:
     shape = x.shape
     try:
         return shape[axis] if isinstance(axis, int) else prod([shape[i] for i in axis])
-    except IndexError:  # NumPy reduces an array without axes over an axis 0 as well
+    except IndexError:  # NumPy also reduces an array without axes over axis 0
         raise np.exceptions.AxisError(axis if isinstance(axis, int) else 0, x.ndim) from None
 
 
 def _mean(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     dtype = x.dtype
-    if dtype.char not in "fdFD":  # NumPy sums the others in a wider type
+    if dtype.char not in "fdFD":  # NumPy sums the others in a wider dtype
         return np.mean(x, axis=axis, keepdims=keepdims)
     total = add_reduce(x, axis, None, None, keepdims)
     return total / dtype.type(_count(x, axis))
@@ -71,7 +71,7 @@ def _mean(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 def _var(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Any:
     dtype = x.dtype
-    if dtype.char == "e":  # NumPy sums float16 in float16 here, and soon overflows
+    if dtype.char == "e":  # NumPy sums float16 in float16 here, and overflows soon
         wide = _var(x.astype(np.float32), axis=axis, ddof=ddof, keepdims=keepdims)
         return wide.astype(dtype)
     if dtype.char not in "fd":
@@ -147,7 +147,7 @@ def _product_of_others(x: Array, *, axis: Axis) -> Array:
     with np.errstate(all="ignore"):
         whole = np.multiply.reduce(lines, -1, keepdims=True)
         size = np.abs(whole[..., 0])
-        # of a line with a zero, or a product that left the range, there is nothing to divide
+        # a line with a zero, or whose product is out of range, cannot be divided
         divides = (tiny < size) & (size < 1 / tiny)
         others = np.asarray(whole / lines)
     if not divides.all():
@@ -157,8 +157,8 @@ def _product_of_others(x: Array, *, axis: Axis) -> Array:
 
 
 def _recurrence(a: Array, b: Array, *, axis: Axis, reverse: bool = False) -> Array:
-    """Solve it block by block: within all blocks at once, then from each block to the next."""
-    # of few elements, a few rounds over all of them take less than many steps
+    """Solve the recurrence in blocks: within all blocks at once, then from block to block."""
+    # with few elements, a few rounds over all of them take less time than many steps
     few = b.ndim > 0 and b.size < 4 * _MANY and max(b.shape) > _SHORT // 4
     if few or type(axis) is not int or a.shape != b.shape or b.dtype.char not in "fdFD":
         return cumulative.recurrence(np, a, b, axis=axis, reverse=reverse)
@@ -183,7 +183,7 @@ def _solved(a: Array, b: Array) -> Array:
     count = -(-length // block)
     missing = ((0, count * block - length), *((0, 0),) * (b.ndim - 1))
     shape = (count, block, *b.shape[1:])
-    # with the steps of a block first, so that each is made for all blocks together
+    # the steps of a block come first, so that each one runs for all blocks together
     a, b = (np.pad(x, missing).reshape(shape).swapaxes(0, 1).copy() for x in (a, b))
     for k in range(1, block):
         b[k] += a[k] * b[k - 1]
@@ -195,7 +195,7 @@ def _solved(a: Array, b: Array) -> Array:
 
 
 def _along(x: Array, axis: int, part: slice) -> tuple[slice, ...]:
-    """Return the index that takes ``part`` of an axis, and all of the others."""
+    """Return the index that takes ``part`` of an axis, and all of the other axes."""
     return (slice(None),) * (axis % x.ndim) + (part,)
 
 

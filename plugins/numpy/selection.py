@@ -1,7 +1,7 @@
-"""Choosing and picking elements that is quicker on NumPy than the portable kernels.
+"""Selection of elements that is faster on NumPy than the portable kernels.
 
-NumPy's loops over masks and over rows branch at each element, which a processor cannot foresee;
-those here do the same work on every one. Small arrays go NumPy's way, which costs less to begin.
+NumPy's loops over masks and rows branch at each element, which a processor cannot predict. The
+kernels here do the same work for each element. For small arrays, NumPy's own way has less overhead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
 
-#: From how many elements on a second pass costs less than the branches.
+#: From this number of elements, a second pass costs less than the branches.
 _MANY = 1024
 _BITS: dict[str, np.dtype[Any]] = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
 _WHOLE = ("slice", None, None, None)
@@ -36,7 +36,7 @@ def _where(condition: Array, x: Any, y: Any) -> Any:
 
 
 def _by_bits(condition: Array, x: Any, y: Any) -> Array | None:
-    """Return ``where(condition, x, y)`` of floats alike, or beside the number 0."""
+    """Return ``where(condition, x, y)`` for floats of one layout, or for floats and 0."""
     array, other = (x, y) if type(x) is np.ndarray else (y, x)
     bits = _BITS.get(array.dtype.char) if type(array) is np.ndarray else None
     if bits is None or not _is_like(array, condition):
@@ -112,7 +112,7 @@ def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = N
     numbers = indices.reshape(-1).astype(np.int64, copy=False)
     if numbers.size and numbers.min() < 0:
         numbers = numbers % size
-    # as one vector, which NumPy adds to several times as quickly as to rows
+    # as one vector, to which NumPy adds several times as fast as to rows
     if axis:
         numbers = np.arange(prod(shape[:axis]))[:, None] * size + numbers
     if after > 1:
@@ -122,7 +122,7 @@ def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = N
 
 
 def _places(shape: tuple[int, ...], indices: Array, axis: int) -> Array | None:
-    """Return where ``take_along_axis`` picks from the flattened array; None if it is an error."""
+    """Return the flat positions that ``take_along_axis`` picks; None if it is an error."""
     rank, size = len(shape), shape[axis] if -len(shape) <= axis < len(shape) else 0
     if indices.ndim != rank or indices.dtype.kind not in "iu":
         return None
@@ -167,7 +167,7 @@ def _isin(x: Array, values: Array) -> Array:
 def _unique(x: Array, *, axis: int | None = None, equal_nan: bool = True) -> tuple[Array, ...]:
     if axis is None and x.size and x.dtype.kind in "fiu":
         flat = x.reshape(-1)
-        order = flat.argsort()  # NumPy's is stable, and takes several times as long
+        order = flat.argsort()  # NumPy's own sort is stable, and takes several times as long
         ordered = flat[order]
         if ordered[-1] == ordered[-1]:  # there is no nan
             new = np.concatenate(([True], ordered[1:] != ordered[:-1]))

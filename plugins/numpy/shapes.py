@@ -1,4 +1,4 @@
-"""Shapes that are quicker on NumPy than the portable kernels: methods and strides.
+"""Changes of shape that are faster on NumPy than the portable kernels: methods and strides.
 
 They avoid NumPy's Python wrappers, such as ``np.broadcast_to``.
 """
@@ -69,8 +69,8 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
     shape = like.shape
     if x.shape != shape:
         extra = x.ndim - len(shape)
-        wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 counts no further than 2048
-        if shape == x.shape[extra:]:  # by far the commonest: a bias, a scalar
+        wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 cannot count beyond 2048
+        if shape == x.shape[extra:]:  # by far the most common: a bias, a scalar
             x = add_reduce(x, 0 if extra == 1 else tuple(range(extra)), wide)
         else:
             axes = tuple(

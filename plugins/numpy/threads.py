@@ -1,4 +1,4 @@
-"""``limit_threads``: how many threads the libraries behind NumPy may use, on request."""
+"""``limit_threads``: a limit to the threads of the libraries behind NumPy, on request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 from types import TracebackType
 from typing import Any, Self
 
-import numpy  # noqa: F401 - the libraries that are asked are those that are loaded
+import numpy  # noqa: F401 - threadpoolctl sees only libraries that are loaded
 
 from ...core.errors import BackendUnavailable
 
@@ -16,7 +16,7 @@ NEEDED = 'threadpoolctl is not installed: pip install "gradtape[threads]"'
 
 
 def pools() -> list[dict[str, Any]]:
-    """Return what threadpoolctl tells of each pool of threads that is loaded: BLAS, OpenMP.
+    """Return threadpoolctl's report on each loaded pool of threads: BLAS, OpenMP.
 
     Raises
     ------
@@ -36,16 +36,16 @@ def _threadpoolctl() -> Any:
 
 
 class limit_threads:
-    """Let matrix products and decompositions use so many threads, from now on or for a block.
+    """Limit the threads of matrix products and decompositions, from now on or for a block.
 
-    gradtape changes no such setting by itself. By default BLAS starts a thread for each core, which
-    is right for large matrices on a machine that has nothing else to do. Where several processes
+    gradtape never changes this setting by itself. By default, BLAS starts a thread for each core,
+    which is right for large matrices on a machine with nothing else to do. If several processes
     compute, or the matrices are small, threads wait for each other: ``gradtape doctor`` measures
-    what that costs.
+    how much time that takes.
 
-    The limit holds for the whole process, all its threads included, and for the libraries that are
-    loaded: one that is imported later begins with its own default. The environment variable
-    ``OMP_NUM_THREADS``, set before Python starts, holds for all of them.
+    The limit applies to the whole process, including all its threads, and to the libraries that are
+    loaded. A library that is imported later starts with its own default. The environment variable
+    ``OMP_NUM_THREADS``, set before Python starts, applies to all of them.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ class limit_threads:
     BackendUnavailable
         If threadpoolctl is not installed; the message has the ``pip install`` line.
     TypeError
-        If ``n`` is no integer.
+        If ``n`` is not an integer.
     ValueError
         If ``n`` is below 1.
     RuntimeError
-        If no loaded library has threads that can be limited so, as Accelerate on macOS.
+        If no loaded library has threads that can be limited, as with Accelerate on macOS.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class limit_threads:
             raise ValueError(f"limit_threads: n must be at least 1, got {count}")
         if not pools():
             raise RuntimeError(
-                "limit_threads: threadpoolctl finds no library here whose threads it can limit; "
+                "limit_threads: threadpoolctl finds no library whose threads it can limit; "
                 "set the library's own environment variable before Python starts "
                 "(VECLIB_MAXIMUM_THREADS for Accelerate)"
             )

@@ -1,7 +1,7 @@
-"""The ops, as one plugin: a room for each chapter of NumPy's manual, an op with all of its rules.
+"""The ops, as one plugin: a folder for each chapter of NumPy's manual, and all rules of each op.
 
-``common`` holds the tools that rooms share. Rooms import each other in one direction alone, which
-``.importlinter`` checks.
+``common`` holds the tools that the folders share. Folders import each other in one direction only,
+which ``.importlinter`` checks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .random.generator import Generator
 
 __all__ = ["gradtape_modules", "gradtape_ops"]
 
-#: What defines ops and the functions made of them, by room.
+#: The modules that define ops and functions made of them, by folder.
 MODULES = {
     "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
     "collectives": "averaging exchange",

@@ -1,16 +1,17 @@
 """The planned executor: programs on NumPy with planned memory, grouped and packed steps.
 
-What happens to a program, in order: ``tracing`` fixes what its inputs leave open; ``lowering``
-makes steps of ops (by ``rules`` and ``algebra``, or what portable kernels do); ``packing`` finds
-updates of one form; ``grouping`` puts elementwise steps together; ``stacking`` calls that can be
-one; ``emission`` finds out how long values live, gives them ``memory``, and writes a Python
-function, with the bodies of scans as loops (``looping``) and what is put side by side computed
-there (``joining``). ``steps`` says what all of these work on; ``compiled`` runs groups in another
-way than by ufuncs: as loops that LLVM compiles.
+A program goes through these modules, in order. ``tracing`` fixes unknown sizes of its inputs.
+``lowering`` turns ops into steps (by ``rules`` and ``algebra``, or by tracing portable kernels).
+``packing`` finds updates of the same form, ``grouping`` combines elementwise steps, ``stacking``
+combines calls. ``emission`` finds the ``lifetimes`` of values, gives them ``memory``, and writes a
+Python function. It writes the bodies of scans as loops (``looping``), and computes the parts of
+joined arrays in place (``joining``). ``steps`` has the data structures of all of these.
+``compiled`` runs groups as loops that LLVM compiles, instead of as ufuncs.
 
-Variables are read when the function begins, and change after its last line. No array that anybody
-else may hold is written: buffers belong to one call, results and unpacked updates are always new,
-and packed variables change between two sets of arrays, of which the other one is written if nobody
+Variables are read when the function starts, and change after its last line. No array that other
+code may hold is written to: buffers belong to one call, and results and unpacked updates are always
+new. Packed variables alternate between two sets of arrays; a set is written to only if no other
+code still refers to it.
 refers to it any more.
 """
 

@@ -1,9 +1,9 @@
-"""Products of which one factor has a single 1 in each row: the others are not multiplied by 0.
+"""Products with a factor that has a single 1 in each row, without the multiplications by 0.
 
-Jacobians begin with an identity matrix, and multiply it by the slopes of activations and by
-weights. ``matmul(identity * s, w)`` is ``s[b, o] * w[o, h]``, unless there is an infinity or nan:
-times 0 it is nan, and spreads over its row. Each run asks for that, and multiplies as it is written
-then. The sum of a product begins with +0, so there is no -0 in it.
+Jacobians start with an identity matrix, and multiply it by weights and by the slopes of
+activations. ``matmul(identity * s, w)`` is ``s[b, o] * w[o, h]``, unless there is an infinity or
+nan: times 0 it is nan, and spreads over its row. Each run checks for that, and then multiplies as
+the program says. The sum of a product starts with +0, so the result has no -0.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["one_hot_product"]
 
-#: Constants larger than this are not looked at.
+#: Larger constants are not checked.
 _LARGEST = 2**20
 
 
 def one_hot_product(
     lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, right: bool = False
 ) -> bool:
-    """Add a step for ``matmul(x, y)`` if rows of ``x`` have one number that is not 0.
+    """Add a step for ``matmul(x, y)`` if each row of ``x`` has one nonzero number.
 
     Parameters
     ----------
     lowering
-        Where the step is added.
+        The lowering to which the step is added.
     x, y
         The factors; ``x`` of any rank, ``y`` a matrix.
     out
         The product.
     right
-        Whether ``y`` is to be transposed.
+        Whether to transpose ``y``.
     """
     view = lowering.made.get(y)
     if view is not None and view.op == "transpose" and view.run(np.empty((1, 2))).shape == (2, 1):
@@ -74,7 +74,7 @@ def one_hot_product(
 
 
 def _places(x: Any) -> Any:
-    """Return where each row of an array has its 1; None if there are other rows."""
+    """Return the position of the 1 in each row of an array; None if there are other rows."""
     if not isinstance(x, np.ndarray) or not 1 < x.size <= _LARGEST or x.dtype.char not in "fd":
         return None
     if np.count_nonzero(x) != x.size // x.shape[-1]:
@@ -100,7 +100,7 @@ def _scaled_rows(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
         y = y.T if right else y
         if not (np.isfinite(slopes).all() and np.isfinite(y).all()):
             return np.matmul(one_hot * slopes, y, out)
-        # it begins its sums of one term with +0 as well
+        # like matmul, it starts its sums of one term with +0
         return np.einsum("ob,oh->obh", slopes.T[places], y[places], out=out)
 
     return run

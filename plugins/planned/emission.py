@@ -22,42 +22,42 @@ from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 __all__ = ["Emission"]
 
 
-#: From how many bytes of an array on a group goes over it block by block, and those of a block.
+#: The size in bytes from which a group processes arrays in blocks, and the size of a block.
 _LARGE, _BLOCK = 2**18, 2**16
-#: From how many bytes on an array is let go as soon as nobody needs it.
+#: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
 
 
 class Emission:
-    """The source of a plan, and what it refers to.
+    """The source of a plan, and the objects that it refers to.
 
     Parameters
     ----------
     lowered
         The program in steps.
     emitter
-        Who runs groups.
+        Runs groups.
     memory
-        What was packed for other sizes of the same program, by the pack's key.
+        The packs of other sizes of the same program, by key.
     telling
-        Whether each step tells whoever watches that it begins, and that it has ended.
+        Whether each step reports its start and end to watchers.
     loop_writer
-        What writes a loop; it is given an emission, and the step.
+        A function of an emission and a step that writes a loop.
     placed, carried
-        In the body of a loop: what is computed where it is to be, by the name of that, and how many
-        of the outputs must be in arrays of their own, if not all; the others are copied.
+        In the body of a loop: the names of values that are computed in place, and the number of
+        outputs that need their own arrays, if not all do; the others are copied.
 
     Attributes
     ----------
     items
-        The groups and the steps beside them, in order.
+        The groups and the other steps, in order.
     packs
         The flat updates, with their memory.
     arena
         The buffers.
     loops
         The groups that the emitter runs.
-    bodies
+        The loops over rows, each with the number of its steps and its body.
         The steps of loops over rows, and how many there are.
     """
 
@@ -97,18 +97,18 @@ class Emission:
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
         self._stacks: dict[int, tuple[int, int]] = {}
-        #: By a view that has all of a value's memory, in its order, the value.
+        #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
         self._plan(needed, given)
         for x in self.fresh.intersection(self.names):
             del self.names[x]
 
-    # -- what lives where ----------------------------------------------------------------------
+    # -- the memory of values ------------------------------------------------------------------
 
     def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
-        """Find out which values must not be in buffers, and when each is read last."""
-        # what runs one after the other: groups, stacks, and single steps, which are also what
-        # becomes of groups that gain nothing by being run block by block; a place is a moment
+        """Decide which values must not be in buffers, and when each is read last."""
+        # groups, stacks and single steps, in the order in which they run; a group that gains
+        # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, Group):
@@ -125,12 +125,12 @@ class Emission:
         self._ends: dict[int, list[Symbol]] = {}
         for x, moment in self.last.items():
             self._ends.setdefault(moment, []).append(x)
-        # the memory that values have now, and memory that is free again, by its bytes
+        # the memory of current values, and memory that is free again, by its size
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
 
     def buffer(self, symbol: Symbol) -> str:
-        """Return the name of a buffer for a value that is computed now."""
+        """Return the name of a buffer for a value that is computed at this moment."""
         size = bytes_of(symbol)
         free = self.free.get(size)
         slot = free.pop() if free else self.arena.slot(size)
@@ -144,7 +144,7 @@ class Emission:
         return name
 
     def _expire(self, moment: int, before: Step | None = None) -> None:
-        """Free the buffers that are read for the last time now; ``before``, those to write over."""
+        """Free the buffers that are read last at this moment; ``before`` may overwrite some."""
         for x in self._ends.get(moment, ()):
             if x not in self.slots:
                 continue
@@ -160,7 +160,7 @@ class Emission:
             self.free.setdefault(bytes_of(x), []).append(self.slots.pop(x))
 
     def bind(self, value: Any, letter: str = "c") -> str:
-        """Return a name for a value that is the same in every run."""
+        """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
         return name
@@ -175,7 +175,7 @@ class Emission:
         return self.names[x]
 
     def arguments(self, step: Step) -> list[str]:
-        """Return what a step's function is given."""
+        """Return the arguments of a step's function."""
         scalars = iter(step.scalars)
         return [
             self.name(x) if type(x) is Symbol else self.bind(next(scalars), "s")
@@ -185,7 +185,7 @@ class Emission:
     # -- the function ----------------------------------------------------------------------------
 
     def function(self) -> Callable[..., list[Any]]:
-        """Write and compile the whole."""
+        """Write and compile the whole function."""
         lowered = self.lowered
         for symbol in lowered.inputs:
             self.names[symbol] = f"x{len(self.names)}"
@@ -225,13 +225,13 @@ class Emission:
             self._expire(moment)
 
     def _tell(self, item: Any, start: int) -> None:
-        """Let the lines from ``start`` on say what they run, if anybody may watch."""
+        """Make the lines from ``start`` on report what they run, if there may be watchers."""
         if self.telling and len(self.lines) > start:
             self.lines.insert(start, f"begin({self.bind(told(item, item in self.loops))})")
             self.lines.append("end()")
 
     def compiled(self, inputs: Sequence[str]) -> Callable[..., list[Any]]:
-        """Compile what is written, as a function of inputs of these names."""
+        """Compile the lines written, as a function of inputs with these names."""
         lowered = self.lowered
         head = [
             f"{self.names[x]} = {self.bind(v, 'r')}.array{'[()]' if self._is_number(x) else ''}"
@@ -251,7 +251,7 @@ class Emission:
         return run
 
     def _is_number(self, x: Symbol) -> bool:
-        """Whether a value is needed to compute with alone, which is quicker with a scalar."""
+        """Return whether a value is needed only for computing, which is faster with a scalar."""
         return x.shape == () and x not in self.fresh
 
     def _commit(self) -> None:
@@ -261,7 +261,7 @@ class Emission:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
-        # all in one step, so that a signal comes before or after it
+        # all at once, so that a signal comes before or after it
         names = [self.bind(memory, "p") for _, memory in self.packs]
         new = ", ".join([*map(self.name, left.values()), *(f"*{name}.new" for name in names)])
         variables = [*left, *(v for _, memory in self.packs for v in memory.variables)]
@@ -307,26 +307,26 @@ class Emission:
             self.lines.append(f"{self.name(out)} = {call})")
 
     def _target(self, out: Symbol) -> str | None:
-        """Return the array that a value is written to; None if its function is to make one."""
+        """Return the array to which a value is written; None if its function makes one."""
         if out in self.fresh:
             return None
         if out not in self.names:
-            if shape_of(out) == ():  # others compute with NumPy's scalars in less time
+            if shape_of(out) == ():  # NumPy's scalars are faster to compute with
                 return None
             self.names[out] = self.buffer(out)
         return self.names[out]
 
     def empty(self, out: Symbol) -> str:
-        """Return what makes an array for a value."""
+        """Return an expression that makes an array for a value."""
         return f"empty({shape_of(out)}, {self.bind(out.dtype, 'd')})"
 
     def _static(self, step: Step) -> bool:
-        """Make a view of a buffer a buffer, so that no call makes it."""
+        """Make a view of a buffer a buffer itself, so that no call needs to make it."""
         (source,) = step.inputs
         number = self._source_of.get(self.names.get(source, ""))
         if number is None or step.out in self.fresh:
             return False
-        array = self.arena.model(number)  # of its strides: reshaping may copy, or may not
+        array = self.arena.model(number)  # with its strides: a reshape may or may not copy
         if not np.may_share_memory(array, step.run(array)):
             return False
         self.names[step.out] = self.array(self.arena.view(number, step.run))
@@ -346,7 +346,7 @@ class Emission:
         return f"{self.bind(step.run, 'k')}({', '.join(names)}"
 
     def _drop(self, step: Step, moment: int) -> None:
-        """Let go of large arrays that are no buffers, once nobody reads them."""
+        """Delete large arrays that are not buffers after their last use."""
         seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
         names = [
             self.names[x]
@@ -363,7 +363,7 @@ class Emission:
     def _group(self, group: Group, moment: int) -> None:
         loop = self._run.get(id(group))
         outputs = list(group.outputs)
-        if loop is None:  # a reduction needs all of what it reduces
+        if loop is None:  # a reduction needs its whole input
             made = {step.out for step in group.steps}
             outputs += [x.inputs[0] for x in group.tails if x.inputs[0] in made]
             outputs = list(dict.fromkeys(outputs))
@@ -383,7 +383,7 @@ class Emission:
                 self.lines.append(f"{call}, {step.params['keepdims']})")
 
     def _blocks(self, group: Group, outputs: set[Symbol], moment: int) -> None:
-        """Write the steps of a group, block by block if it is large."""
+        """Write the steps of a group, in blocks if it is large."""
         shape = group.shape
         rows = _rows(group)
         whole = rows >= shape[0]
@@ -433,13 +433,13 @@ class Emission:
 
     @property
     def stacks(self) -> list[Stack]:
-        """The steps that run as one call, side by side."""
+        """The steps that run together as one call."""
         return [item for item in self._moments if isinstance(item, Stack)]
 
     # -- stacks --------------------------------------------------------------------------------
 
     def _viewed(self) -> set[Symbol]:
-        """Return the values of which something may be a view: they may have to be made anew."""
+        """Return the values that may have views, and may have to be new arrays."""
         return {
             x
             for step in self._moments
@@ -449,7 +449,7 @@ class Emission:
         }
 
     def _place_stack(self, stack: Stack, moment: int) -> None:
-        """Put what a stack reads side by side, and its results; there, if nobody reads it again."""
+        """Place the inputs of a stack next to each other; its results replace them if possible."""
         inputs = [step.inputs[0] for step in stack.members]
         outputs = [step.out for step in stack.members]
         over = inputs[0].dtype == outputs[0].dtype and all(self.last[x] == moment for x in inputs)
@@ -474,7 +474,7 @@ class Emission:
     # -- packs ---------------------------------------------------------------------------------
 
     def _place_given(self, pack: Pack) -> None:
-        """Let gradients be computed where the flat update reads them."""
+        """Make gradients be computed where the flat update reads them."""
         made = {x: step for step in self.lowered.steps for x in step.outputs}
         for flat, row in pack.given.items():
             number = self.arena.buffer(self.arena.slot(bytes_of(flat)), shape_of(flat), flat.dtype)
@@ -489,7 +489,7 @@ class Emission:
 
     def _pack(self, pack: Pack, memory: Packed) -> None:
         for flat, row in pack.given.items():
-            for i, x in enumerate(row):  # a value may stand at several places
+            for i, x in enumerate(row):  # a value may be at several positions
                 part = self._parts[flat, i]
                 if self.name(x) != part:
                     self.lines.append(f"{part}[...] = {self.name(x)}")
@@ -507,14 +507,14 @@ class Emission:
 
 
 def _into(step: Step, call: str, target: str) -> str:
-    """Return a call, written up to its last argument, with the array that it writes to."""
-    # NumPy wants the name beside these two, and takes longer to read it
+    """Return a call, written up to its last argument, with its output array added."""
+    # NumPy requires the keyword for these two, and takes longer to parse it
     named = "out=" if step.op in ("maximum", "minimum") else ""
     return f"{call}, {named}{target})"
 
 
 def _contiguous(value: Any) -> Any:
-    """Return a small array with its elements side by side, as loops want it."""
+    """Return a small array as a contiguous one, as loops need it."""
     return np.ascontiguousarray(value) if value.ndim and value.nbytes < _DROPPED else value
 
 
@@ -527,14 +527,14 @@ def _turned(x: Any) -> Any:
 
 
 def _blocked(group: Group) -> bool:
-    """Whether a group is so large that its parts are to stay in the processor's cache."""
+    """Return whether a group is so large that it must be split to fit the processor's cache."""
     if not all(step.elementwise for step in group.steps):
         return False
     return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
 
 
 def _rows(group: Group) -> int:
-    """Return how many rows a block has."""
+    """Return the number of rows of a block."""
     widest = max(step.out.dtype.itemsize for step in group.steps)
     row = int(np.prod(group.shape[1:], dtype=np.int64)) * widest
     if row * group.shape[0] < _LARGE:

@@ -1,6 +1,6 @@
-"""Grouping: elementwise steps over one shape become one loop, with the reductions behind them.
+"""Grouping: elementwise steps over one shape become one loop, with the reductions after them.
 
-Who may run such loops is an :class:`Emitter`; others than NumPy implement it.
+An :class:`Emitter` may run such loops; subclasses do so without NumPy.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Item = Group | Step
 
 
 class Emitter:
-    """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
+    """Runs groups as loops; this one leaves all of them to NumPy."""
 
     def takes(self, step: Step) -> bool:
-        """Return whether a step may be in a group: here, what is elementwise, or a reduction.
+        """Return whether a step may be in a group; here, if it is elementwise or a reduction.
 
         Parameters
         ----------
@@ -30,13 +30,13 @@ class Emitter:
         return step.elementwise or step.kind is Kind.REDUCTION
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
-        """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.
+        """Return a function that runs a group, ``function(*outputs, *inputs)``; None for NumPy.
 
         Parameters
         ----------
         group
-            The group. Outputs are C contiguous arrays that overlap with nothing; inputs are of any
-            strides, those without axes may be NumPy scalars.
+            The group. Outputs are C contiguous arrays that overlap with nothing. Inputs may have
+            any strides; those without axes may be NumPy scalars.
         """
         return None
 
@@ -44,11 +44,11 @@ class Emitter:
 def grouped(
     steps: Sequence[Step], needed: Container[Symbol], takes: Callable[[Step], bool]
 ) -> list[Item]:
-    """Return steps in an order in which each can run, as many as can be together in groups.
+    """Return steps in a possible order, with as many as possible in groups.
 
-    A boundary is where a value goes from one group to another, or into a step of another kind, or
-    out of it.
-    Elementwise steps over one shape with as many boundaries before them make a group.
+    A value crosses a boundary if it goes from one group to another, or into or out of a step of
+    another kind. Elementwise steps over one shape with the same number of boundaries before them
+    make a group.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def grouped(
     needed
         The values that are read after the last step.
     takes
-        Whether a step may be in a group.
+        A function that returns whether a step may be in a group.
     """
     depths: dict[Symbol, int] = {}
-    spaces: dict[Symbol, Any] = {}  # the shape of a group, None of a step beside them
+    spaces: dict[Symbol, Any] = {}  # the shape of a group, None for a step outside groups
     groups: dict[tuple[int, Shape], Group] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
@@ -88,12 +88,12 @@ def grouped(
 
 
 def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
-    """Say what goes in and out of groups.
+    """Set the inputs and outputs of groups.
 
     Parameters
     ----------
     items
-        All groups and the steps beside them, in order.
+        All groups and the other steps, in order.
     needed
         The values that are read after the last of them.
     """

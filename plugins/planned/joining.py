@@ -1,4 +1,4 @@
-"""Joins: what is put side by side is computed there, where that can be."""
+"""Joins: the parts of a joined array are computed in place where possible."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["placed_parts", "write_parts"]
 
-#: Up to how many bytes a result has memory of its own, from before its parts are computed on.
+#: The maximum size in bytes of a result whose memory exists before its parts are computed.
 _MOST = 2**18
 
 
 def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[str]]:
-    """Let parts of results be computed where they are to be; return the names of all such parts.
+    """Make parts of results be computed in place; return the names of the parts.
 
     Parameters
     ----------
     emission
-        What is about to be written.
+        The emission, before the items are written.
     items
-        The groups and steps that ufuncs run: they write to arrays of any strides.
+        The groups and steps that run as ufuncs, which write to arrays of any strides.
     """
     steps = [step for x in items for step in ([x] if isinstance(x, Step) else x.steps)]
     made = {step.out for step in steps if step.kind is Kind.ELEMENTWISE}
@@ -45,7 +45,7 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
 
 
 def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
-    """Return the names of the parts of a result, which are those of what is ``free``."""
+    """Return the names of a result's parts; they become the names of the ``free`` values."""
     out, axis = step.out, step.params["axis"]
     number = None
     if out not in emission.names:
@@ -56,7 +56,7 @@ def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
     for x in step.inputs:
         start, end = end, end + shape_of(x)[axis]
         index = (*[slice(None)] * axis, slice(start, end))
-        if number is None:  # a row of a stack, which is another one at each step
+        if number is None:  # a row of a stack, different at each step
             part = f"{emission.name(out)}_{start}"
             emission.lines.append(f"{part} = {emission.name(out)}[{':, ' * axis}{start}:{end}]")
         else:
@@ -68,16 +68,16 @@ def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
 
 
 def write_parts(emission: Emission, step: Step, placed: Mapping[Symbol, list[str]]) -> bool:
-    """Copy the parts of a result that are elsewhere; return False if none of them has its place.
+    """Copy the parts of a result that are elsewhere; return False if it has no places for them.
 
     Parameters
     ----------
     emission
-        What is being written.
+        The emission that is being written.
     step
-        What puts them side by side.
+        The step that joins the parts.
     placed
-        What :func:`placed_parts` returned.
+        The result of :func:`placed_parts`.
     """
     parts = placed.get(step.out)
     if parts is None:

@@ -1,4 +1,4 @@
-"""Lifetimes: how long values are read, and which of them go to somebody else."""
+"""Lifetimes: how long values are needed, and which of them leave the function."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .steps import Kind, Step
 
 __all__ = ["lifetimes"]
 
-#: Ops that return arrays of their own, never a view of what they are given. One that is not named
-#: here is taken for one that may: that is right for any op, and keeps its inputs for longer.
+#: Ops that always return new arrays, never a view of an argument. Any other op is assumed to return
+#: a view, which is always safe and keeps its inputs for longer.
 _OWN = frozenset(
     "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
     "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
@@ -22,19 +22,19 @@ _OWN = frozenset(
 def lifetimes(
     moments: Sequence[Any], needed: Iterable[Symbol], given: Iterable[Symbol]
 ) -> tuple[set[Symbol], dict[Symbol, int]]:
-    """Return the values that must be in arrays of their own, and when each value is read last.
+    """Return the values that need their own arrays, and the last moment at which each is read.
 
-    What leaves the function must be an array of its own, and so must what a view of it leaves. A
-    view is its source read later, and a call may return a view of what it is given.
+    A value that leaves the function needs its own array, and so does a value with a view that
+    leaves it. A read of a view is a read of its source. A call may return a view of an argument.
 
     Parameters
     ----------
     moments
-        Steps, and others that have ``members``, in the order in which they run.
+        Steps, and objects with ``members``, in the order in which they run.
     needed
-        The values that somebody has after the last moment.
+        The values that other code holds after the last moment.
     given
-        The values that are read once more after it.
+        The values that are read once more after the last moment.
     """
     fresh = set(needed)
     last: dict[Symbol, int] = dict.fromkeys(given, len(moments))

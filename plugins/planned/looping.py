@@ -1,7 +1,7 @@
-"""Loops: the body of a scan as lines in a loop, whose results go into stacks at once.
+"""Loops: the body of a scan as lines in a loop, whose results go straight into stacks.
 
-The memory of a step is used again by the next one. What a step returns to be stacked is computed in
-its row, where the step that makes it can write to an array, and copied there elsewhere.
+Each step reuses the memory of the step before. A stacked result is computed in its row if the step
+that makes it can write to an array; otherwise it is copied there.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .steps import Kind, Step, shape_of
 
 __all__ = ["write_loop"]
 
-#: Steps that write their result to an array that they are given.
+#: Steps that write their result to an array that they receive.
 _WRITING = frozenset({Kind.ELEMENTWISE, Kind.JOIN, Kind.PRODUCT, Kind.REDUCTION})
 
 
 def write_loop(emission: Emission, step: Step) -> None:
-    """Write the call of a loop's function, and get it the stacks that it fills.
+    """Write the call of a loop's function, and provide the stacks that it fills.
 
     Parameters
     ----------
     emission
-        What is being written.
+        The emission that is being written.
     step
         The loop.
     """
@@ -46,14 +46,14 @@ def write_loop(emission: Emission, step: Step) -> None:
 
 
 class Body(Emission):
-    """The function of a loop: of the carry, what is scanned, what is around, and the stacks.
+    """The function of a loop: its inputs are the carry, scanned and captured values, and stacks.
 
     Parameters
     ----------
     step
         The loop.
     around
-        What calls it.
+        The emission that calls it.
     """
 
     def __init__(self, step: Step, around: Emission) -> None:
@@ -100,7 +100,7 @@ class Body(Emission):
 
 
 def _forwards(stack: Any) -> Any:
-    """Return what gives the rows of a stack one after another, as arrays."""
+    """Return the rows of a stack in order, as arrays."""
     return stack if stack.ndim > 1 else [stack[i, ...] for i in range(len(stack))]
 
 

@@ -1,8 +1,8 @@
-"""Lowering: a program's nodes as steps that are smaller than ops.
+"""Lowering: the nodes of a program as steps that are smaller than ops.
 
-Ops that are one ufunc on NumPy become one step. Others have a rule here (products, sums, casts), or
-their portable kernel is traced: what it does with its array namespace is lowered in its turn. What
-neither of these serves is a call of its kernel, as the plain executor makes it.
+An op that is one ufunc on NumPy becomes one step. Other ops have a rule here (products, sums,
+casts), or their portable kernel is traced and lowered as well. All other ops become calls of their
+kernels, as in the plain executor.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Lowering:
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as returned by ``forward_only``.
     owner
-        The backend that it runs on.
+        The backend that runs it.
     arrays
         The arrays of the first call.
 
@@ -56,16 +56,16 @@ class Lowering:
     known
         The values that are the same in every run.
     reads
-        Which variable's value on entry a symbol is.
+        The variables whose values on entry the symbols are.
     outputs, updates
-        As the program's, by symbols of the steps.
+        Those of the program, as symbols of the steps.
     calls
-        Why nodes stayed calls: how often by op and reason.
+        The number of nodes that remained calls, by op and reason.
     """
 
-    #: Whether NumPy runs the steps: what is the same in every run may be laid out for it.
+    #: Whether NumPy runs the steps, so that constants may be laid out for it.
     on_host = True
-    #: The kinds of numbers of which matrices are multiplied at once.
+    #: The dtypes with fast products of matrices.
     products = "fd"
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
@@ -75,15 +75,15 @@ class Lowering:
         self.reads: dict[Symbol, Variable] = {}
         self.steps: list[Step] = []
         self.calls: dict[tuple[str, str], int] = {}
-        #: By an elementwise step's result, the step; and results that nobody may want any more.
+        #: By an elementwise step's result, the step; and results that may not be needed.
         self.made: dict[Symbol, Step] = {}
         self.optional: set[Symbol] = set()
-        #: By a known value with repetitions, the one without.
+        #: By a known value with repetitions, the one without them.
         self.repeated: dict[Symbol, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
-        #: By a value, the truths that it was multiplied by.
+        #: By a value, the booleans that it was multiplied by.
         self._masks: dict[Symbol, set[Symbol]] = {}
         for node in program.nodes:
             self._lower(node)
@@ -101,7 +101,7 @@ class Lowering:
         self.steps = kept[::-1]
 
     def look(self, x: Any) -> Any:
-        """Return the symbol that a value goes by; scalars as they are."""
+        """Return the symbol that replaces a value; scalars stay as they are."""
         while type(x) is Symbol and x in self._same:
             x = self._same[x]
         return x
@@ -111,22 +111,22 @@ class Lowering:
         return kernel_of(node, self.owner)
 
     def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
-        """Return what adds the steps of an op, if there is a rule for it."""
+        """Return the function that adds the steps of an op, if there is one."""
         return RULES.get(name)
 
     def ufunc(self, op: Op) -> np.ufunc | None:
-        """Return the ufunc of NumPy that an op is, if it is one."""
+        """Return the NumPy ufunc of an op, if it is one."""
         kernel = op.kernel_for(self.owner)
         return kernel if isinstance(kernel, np.ufunc) else None
 
     def viewing(self, node: Node) -> Callable[..., Any]:
-        """Return what makes a view of a node's first input."""
+        """Return a function that makes a view of a node's first input."""
         if node.op.name in RESHAPES:
             return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
-        """Let a symbol be another's value."""
+        """Replace a symbol by another one with the same value."""
         self._same[symbol] = as_this
 
     def add(
@@ -138,11 +138,11 @@ class Lowering:
         out: Symbol,
         **params: Any,
     ) -> Symbol:
-        """Add a step of one result; return the symbol of an equal one if there is one."""
+        """Add a step with one result; return the symbol of an equal step if there is one."""
         return self.append(Step(kind, op, run, inputs, (out,), params))
 
     def append(self, step: Step) -> Symbol:
-        """Add a step, as :meth:`add` does."""
+        """Add a step, like :meth:`add`."""
         scalars = iter(step.scalars)
         key = (
             step.kind,
@@ -161,7 +161,7 @@ class Lowering:
         return known
 
     def _lower(self, node: Node, inside: bool = False) -> None:
-        """Add the steps of a node; of a kernel's, ``inside``, only such as are no calls."""
+        """Add the steps of a node; nodes ``inside`` a kernel must not become calls."""
         if isinstance(node.op, Read):
             self.reads[node.outputs[0]] = node.op.variable
             return
@@ -189,7 +189,7 @@ class Lowering:
         )
 
     def _view(self, node: Node) -> bool:
-        """Add a step if what a node gives is a view of its first input, if anything."""
+        """Add a step if a node's result is a view of its first input."""
         assert isinstance(node.op, Op)
         x, *likes = node.inputs
         if node.op.name not in _VIEWS or node.witnesses or unsure_any(node):
@@ -210,7 +210,7 @@ class Lowering:
         return True
 
     def _loop(self, node: Node) -> bool:
-        """Add a scan whose body can be planned: all shapes are known, and stay what they are."""
+        """Add a scan whose body can be planned: all its shapes are known and constant."""
         if node.op.name != "scan" or node.params.get("order") or not _symbols(node.outputs):
             return False
         if self._reason(node, graphs=False) or any(type(x) is not Symbol for x in node.inputs):
@@ -224,7 +224,7 @@ class Lowering:
         return True
 
     def _cast(self, node: Node) -> bool:
-        """Add a cast to the dtype that is there, which is nothing, or of one number."""
+        """Add a cast of one number, or nothing if the dtype stays the same."""
         x, (out,) = node.inputs[0], node.outputs
         if type(x) is not Symbol or (x.dtype.kind == "c" and x.dtype != out.dtype):
             return False
@@ -239,11 +239,11 @@ class Lowering:
         return True
 
     def _reason(self, node: Node, graphs: bool = True) -> str | None:
-        """Return why a node is a call whatever its op; None if that depends on the op."""
+        """Return why a node must be a call, whatever its op; None if that depends on the op."""
         if graphs and node.graphs:
             return "it runs graphs"
         if node.witnesses or unsure_any(node):
-            return "a size is not known"
+            return "a size is unknown"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
         return None
@@ -252,17 +252,17 @@ class Lowering:
         return [self.steps, self.made, self.known, self._same, self._equal]
 
     def mark(self) -> list[int]:
-        """Return how far it has come, for :meth:`back`."""
+        """Return the current position, for :meth:`back`."""
         return list(map(len, self._grown()))
 
     def back(self, mark: Sequence[int]) -> None:
-        """Forget what was added since."""
+        """Remove everything that was added since."""
         for entries, count in zip(self._grown(), mark, strict=True):
-            while len(entries) > count:  # the last ones, of dictionaries too
+            while len(entries) > count:  # the last entries, also of dictionaries
                 entries.popitem() if isinstance(entries, dict) else entries.pop()
 
     def _in_steps(self, node: Node) -> str | None:
-        """Add the steps of a node; return why it has none."""
+        """Add the steps of a node; return the reason if it has none."""
         op = node.op
         assert isinstance(op, Op)
         replaced = registry().kernels.get((op.original.name, self.owner.name))
@@ -323,7 +323,7 @@ class Lowering:
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:
-        """Return an operand as large as the result, if it is the same in every run and is small."""
+        """Return an operand as large as the result, if it is a constant and small."""
         if x not in self.known or not self.on_host:
             return x
         if x.shape in ((), out.shape) or size_of(out) > _FEW:
@@ -337,10 +337,10 @@ class Lowering:
         return whole
 
     def _is_masked(self, name: str, inputs: Sequence[Any], out: Symbol) -> bool:
-        """Whether a product with truths is what it was: 0 or nan already where they are false.
+        """Return whether a product with booleans changes nothing: it is 0 or nan where they are 0.
 
-        That is what it is after one such product, whatever it is then multiplied by, and what sums
-        of such values are.
+        That holds after one such product, after further multiplications, and for sums of such
+        values.
         """
         masks = [
             {x} if x.dtype.kind == "b" else self._masks.get(x, set()) for x in _symbols(inputs)
@@ -360,35 +360,35 @@ class Lowering:
         return False
 
     def _plain(self, value: Any) -> Any:
-        """Return a value in plain order if it is small: other strides make products slow."""
+        """Return a small value as a contiguous array: other strides make products slow."""
         small = self.on_host and np.ndim(value) and value.size <= _SMALL
         return np.ascontiguousarray(value) if small else value
 
     def spread(self, out: Symbol, source: Symbol) -> None:
-        """Say that a view repeats what NumPy would broadcast by itself."""
+        """Record that a view only repeats what NumPy would broadcast by itself."""
         self._sources[out] = source
 
     def sources(self, node: Node) -> list[Any]:
-        """Return inputs without the views that only repeat what NumPy broadcasts itself."""
+        """Return inputs without views that only repeat what NumPy would broadcast by itself."""
         inputs = list(node.inputs)
         for i, x in enumerate(inputs):
             source = self._sources.get(x) if type(x) is Symbol else None
             if source is None:
                 continue
             tried = [*inputs[:i], source, *inputs[i + 1 :]]
-            # the other operands, of which views may be gone by now, say how far
+            # the other operands, some of them without their views, decide the shape
             if np.broadcast_shapes(*map(shape_of, _symbols(tried))) == node.outputs[0].shape:
                 inputs = tried
         return inputs
 
 
 def unsure_any(node: Node) -> bool:
-    """Whether the shape of something that a node takes or gives is not known."""
+    """Return whether the shape of an input or output of a node is unknown."""
     return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
 
 
 def _bits(scalar: Any) -> Any:
-    """Return what tells a number apart: 0 and -0 are two, and nan is itself."""
+    """Return a key that distinguishes numbers: 0 differs from -0, and nan equals itself."""
     return (scalar.dtype.char, scalar.tobytes()) if type(scalar) is np.ndarray else repr(scalar)
 
 
@@ -401,20 +401,20 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 
 
 _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
-#: Ops whose NumPy kernel does at once what the portable one does step by step.
+#: Ops whose NumPy kernel is one call, although the portable one is better in steps.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
-#: Those of them that keep the order of the elements.
+#: The views that keep the order of the elements.
 RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
-#: What computes with two numbers of a float dtype in a tenth of a ufunc's time.
+#: Functions that take a tenth of a ufunc's time for two floating-point numbers.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "divide": operator.truediv,
     "multiply": operator.mul,
     "subtract": operator.sub,
 }
-#: Up to how many elements a value is kept that is the same in every run, and one with repetitions.
+#: The maximum of elements of a constant that is kept, and of one with repetitions.
 _SMALL, _FEW = 2**16, 2**12
-#: Ops whose result is a view of their first input, or could be; the others say only its shape.
+#: Ops whose result may be a view of their first input; the other inputs only provide its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
     "reshape_like split_channels spread_like squeeze swapaxes transpose unreduce_like".split()
@@ -422,7 +422,7 @@ _VIEWS = frozenset(
 
 
 def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
-    """Return a kernel with arrays that only have a shape in the place of all inputs but one."""
+    """Return a kernel whose inputs after the first are replaced by arrays of the same shape."""
     if not likes:
         return run
     shapes = [np.broadcast_to(np.zeros((), x.dtype), shape_of(x)) for x in likes]

@@ -1,4 +1,4 @@
-"""Memory: where values are while a program runs, and variables that lie side by side."""
+"""Memory: the arrays of values while a program runs, and variables in flat arrays."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Arena", "Packed", "Scratch"]
 
-#: How many sets of buffers are kept for the next calls, and how many bytes they take at most.
+#: The maximum number of sets of buffers that are kept for the next calls, and of their bytes.
 _KEPT, _KEPT_BYTES = 4, 2**28
 
-# the slot itself, which takes a third of the property's time
+# the slot itself, as the property takes three times as long
 _array_of = attrgetter("_array")
 
 
 class Arena:
-    """The buffers of a running call; a call has a set of its own.
+    """The buffers of a running call; each call has its own set.
 
-    Buffers share memory if the plan says so: each lies in a *slot*.
+    Buffers share memory if the plan says so: each is in a *slot*.
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Arena:
 
     @property
     def bytes(self) -> int:
-        """How many bytes one set of buffers takes."""
+        """The size of one set of buffers."""
         return sum(self._slots)
 
     @property
     def count(self) -> int:
-        """How many arrays there are in a set."""
+        """The number of arrays in a set."""
         return len(self._makers)
 
     def slot(self, size: int) -> int:
@@ -55,7 +55,7 @@ class Arena:
         return len(self._slots) - 1
 
     def buffer(self, slot: int, shape: Shape, dtype: np.dtype[Any]) -> int:
-        """Return the number of the array at the beginning of a slot, which is made if need be."""
+        """Return the number of the array at the start of a slot; make it if necessary."""
 
         def make(memory: list[Any], arrays: list[Any]) -> Any:
             return np.ndarray(shape, dtype, memory[slot])
@@ -63,11 +63,11 @@ class Arena:
         return self._number((slot, shape, dtype), make)
 
     def view(self, source: int, of: Callable[[Any], Any]) -> int:
-        """Return the number of a view of an array, which is made if need be."""
+        """Return the number of a view of an array; make it if necessary."""
         return self._number((source, of), lambda memory, arrays: of(arrays[source]))
 
     def row(self, source: int, place: int) -> int:
-        """Return the number of one row of an array, which is made if need be."""
+        """Return the number of one row of an array; make it if necessary."""
         return self._number(
             (source, "row", place), lambda memory, arrays: arrays[source][place, ...]
         )
@@ -80,11 +80,11 @@ class Arena:
         return number
 
     def model(self, number: int) -> Any:
-        """Return an array that is like one of a set, strides included; its values do not matter."""
+        """Return an array like one of a set, including strides; its values do not matter."""
         return self._made(self._first, number + 1)[number]
 
     def seal(self) -> None:
-        """Decide, once all buffers are known, how many sets are kept; the first is there."""
+        """Decide how many sets to keep, once all buffers are known; keep the first one."""
         self._free = deque(maxlen=min(_KEPT, _KEPT_BYTES // max(1, self.bytes)))
         self.give(tuple(self._made(self._first, self.count)))
         self._first = [], []
@@ -94,7 +94,7 @@ class Arena:
         return tuple(self._made(([], []), self.count))
 
     def _made(self, begun: tuple[list[Any], list[Any]], count: int) -> list[Any]:
-        """Go on with the memory and the arrays of a set until there are so many."""
+        """Extend the memory and the arrays of a set to ``count`` arrays."""
         memory, arrays = begun
         memory += [np.empty(size, np.uint8) for size in self._slots[len(memory) :]]
         for maker in self._makers[len(arrays) : count]:
@@ -102,7 +102,7 @@ class Arena:
         return arrays
 
     def take(self) -> tuple[Any, ...]:
-        """Return a set that no other call has."""
+        """Return a set that no other call uses."""
         try:
             return self._free.pop()
         except IndexError:
@@ -114,7 +114,7 @@ class Arena:
 
 
 class Scratch:
-    """Buffers of one block, for what stays in a group."""
+    """Buffers of one block, for values that stay inside a group."""
 
     def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
         self.emission = emission
@@ -135,7 +135,7 @@ class Scratch:
         return expression
 
     def free(self, expressions: Sequence[str], dtype: Any = None) -> None:
-        """Take back buffers, of one dtype if one is named."""
+        """Take back buffers; only those of one dtype if it is given."""
         for expression in expressions:
             symbol = self._owned.get(expression)
             if symbol is None or (dtype is not None and symbol.dtype != dtype):
@@ -145,7 +145,7 @@ class Scratch:
                 free.append(expression)
 
     def close(self) -> None:
-        """Leave the memory to whoever comes later."""
+        """Free the memory for later steps."""
         for symbol in self._owned.values():
             slot = self.emission.slots.pop(symbol)
             self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
@@ -161,20 +161,21 @@ class _Flats:
         self.parts = [whole[a:b].reshape(shape) for whole in arrays for a, b, shape in bounds]
 
     def holders(self) -> list[int]:
-        """Return how many hold each part, and each flat array."""
+        """Return the number of references to each part and to each flat array."""
         counts = list(map(sys.getrefcount, self.parts))
         counts += map(sys.getrefcount, self.arrays)
         return counts
 
 
 def _calibrated() -> tuple[int, int] | None:
-    """Return the counts of a part, and of a flat array but for its parts, that nobody else holds.
+    """Return the counts of a part and of a flat array (without parts) that no other code holds.
 
-    References are counted in this very Python, which may count others than the one before. It has
-    to see who holds a part, a part of a part, and memory without an array; else None is returned.
+    The counts come from this very Python, because versions count differently. They must show a
+    reference to a part, to a part of a part, and to memory without an array; otherwise the result
+    is None.
     """
     free_threads = not getattr(sys, "_is_gil_enabled", lambda: True)()
-    if free_threads or not hasattr(sys, "getrefcount"):  # counts of other threads come late
+    if free_threads or not hasattr(sys, "getrefcount"):  # other threads' counts arrive late
         return None
     flats = _Flats([np.zeros(4, np.float32)], [(0, 2, (2,)), (2, 4, (2, 1))])
     alone = flats.holders()
@@ -199,15 +200,15 @@ _ALONE = _calibrated()
 class Packed:
     """Variables in flat arrays, of which they hold parts.
 
-    There are two sets of flat arrays. New values are written to the one that variables do not hold,
-    so that whoever reads a variable meanwhile has an old value, and nothing has changed if the
-    update fails. Where somebody else still holds a part of what would be written to, it is left to
-    them, and a new set is made.
+    There are two sets of flat arrays. New values are written to the set that variables do not hold.
+    So other code that reads a variable meanwhile gets an old value, and nothing has changed if the
+    update fails. If other code still holds a part of the set to be written, that set is abandoned
+    and a new one is made.
 
     Attributes
     ----------
     columns
-        The variables side by side; those whose values the update reads come first.
+        The variables of each flat array; columns whose values the update reads come first.
     variables
         All variables, in the order of the parts.
     """
@@ -233,7 +234,7 @@ class Packed:
 
     @property
     def bytes(self) -> int:
-        """How many bytes both sets of arrays take."""
+        """The size of both sets of arrays."""
         return 2 * sum(self._size * column[0].dtype.itemsize for column in self.columns)
 
     def begin(self) -> list[Any]:
@@ -249,16 +250,16 @@ class Packed:
 
     @property
     def new(self) -> list[Any]:
-        """What was written, as the parts of :attr:`variables`."""
+        """The new values, as the parts of :attr:`variables`."""
         assert self._new is not None
         return self._new.parts
 
     def end(self) -> None:
-        """Say that the variables have been given what was written."""
+        """Record that the variables have received the new values."""
         self._spare, self._now, self._new = self._now, self._new, None
 
     def _gathered(self) -> _Flats:
-        """Return flat arrays of what the variables hold, since somebody has changed one."""
+        """Return flat arrays of the variables' values, because one was changed elsewhere."""
         arrays = [np.concatenate([v.array for v in column], axis=None) for column in self.columns]
         return self._made(arrays)
 

@@ -1,8 +1,8 @@
-"""Packing: updates of one form, of many variables, become one update over packed memory.
+"""Packing: updates of the same form, of many variables, become one update over packed memory.
 
-What an optimizer does with a variable, its gradient and its slots, it does with all variables. If
-these lie side by side, in one flat array for the values and one for each slot, the update is one
-group over the flat arrays.
+An optimizer does the same with each variable, its gradient and its slots. If these share memory,
+with one flat array for the values and one for each slot, the update is one group over the flat
+arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .steps import Group, Kind, Shape, Step, shape_of
 
 __all__ = ["Pack", "packed"]
 
-#: From this many elements on, or so many calls that are saved, a pack is worth its own costs.
+#: A pack is worth its costs from this number of elements, or of calls that it saves.
 _LARGE, _CALLS = 2**14, 12
 
 
@@ -32,13 +32,13 @@ class Pack:
     shapes
         The shape of each member's part, in order.
     written
-        By an output of the group, the variables that its parts are the new values of.
+        By an output of the group, the variables whose new values are its parts.
     held
-        By an input of the group, the variables whose values its parts are; those that are written.
+        By an input of the group, the variables whose values are its parts; all are written.
     given
-        By another input of the group, the value that each member's part is.
+        By another input of the group, the values that are its parts, one per member.
     sources
-        By a variable, the symbol that its new value goes by in the program.
+        By a variable, the symbol of its new value in the program.
     """
 
     __slots__ = ("given", "group", "held", "shapes", "sources", "written")
@@ -53,7 +53,7 @@ class Pack:
 
     @property
     def key(self) -> Any:
-        """Which variables it has, in which order, and which of them it reads."""
+        """The variables, in order, and those that it reads."""
         return tuple(
             tuple(tuple(v.id for v in column) for column in columns.values())
             for columns in (self.written, self.held)
@@ -61,7 +61,7 @@ class Pack:
 
     @property
     def bounds(self) -> list[tuple[int, int, Shape]]:
-        """Where each part begins and ends in a flat array, and its shape."""
+        """The start and end of each part in a flat array, and its shape."""
         ends = list(accumulate(map(prod, self.shapes)))
         return list(zip([0, *ends[:-1]], ends, self.shapes, strict=True))
 
@@ -72,18 +72,18 @@ def packed(
     updates: Mapping[Variable, Symbol],
     outputs: Sequence[Symbol],
 ) -> tuple[list[Step], list[Pack]]:
-    """Return the steps that are left, and packs of the others.
+    """Return the remaining steps, and packs of the others.
 
     Parameters
     ----------
     steps
         All steps, in order.
     reads
-        Which variable's value on entry a symbol is.
+        The variables whose values on entry the symbols are.
     updates
-        Which value a variable has in the end.
+        The final values of variables.
     outputs
-        What the program returns.
+        The outputs of the program.
     """
     made = {step.out: step for step in steps if len(step.outputs) == 1}
     ending = _ending(steps, updates, outputs)
@@ -100,7 +100,7 @@ def packed(
 def _ending(
     steps: Sequence[Step], updates: Mapping[Variable, Symbol], outputs: Sequence[Symbol]
 ) -> set[Step]:
-    """Return the elementwise steps of which nothing but updates depends."""
+    """Return the elementwise steps that only updates depend on."""
     final, returned, users = set(updates.values()), set(outputs), dict[Symbol, list[Step]]()
     for step in steps:
         for x in step.inputs:
@@ -123,7 +123,7 @@ def _ending(
 def _classes(
     made: Mapping[Symbol, Step], ending: set[Step], updates: Mapping[Variable, Symbol]
 ) -> list[list[list[Variable]]]:
-    """Return variables that are updated together, in lists of such as look alike."""
+    """Return lists of similar groups of variables; each group is updated together."""
     owner: dict[Step, int] = {}
     parts: dict[int, list[Variable]] = {}
     times = Counter(updates.values())
@@ -160,7 +160,7 @@ def _matched(
     reads: Mapping[Symbol, Variable],
     updates: Mapping[Variable, Symbol],
 ) -> tuple[Pack, set[Step]] | None:
-    """Walk the updates of all members at once, as far down as they are the same."""
+    """Walk the updates of all members together, as far as they are the same."""
     shapes = [variables[0].shape for variables in members]
     pack = Pack(shapes)
     flat: dict[tuple[Symbol, ...], Symbol] = {}
@@ -168,7 +168,7 @@ def _matched(
     columns = {column: list(column) for column in zip(*members, strict=True)}
 
     def walk(row: tuple[Symbol, ...]) -> Symbol:
-        """Return what stands for a value of each member in the flat update."""
+        """Return the symbol in the flat update that combines one value of each member."""
         first = row[0]
         if first.shape == () and all(x is first for x in row):
             return first
@@ -201,7 +201,7 @@ def _matched(
         pack.written[symbol] = list(column)
         pack.sources.update(zip(column, row, strict=True))
     inside = {step for found in steps.values() for step in found}
-    if len(inside) != len(steps) * len(members):  # a value stands in two places
+    if len(inside) != len(steps) * len(members):  # a value is at two positions
         return None
     if pack.group.shape[0] < _LARGE and len(inside) - len(steps) < _CALLS:
         return None
@@ -212,7 +212,7 @@ def _matched(
 
 
 def _alike(found: Sequence[Step], row: Sequence[Symbol]) -> list[Any] | None:
-    """Return the inputs of steps that do the same, those of all members side by side."""
+    """Return the inputs of steps that do the same; inputs of all members are combined."""
     if len(found) != len(row):
         return None
     first = found[0]
@@ -230,14 +230,14 @@ def _alike(found: Sequence[Step], row: Sequence[Symbol]) -> list[Any] | None:
         elif any(type(x) is not Symbol or x.dtype != xs[0].dtype for x in xs):
             return None
         elif any(x.shape == () for x in xs) and any(x is not xs[0] for x in xs):
-            return None  # a number of each member's own
+            return None  # each member has its own number
         else:
             inputs.append(xs)
     return inputs
 
 
 def _apart(pack: Pack, made: Mapping[Symbol, Step], inside: set[Step], ending: set[Step]) -> bool:
-    """Whether an update and the rest of the program can run one after the other."""
+    """Return whether the update can run after the rest of the program."""
     given = [x for row in pack.given.values() for x in row]
     shapes = [shape for _ in pack.given for shape in pack.shapes]
     if any(shape_of(x) != shape for x, shape in zip(given, shapes, strict=True)):

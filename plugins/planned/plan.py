@@ -1,4 +1,4 @@
-"""Plans: what runs a program on NumPy, at the sizes that it meets."""
+"""Plans: functions that run a program on NumPy, for the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from .tracing import at_sizes
 __all__ = ["Plans", "Run", "planned", "planned_by"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-#: What runs a program on arrays of certain shapes, and what it was written from.
+#: A function that runs a program on arrays of certain shapes, and its emission.
 Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission | None]
 
-#: How many shapes of the inputs are planned for; of further ones, each node is a call.
+#: The maximum number of input shapes that are planned for; with others, each node is a call.
 _SHAPES = 16
 
 
 def planned(graph: Graph) -> Run:
-    """Return what runs ``graph`` on NumPy as planned; on other backends, node by node.
+    """Return a function that runs ``graph`` by plans on NumPy, and node by node elsewhere.
 
     Parameters
     ----------
     graph
-        A graph as it was traced.
+        A traced graph.
     """
     return planned_by(graph, Emitter())
 
 
 def planned_by(graph: Graph, emitter: Emitter) -> Run:
-    """Return what runs ``graph`` on NumPy as planned, with groups that an emitter runs."""
+    """Return a function that runs ``graph`` by plans on NumPy, with groups run by an emitter."""
 
     def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
         return Plans(program, emitter) if owner is registry().host_backend else None
@@ -56,14 +56,14 @@ def planned_by(graph: Graph, emitter: Emitter) -> Run:
 
 
 class Plans:
-    """What runs one program on NumPy's arrays: plans, by the shapes of its inputs.
+    """Runs one program on NumPy arrays: by plans, which depend on the shapes of its inputs.
 
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as returned by ``forward_only``.
     emitter
-        Who runs groups as loops; by default, nobody.
+        Runs groups as loops; by default, NumPy runs all groups.
     """
 
     def __init__(self, program: Graph, emitter: Emitter | None = None) -> None:
@@ -91,10 +91,10 @@ class Plans:
             return found[0](*arrays)
 
     def watched(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run the program by plans that tell whoever watches of their steps."""
+        """Run the program by plans that report their steps to watchers."""
         key = tuple([(x.shape, x.dtype) for x in arrays])
         if key not in self._plans:
-            return self(arrays)  # the first call plans, and is told of as a whole
+            return self(arrays)  # the first call plans, and is reported as a whole
         if key not in self._telling:
             with stage("(planning once more, to be watched)"):
                 self._telling[key] = self._plan(arrays, telling=True)
@@ -108,14 +108,14 @@ class Plans:
         if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
             try:
                 program = joined_pulls(at_sizes(program, arrays))
-            except Exception:  # a shape rule may refuse what the kernel then says in better words
+            except Exception:  # if a shape rule refuses, the kernel gives a better message
                 return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
         emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
         return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:
-        """Whether arrays have the dtypes that the program was traced for."""
+        """Return whether arrays have the dtypes of the trace."""
         pairs = zip(self.program.inputs, arrays, strict=True)
         return all(x.dtype == array.dtype for x, array in pairs)
 
@@ -125,13 +125,13 @@ class Plans:
         return self._others(arrays)
 
     def explain(self) -> str:
-        """Say how the program runs."""
+        """Return a description of how the program runs."""
         plans = list(self._plans.items())
         shaped = [([shape for shape, _ in key], plan[1]) for key, plan in plans]
         parts = [report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
         if self._others is not None:
             parts.append(
-                f"node by node: more than {_SHAPES} shapes, other dtypes than it was traced for, "
-                "or shapes that its shape rules do not tell"
+                f"node by node: more than {_SHAPES} shapes, other dtypes than in the trace, or "
+                "shapes that its shape rules cannot determine"
             )
         return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"

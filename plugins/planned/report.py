@@ -1,4 +1,4 @@
-"""What a plan says of itself."""
+"""The description of a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["called", "counted", "report", "told", "written"]
 
 
 def report(program: Graph, shapes: Any, plan: Emission) -> str:
-    """Return the groups, packs, buffers and calls of a plan in words."""
+    """Return a description of the groups, packs, buffers and calls of a plan."""
     lowered = plan.lowered
     head = f"planned, {len(program.nodes)} nodes in {len(lowered.steps)} steps"
     if shapes:
@@ -50,7 +50,7 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
 
 
 def told(item: Any, loop: bool) -> tuple[str, None, int]:
-    """Return what a part of a plan is called, and how many bytes its results take.
+    """Return the name of a part of a plan, and the size of its results in bytes.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def _bytes_of(x: Any) -> int:
 
 
 def written(pack: Pack) -> str:
-    """Return what the updates of a pack compute and write, in words."""
+    """Return a description of a pack's computation and of the variables that it writes."""
     variables = [v.name for column in pack.written.values() for v in column]
     computed = counted(pack.group.steps)
     return f"{pack.group.shape[0]} elements: {computed}; writes {', '.join(variables)}"
 
 
 def called(lowered: Lowering) -> list[str]:
-    """Return a line for each op of which a kernel is called, with why."""
+    """Return a line for each op that runs as a call of its kernel, with the reason."""
     return [
         f"  a call of the kernel of {op}, {times} times: {why}"
         for (op, why), times in lowered.calls.items()
@@ -94,7 +94,7 @@ def called(lowered: Lowering) -> list[str]:
 
 
 def counted(steps: Iterable[Step]) -> str:
-    """Return how often each op is among steps, in words."""
+    """Return a description of how often each op occurs among steps."""
     return _words(Counter(step.op for step in steps))
 
 

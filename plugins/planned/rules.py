@@ -1,7 +1,7 @@
-"""Ops with a rule of their own: each adds the steps of a node, or returns False.
+"""Rules of ops: each adds the steps of a node, or returns False.
 
-What a kernel does is done in the same order, so that the numbers are the same: that of a ufunc, or
-of ``plugins.numpy``.
+The steps compute in the same order as the kernel of the ufunc or of ``plugins.numpy``, so that the
+numbers are the same.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["CASTS", "OF_SCALARS", "RULES", "are_rows", "cast_into", "exponentials_of"]
 
 CASTS = frozenset({"cast", "cast_like"})
-#: Ops whose rule knows what to do with weak scalars.
+#: Ops whose rule handles weak scalars.
 OF_SCALARS = frozenset({"power", "where"})
-#: Up to so many classes, labels are quicker as rows of an identity matrix.
+#: Up to this number of classes, labels are faster as rows of an identity matrix.
 _FEW = 32
 
 
@@ -73,7 +73,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
 
 
 def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
-    """Add a product of matrices; of many matrices by one, as a product of all rows."""
+    """Add a product of matrices; a stack times one matrix becomes one product of all rows."""
     if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in lowering.products:
         return False
     left, right = shape_of(x), shape_of(y)
@@ -134,7 +134,7 @@ def _cast(lowering: Lowering, node: Node) -> bool:
 
 
 def cast_into(x: Any, out: Any) -> None:
-    """Convert an array to another's dtype."""
+    """Copy an array into another one, converted to its dtype."""
     np.copyto(out, x, casting="unsafe")
 
 
@@ -173,7 +173,7 @@ def _power(lowering: Lowering, node: Node) -> bool:
 
 
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
-    """Add what the kernel does: ``max(e, x >= 0) / (1 + e)``, where ``e`` is ``exp(-abs(x))``."""
+    """Add the kernel's steps: ``max(e, x >= 0) / (1 + e)``, where ``e`` is ``exp(-abs(x))``."""
     (x,), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x):
         return False
@@ -216,7 +216,7 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
 
 
 def _repeated(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast by itself; the view is there for who needs it."""
+    """Note where NumPy would broadcast by itself; the view remains for steps that need it."""
     x, (out,) = node.inputs[0], node.outputs
     if x.dtype != out.dtype:
         return False
@@ -225,10 +225,10 @@ def _repeated(lowering: Lowering, node: Node) -> bool:
         aligned = True
     if aligned:
         lowering.spread(out, x)
-    return False  # it is a view all the same
+    return False  # it still becomes a view
 
 
-# -- softmax and the cross-entropy of labels: they share what they compute -------------------------
+# -- softmax and cross-entropies of labels, which share intermediate values ------------------------
 
 
 def _softmax(lowering: Lowering, node: Node) -> bool:
@@ -263,14 +263,14 @@ def _cross_entropy(lowering: Lowering, node: Node) -> bool:
 
 
 def _less_labels(lowering: Lowering, node: Node) -> bool:
-    """Add the steps of the softmax of rows of logits less 1 at the labels."""
+    """Add the steps of the softmax of rows of logits minus 1 at the labels."""
     if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = exponentials_of(lowering, x, 1)[1:]
     (count, classes), shares = shape_of(x), _like(x)
     rows = np.arange(count)
-    # as many zeros are subtracted as it takes for what is to be one call
+    # subtracting whole rows, zeros included, takes a single call
     ones = np.eye(classes, dtype=x.dtype) if classes <= _FEW else None
 
     def less_one(p: Any, labels: Any) -> Any:
@@ -279,7 +279,7 @@ def _less_labels(lowering: Lowering, node: Node) -> bool:
             return p
         return np.subtract(p, ones[labels], p)
 
-    # an array of its own, in which 1 is subtracted: no other step may share it
+    # a new array, from which 1 is subtracted in place: no other step may share it
     divided = Step(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), (shares,))
     lowering.steps += [divided, Step(Kind.CALL, "less_one", less_one, (shares, labels), (out,))]
     return True
@@ -294,7 +294,7 @@ def are_rows(node: Node) -> bool:
 
 
 def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Return a row less its maximum, the exponentials of that, and their sum."""
+    """Return a row minus its maximum, the exponentials of that, and their sum."""
     shape = shape_of(x)
     column = (*shape[:axis], 1, *shape[axis + 1 :])
     params = {"axis": axis, "keepdims": True}
@@ -308,7 +308,7 @@ def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, S
 
 
 def _check(lowering: Lowering, node: Node) -> None:
-    """Add a step that raises what the kernel raises if labels are out of bounds."""
+    """Add a step that raises the kernel's error if labels are out of bounds."""
     (x, labels), (out,) = node.inputs, node.outputs
     kernel = lowering.kernel(node)
     logits = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
@@ -316,7 +316,7 @@ def _check(lowering: Lowering, node: Node) -> None:
     largest: Any = np.maximum.reduce
 
     def check(labels: Any) -> None:
-        # one test for both bounds: seen as unsigned, a negative label is a very large one
+        # one test for both bounds: as an unsigned number, a negative label is a very large one
         if not largest(labels.view(unsigned)) < classes:
             kernel(logits, labels)
 

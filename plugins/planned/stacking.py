@@ -1,7 +1,7 @@
-"""Stacking: the same function of many small arrays is called once, on all of them.
+"""Stacking: one call of a function on many small arrays at once.
 
-NumPy takes longer to begin a call than to compute a few numbers. Where the arrays that a step is
-made of are computed before any of the results is needed, they are put side by side.
+The overhead of a NumPy call takes longer than computing a few numbers. If the inputs of several
+steps are computed before any of their results is needed, they are placed in one array.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .steps import Kind, Step, bytes_of
 
 __all__ = ["Stack", "stacked"]
 
-#: Up to how many bytes an array counts as small, and how many of them are worth it.
+#: The maximum size in bytes of a small array, and the minimum number of them.
 _SMALL, _SEVERAL = 2**11, 3
 
 
 class Stack:
-    """Steps of one function, of one array each, that run as one.
+    """Steps of one function, of one array each, that run as one step.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class Stack:
 
 
 def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
-    """Return the items of a plan, with stacks in the place of steps that they run.
+    """Return the items of a plan, with stacks instead of the steps that they contain.
 
     Parameters
     ----------
     items
-        Steps, and others that have ``members``, in order.
+        Steps, and objects with ``members``, in order.
     fixed
-        Values that have a place of their own, or must not be in buffers.
+        Values with fixed memory, or that must not be in buffers.
     """
     made: dict[Symbol, int] = {}
     needed: dict[Symbol, int] = {}
@@ -54,7 +54,7 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
             made[item.out] = place
     before: dict[int, list[Stack]] = {}
     gone: set[Step] = set()
-    taken: set[Symbol] = set()  # an array has one place, in one stack
+    taken: set[Symbol] = set()  # an array has one position, in one stack
     for steps in _alike(items, made, needed, fixed):
         stack: list[Step] = []
         first, last = len(items), -1

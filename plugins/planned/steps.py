@@ -1,12 +1,12 @@
-"""What planned programs are made of: steps, groups of them, and packed updates.
+"""The parts of planned programs: steps, groups of steps, and packed updates.
 
 A program is first *lowered* to steps, which are smaller than ops. Steps over one shape are then
-*grouped*; whoever emits code is given one group after another, and may run each as a loop of its
-own: :class:`Group` has all that an emitter needs.
+*grouped*. Code that emits loops receives one group after another, and may run each as its own loop:
+a :class:`Group` has all that an emitter needs.
 
-Values are symbols: those of the traced graph, and new ones for what stands between the steps of an
-op. A symbol has a shape and a dtype. Everything else that a step may be given is a Python scalar,
-whose dtype is weak, as in the graph.
+Values are symbols: those of the traced graph, and new ones for intermediate values of an op. A
+symbol has a shape and a dtype. Any other input of a step is a Python scalar, whose dtype is weak,
+as in the graph.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ Shape = tuple[int, ...]
 
 
 class Kind(Enum):
-    """What a step is, and with it how it is run."""
+    """The kind of a step, which decides how it runs."""
 
     #: A ufunc of one output: ``run(*inputs, out)``. Inputs broadcast to the output's shape.
     ELEMENTWISE = "elementwise"
-    #: As a ufunc, but without ``out``: ``run(*inputs)`` returns an array of its own.
+    #: Like a ufunc, but without ``out``: ``run(*inputs)`` returns a new array.
     FRESH = "fresh"
     #: ``run(x, axis, None, out, keepdims)``, a ufunc's ``reduce``; params ``axis``, ``keepdims``.
     REDUCTION = "reduction"
-    #: ``matmul(x, y, out)`` of matrices; params ``left``, ``right``: which of them is transposed.
+    #: ``matmul(x, y, out)`` of matrices; params ``left``, ``right``: which of them to transpose.
     PRODUCT = "product"
     #: ``run(x)`` is a view of ``x``.
     VIEW = "view"
-    #: ``run(*inputs)`` is whatever it is: a kernel as the plain executor calls it.
+    #: ``run(*inputs)`` is anything else: a kernel, called as in the plain executor.
     CALL = "call"
-    #: ``run(*inputs, out)`` puts arrays of one dtype beside each other; params ``axis``.
+    #: ``run(*inputs, out)`` concatenates arrays of one dtype; params ``axis``.
     JOIN = "join"
-    #: The body of a scan, run step by step; params are the op's. See ``looping``.
+    #: The body of a scan, run step by step; params are those of the op. See ``looping``.
     LOOP = "loop"
 
 
@@ -52,23 +52,23 @@ class Step:
     Attributes
     ----------
     kind
-        How it is run.
+        How it runs.
     op
-        A name, which says what it computes: a ufunc's for elementwise steps and reductions
-        (``"add"``, ``"maximum"``), ``"where"`` or ``"cast"``; an op's for views and calls.
+        The name of its computation: that of a ufunc for elementwise steps and reductions
+        (``"add"``, ``"maximum"``), ``"where"`` or ``"cast"``; that of an op for views and calls.
     run
         The function that computes it on NumPy; see :class:`Kind`.
     inputs
-        Symbols, and weak Python scalars. In an elementwise step, a scalar is of the dtype of the
-        symbols beside it.
+        Symbols, and weak Python scalars. In an elementwise step, a scalar has the dtype of the
+        symbols.
     outputs
-        A symbol for each result; several for calls alone.
+        A symbol for each result; only calls may have several.
     params
-        What is said at the kinds.
+        The parameters listed with each kind.
     several
         Whether a call returns a sequence.
     scalars
-        What ``run`` is given for the scalars among its inputs, in order.
+        The arguments of ``run`` for the scalars among its inputs, in order.
     """
 
     __slots__ = ("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several")
@@ -102,12 +102,12 @@ class Step:
 
     @property
     def elementwise(self) -> bool:
-        """Whether each element of the result depends on the elements at its place alone."""
+        """Whether each element of the result depends only on the elements at its position."""
         return self.kind is Kind.ELEMENTWISE or self.kind is Kind.FRESH
 
     @property
     def space(self) -> Shape:
-        """What an elementwise step or a reduction runs over."""
+        """The shape that an elementwise step or a reduction runs over."""
         return shape_of(self.inputs[0] if self.kind is Kind.REDUCTION else self.out)
 
     def __repr__(self) -> str:
@@ -115,15 +115,15 @@ class Step:
 
 
 class Group:
-    """Elementwise steps over one shape, and reductions of what they compute: one loop.
+    """Elementwise steps over one shape, and reductions of their results: one loop.
 
-    Each input is of the group's shape or broadcasts to it. Outputs are arrays of their own, C
-    contiguous, which overlap with nothing.
+    Each input has the group's shape or broadcasts to it. Outputs are new C contiguous arrays, which
+    overlap with nothing.
 
     Attributes
     ----------
     shape
-        What all steps run over.
+        The shape that all steps run over.
     steps
         Elementwise steps, in order.
     tails
@@ -131,7 +131,7 @@ class Group:
     inputs
         The symbols that it reads, in the order of first use.
     outputs
-        The symbols that others read, in the order in which they are computed; of ``steps`` first.
+        The symbols that other items read, in the order of computation; those of ``steps`` first.
     """
 
     __slots__ = ("inputs", "outputs", "shape", "steps", "tails")
@@ -149,12 +149,12 @@ class Group:
         return [*self.steps, *self.tails]
 
     def close(self, read: Callable[[Symbol], bool]) -> None:
-        """Say what goes in and out, once all steps are there.
+        """Set the inputs and outputs, once all steps are there.
 
         Parameters
         ----------
         read
-            Whether somebody outside reads a value of a step.
+            A function that returns whether a value of a step is read outside the group.
         """
         made = {step.out for step in self.members}
         self.inputs = [x for x in symbols(self.members) if x not in made]
@@ -171,16 +171,16 @@ def symbols(steps: Iterable[Step]) -> list[Symbol]:
 
 
 def shape_of(x: Symbol) -> Shape:
-    """Return a shape that is known."""
+    """Return a shape, which must be known."""
     assert x.shape is not None
     return x.shape
 
 
 def size_of(x: Symbol) -> int:
-    """Return how many elements a value has."""
+    """Return the number of elements of a value."""
     return prod(shape_of(x))
 
 
 def bytes_of(x: Symbol) -> int:
-    """Return how many bytes a value takes."""
+    """Return the size of a value in bytes."""
     return size_of(x) * np.dtype(x.dtype).itemsize

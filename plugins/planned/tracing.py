@@ -1,4 +1,4 @@
-"""Programs traced once more: at the sizes of a call, and the portable kernels of ops."""
+"""Retracing: programs for the sizes of a call, and the portable kernels of ops."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["at_sizes", "body_of", "expanded"]
 
 
 def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
-    """Return a program as it would have been traced with inputs of known shapes.
+    """Return a program as if it had been traced with inputs of known shapes.
 
-    Sizes that depend on values stay open.
+    Sizes that depend on values remain unknown.
 
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as returned by ``forward_only``.
     arrays
-        Arrays of the shapes, or specs.
+        Arrays with these shapes, or specs.
     """
     graph = Graph(program.name)
     values: dict[Symbol, Any] = {}
@@ -61,14 +61,14 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
 
 
 def body_of(node: Node) -> dict[str, Any] | None:
-    """Return the parameters of a scan of known shapes, with its body as a ``program`` of such.
+    """Return the parameters of a scan with known shapes; ``program`` is its body, for them.
 
-    None if the body is not known at that.
+    None if the body's shapes are still unknown.
 
     Parameters
     ----------
     node
-        A scan, of inputs and outputs whose shapes are known.
+        A scan whose inputs and outputs have known shapes.
     """
     op: Any = node.op
     params = {**op.defaults, **node.params}
@@ -89,7 +89,7 @@ def body_of(node: Node) -> dict[str, Any] | None:
     if any(unsure(x.shape) for x in body.inputs) or [x.shape for x in body.inputs] != shapes:
         try:
             program = at_sizes(program, specs)
-        except Exception:  # its kernels say it in better words
+        except Exception:  # its kernel gives a better message
             return None
     (params["length"],) = lengths
     if type(params["length"]) is not int or any(unsure(y.shape) for y in program.outputs):
@@ -103,11 +103,11 @@ def body_of(node: Node) -> dict[str, Any] | None:
 
 
 def expanded(node: Node) -> Graph | None:
-    """Return what a node's portable kernel does, as a graph of which outputs are its results.
+    """Return a graph of a node's portable kernel, whose outputs are the node's results.
 
-    The graph's inputs are the node's own symbols. It is None if the kernel does what a graph
-    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here; or
-    if the op is that function itself.
+    The graph's inputs are the node's own symbols. It is None if a graph cannot hold what the kernel
+    does: the kernel reads values, writes to arrays, or uses functions that are not ops here. It is
+    also None if the op itself is such a function.
     """
     op = node.op
     assert isinstance(op, Op)
@@ -123,7 +123,7 @@ def expanded(node: Node) -> Graph | None:
                 if isinstance(kernel, str)
                 else run(_NAMESPACE, *given, **node.params)
             )
-    except Exception:  # whatever it is, the kernel itself runs on arrays, and may raise it again
+    except Exception:  # whatever the error is, the kernel runs on arrays, and may raise it again
         return None
     listed = list(results) if isinstance(results, (list, tuple)) else [results]
     for symbol, result in zip(node.outputs, listed, strict=False):
@@ -148,7 +148,7 @@ def expanded(node: Node) -> Graph | None:
     return graph
 
 
-#: Functions of the array namespace that take parameters: the op's name, and theirs by position.
+#: Functions of the array namespace with parameters: the op's name, and its parameters in order.
 _FUNCTIONS: dict[str, tuple[str, Sequence[str]]] = {
     "sum": ("sum", ("axis",)),
     "mean": ("mean", ("axis",)),
@@ -166,7 +166,7 @@ class _Namespace:
     """An array namespace of ops."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if not hasattr(np, name):  # kernels ask, and do without
+        if not hasattr(np, name):  # kernels check for it, and do without
             raise AttributeError(name)
         op, params = _FUNCTIONS.get(name, (name, ()))
         if name not in _FUNCTIONS:
@@ -179,7 +179,7 @@ class _Namespace:
 
         def call(*args: Any, **named: Any) -> Any:
             if any(type(x) is not Symbol and type(x) not in SCALARS for x in args[:count]):
-                raise TypeError(f"{name}: an operand is no value of the graph")
+                raise TypeError(f"{name}: an operand is not a value of the graph")
             return function(*args[:count], **dict(zip(params, args[count:])), **named)
 
         return call

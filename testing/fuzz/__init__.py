@@ -1,5 +1,5 @@
-"""Fuzzers: random calls, programs and uses of gradtape, held against what is known to be right.
+"""Fuzzers: random calls, programs and uses of gradtape, compared with correct results.
 
-``python -m gradtape.testing.fuzz {numpy,programs,traps} --seconds N --seed S``. What fails is
+``python -m gradtape.testing.fuzz {files,numpy,programs,traps} --seconds N --seed S``. A failure is
 reduced to the smallest case that still fails, and printed as a program that can be run.
 """

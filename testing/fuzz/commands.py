@@ -1,4 +1,4 @@
-"""The command line of the fuzzers: a subcommand each, with the options that all of them take."""
+"""The command line of the fuzzers: a subcommand for each, and options that all of them share."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from importlib.util import find_spec
 
 __all__ = ["COMMANDS", "Clock", "main"]
 
-#: Subcommands: the module that has ``add_arguments(parser)`` and ``run(options) -> int``, and what
-#: ``--help`` says. ``run`` returns 1 if it found something that is not explained, else 0.
+#: Subcommands: the module with ``add_arguments(parser)`` and ``run(options) -> int``, and the text
+#: of ``--help``. ``run`` returns 1 if it found something that is not explained, otherwise 0.
 COMMANDS = {
-    "files": ("files", "saved files, changed, against a crash, a hang or other values"),
-    "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, against NumPy"),
-    "programs": ("programs", "programs of several ops, against differences, in every mode"),
-    "traps": ("traps", "ways of using gradtape that must be right, or an error in words"),
+    "files": ("files", "changed saved files, checked for crashes, hangs and wrong values"),
+    "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, compared with NumPy"),
+    "programs": ("programs", "programs of several ops, compared with differences in every mode"),
+    "traps": ("traps", "hard points of ops, where gradients must be right or refused"),
 }
 NEED_SCIPY = ("programs", "traps")
 
 
 class Clock:
-    """How long to go on: ``seconds`` of wall time or ``count`` cases, whichever comes first.
+    """The limit of a run: ``seconds`` of wall time or ``count`` cases, whichever comes first.
 
     Parameters
     ----------
     seconds
-        Wall time; ``None`` for as long as it takes.
+        Wall time; ``None`` for no limit.
     count
-        Number of cases; ``None`` for as many as there is time for.
+        The number of cases; ``None`` for no limit.
     """
 
     def __init__(self, seconds: float | None = None, count: int | None = None) -> None:
@@ -51,18 +51,18 @@ class Clock:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a fuzzer and return its exit code: 1 if something unexplained was found.
+    """Run a fuzzer; return its exit code, which is 1 if it found something unexplained.
 
     Parameters
     ----------
     arguments
-        What follows the program's name; ``sys.argv[1:]`` by default.
+        The arguments of the command line; ``sys.argv[1:]`` by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser(given[0] if given else "").parse_args(given)
     if options.command in NEED_SCIPY and find_spec("scipy") is None:
         print(
-            f"fuzz {options.command}: some ops it draws have kernels from SciPy, which is not "
+            f"fuzz {options.command}: some ops that it draws have kernels from SciPy, which is not "
             'installed; pip install "gradtape[scipy]"',
             file=sys.stderr,
         )
@@ -76,16 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of one subcommand: only its module is imported."""
+    """Return the parser, with the arguments of one subcommand, whose module alone is imported."""
     root = argparse.ArgumentParser(
         prog="python -m gradtape.testing.fuzz",
-        description="Look for values, errors and gradients that are wrong.",
+        description="Look for wrong values, errors and gradients.",
     )
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module, text) in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=text)
         one.add_argument("--seed", metavar="S", type=int, default=0, help="(%(default)s)")
-        one.add_argument("--seconds", metavar="N", type=float, help="stop after so long")
+        one.add_argument("--seconds", metavar="N", type=float, help="stop after N seconds")
         if name == command:
             fuzzer = import_module(f".{module}", __package__)
             fuzzer.add_arguments(one)

@@ -1,4 +1,4 @@
-"""Draw a program: one op after the other, with operands that it takes, off its kinks."""
+"""Drawing of programs: one op after another, with suitable operands, away from kinks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .templates import TEMPLATES, Template
 
 __all__ = ["Draw", "drawn"]
 
-LARGEST = 48  # elements of a value
-BIGGEST = 60.0  # absolute value of an element
-MARGIN = 0.03  # distance from a kink
+LARGEST = 48  # elements of a value, at most
+BIGGEST = 60.0  # absolute value of an element, at most
+MARGIN = 0.03  # minimum distance from a kink
 
 
 def _matrix(x: Array) -> bool:
@@ -43,7 +43,7 @@ def _spectrum_apart(x: Array) -> bool:
     return all(bool(np.all(np.abs(np.diff(v)) > MARGIN)) for v in values)
 
 
-#: Kinds of operands: what a value must be like, and how to make it so from another (or None).
+#: Kinds of operands: a condition for values, and how to make such a value from another (or None).
 KINDS: dict[str, tuple[Callable[[Array], bool], str | None]] = {
     "r": (lambda x: x.dtype.kind == "f", None),
     "f": (lambda x: True, None),
@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[Callable[[Array], bool], str | None]] = {
 
 
 class Draw:
-    """What is known while a line is drawn, and the operands it has so far."""
+    """The values known when a line is drawn, and the operands chosen so far."""
 
     def __init__(self, rng: random.Random, known: dict[str, Array]) -> None:
         self.rng, self.known = rng, known
@@ -75,7 +75,7 @@ class Draw:
     def take(self, kind: str, fits: Callable[[Array], bool] = lambda x: True) -> str | None:
         """Return the text of an operand of a kind, or None if there is none."""
         wanted, wrap = KINDS[kind]
-        # what was made last is taken more often, so that programs are deep
+        # recent values are chosen more often, so that programs are deep
         names = [n for n in self.known if fits(self.known[n])]
         good = [n for n in names if wanted(self.known[n])]
         if good and (wrap is None or self.rng.random() < 0.7):
@@ -142,13 +142,13 @@ def _filled(slot: str, draw: Draw) -> str | None:
     rng = draw.rng
     if slot in KINDS:
         return draw.take(slot)
-    if slot in ("s", "sp", "su"):  # of the first one's shape
+    if slot in ("s", "sp", "su"):  # of the first operand's shape
         return draw.take(slot[1:] or "r", lambda x: x.shape == draw.first.shape)
-    if slot in ("b", "bp", "bo"):  # broadcasts with the first one
+    if slot in ("b", "bp", "bo"):  # broadcasts with the first operand
         return draw.take(slot[1:] or "r", _broadcasts(draw.first))
     if slot == "bf":
         return draw.take("f", _broadcasts(draw.first))
-    if slot == "t":  # a matrix to stand right of the first
+    if slot == "t":  # a matrix to multiply the first operand with, on the right
         inner = draw.first.shape[-1] if draw.first.ndim else -1
         return draw.take("f", lambda x: x.ndim in (1, 2) and x.shape[0] == inner)
     if slot == "rhs":
@@ -186,13 +186,13 @@ def _start(rng: random.Random, numbers: np.random.Generator) -> dict[str, Array]
 
 
 def _templates(rng: random.Random) -> list[tuple[Template, float]]:
-    """Return what lines are made of: those with sizes need a rank, and are in most programs."""
+    """Return the templates of lines; those with sizes need a rank, and are in most programs."""
     weight = rng.choice((0.0, 20.0, 60.0)) / len(SIZES)
     return [*TEMPLATES, *((template, weight) for template in SIZES)]
 
 
 def drawn(seed: int, templates: Sequence[tuple[Template, float]] = ()) -> Program:
-    """Return the program of a seed: 3 to 25 lines of ``templates``, of all if there are none."""
+    """Return the program of a seed: 3 to 25 lines of ``templates`` (of all if none are given)."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     inputs = _start(rng, numbers)
     variables: dict[str, Array] = {}
@@ -229,7 +229,7 @@ def drawn(seed: int, templates: Sequence[tuple[Template, float]] = ()) -> Progra
 def _state_line(
     rng: random.Random, known: dict[str, Array], variables: dict[str, Array], number: int
 ) -> Line | None:
-    """Return a line that reads or assigns a variable, now and then."""
+    """Return a line that reads or assigns a variable, or None."""
     if not variables or rng.random() > 0.25:
         return None
     variable = rng.choice(list(variables))
@@ -257,7 +257,7 @@ def _op_line(
 
 
 def _run(line: Line, scope: dict[str, Any]) -> Any:
-    """Return the value of a line if it is one to go on with."""
+    """Return the value of a line if later lines can use it."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

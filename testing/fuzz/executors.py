@@ -1,4 +1,4 @@
-"""Programs by every executor: called often, with nan and infinities, and as steps of training."""
+"""Programs with every executor: repeated calls, nan and infinities, and training steps."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .program import Array
 
 __all__ = ["CHOSEN", "by_executors", "others"]
 
-#: Calls after which an executor that compiles later has done so.
+#: The number of calls after which an executor that compiles late has done so.
 OFTEN = 4
 NEEDED = {"fused": "llvmlite"}
-# what the plain executor runs too, or what other backends' arrays are for
+# executors that run the same as the plain one, or are for other backends
 REFERENCE, SAME = "plain", ("default", "plain")
-#: The executors that are asked for; all if there are none.
+#: The executors chosen by the user; all if there are none.
 CHOSEN: list[str] = []
 SPECIAL = (np.nan, -np.inf, -0.0, np.inf, 0.0)
 
 
 def others() -> list[str]:
-    """Return the executors that are compared with the plain one, as far as they run here."""
+    """Return the executors to compare with the plain one, those that run here."""
     return [
         name
         for name in CHOSEN or gt.registry().executors
@@ -36,7 +36,7 @@ def others() -> list[str]:
 
 
 def by_executors(case: Case) -> Iterator[Found]:
-    """Yield what each executor gives beside an eager run, and beside the plain executor."""
+    """Yield the results of each executor with those of an eager run and of the plain executor."""
     graph = traced(lambda *xs: tuple(case.orders(*xs)), case.xs, "nothing")
     case.reset()
     case.orders(*case.xs)
@@ -59,7 +59,7 @@ def by_executors(case: Case) -> Iterator[Found]:
 
 
 def _beside_plain(case: Case, what: str, run: Callable[[], Sequence[Any]]) -> Iterator[Found]:
-    """Yield what a run gives by each executor beside the plain one, which may raise instead."""
+    """Yield the results of a run by each executor with those of the plain one; both may raise."""
     wanted: Any
     with gt.executor(REFERENCE):
         try:
@@ -75,7 +75,7 @@ def _beside_plain(case: Case, what: str, run: Callable[[], Sequence[Any]]) -> It
                     continue
                 raise
         if isinstance(wanted, Exception):
-            raise AssertionError(f"{name}, {what}: nothing was raised for {wanted!r}")
+            raise AssertionError(f"{name}, {what}: nothing was raised, instead of {wanted!r}")
         for mine, right in zip(found, wanted, strict=True):
             yield Found(f"{name}, {what}", mine, right)
 
@@ -97,13 +97,13 @@ def _laced(x: Array, start: int) -> Array:
 
 
 def _trained(case: Case) -> list[Any]:
-    """Return the values of all variables after some steps, the inputs being variables too."""
+    """Return all variables after some training steps; the inputs are variables, too."""
     if any(x.dtype.kind == "c" for x in [*case.xs, *case.sources]):
         return []
     case.reset()
     weights = [gt.Variable(x.numpy()) for x in case.xs]
     variables = [*weights, *case.sources]
-    # a large epsilon: a gradient that rounding makes is not to become a step
+    # a large epsilon, so that a gradient caused by rounding does not become a step
     optimizer = gt.training.Adam(1e-3, epsilon=1.0)
 
     @gt.function

@@ -1,4 +1,4 @@
-"""Where ops break: their hard points, and the calls that are tried there."""
+"""Hard points, where ops may fail, and the calls that are tried there."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VECTORS: tuple[str, ...] = (
     "gt.where(x > 0.0, gt.sqrt(gt.abs(x)), x)",
     "gt.cond(gt.sum(x) > 0.0, lambda a: gt.tanh(a), lambda a: a, x)",
 )
-#: What selects, and what is constant in parts: a gradient, or the op's name by explain.
+#: Functions that select, or are piecewise constant: a gradient, or the op's name from explain.
 VECTORS += (
     *("gt.union1d(x, -x)", "gt.intersect1d(x, x[1:])", "gt.setdiff1d(x, x[:1])"),
     *("gt.setxor1d(x, x[:1])", "gt.nextafter(x, 2.5)", "gt.histogram_bin_edges(x, 3)"),
@@ -63,7 +63,7 @@ VECTORS += (
     *("gt.spacing(x)", "gt.cast(gt.cast(x, 'int64'), 'float64')", "gt.sign(x)", "gt.rint(x)"),
     "gt.cast(gt.count_nonzero(x), 'float64')",
 )
-#: Calls of two vectors of one length.
+#: Calls with two vectors of one length.
 TWO_VECTORS: tuple[str, ...] = (
     *("gt.dot(x, y)", "gt.outer(x, y)", "gt.convolve(x, y)", "gt.where(x > 0.5, x, y)"),
     *("gt.concatenate([x, y])", "gt.stack([x, y])", "gt.cross(x, y)", "gt.kron(x, y)"),

@@ -1,4 +1,4 @@
-"""Hold a program's gradients of two orders against finite differences along random directions."""
+"""Comparison of first and second-order gradients with finite differences in random directions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .program import Array, Program
 __all__ = ["Case", "Found", "Refused", "inner", "slopes_off"]
 
 WIDTHS = (1e-3, 4e-4, 1.5e-4)
-FAR = 1e-6  # share of the scale by which a gradient may be off at the most
-CONVERGED = 1e-4  # share within which measured slopes agree where they say something
+FAR = 1e-6  # maximum error of a gradient, as a fraction of the scale
+CONVERGED = 1e-4  # measured slopes that agree within this fraction can be used
 
 
 class Case:
-    """A program with all that its runs need: tensors, weights of its results and directions.
+    """A program with everything that runs need: tensors, weights of its results and directions.
 
-    ``variables`` are those of another case of the program; otherwise it has its own.
+    ``variables`` may be those of another case of the program; otherwise the case makes its own.
     """
 
     def __init__(self, program: Program, variables: dict[str, gt.Variable] | None = None) -> None:
@@ -41,16 +41,16 @@ class Case:
 
     @property
     def sources(self) -> list[Any]:
-        """The variables; what else is differentiated is given to each run."""
+        """The variables, which are differentiated in addition to each run's inputs."""
         return list(self.variables.values())
 
     def reset(self) -> None:
-        """Give the variables their first values."""
+        """Assign the variables' initial values."""
         for v, x in self.program.variables.items():
             self.variables[v].assign(x)
 
     def loss(self, ys: Any) -> Any:
-        """Return the results' weighted sum."""
+        """Return the weighted sum of the results."""
         return inner(self.weights, ys)
 
     def orders(
@@ -77,7 +77,7 @@ class Case:
         return [*ys, *slopes, *curves]
 
     def beside(self, got: Any, what: str = "", want: Any = None) -> Iterator[Found]:
-        """Give what a mode found for :meth:`orders`, each with a name and what is right."""
+        """Give the results of a mode next to those of :meth:`orders`, each with a name."""
         want = self.want if want is None else want
         count, sources = len(self.weights), len(self.directions)
         for i, (mine, right) in enumerate(zip(got, want, strict=True)):
@@ -86,11 +86,11 @@ class Case:
 
 
 class Refused(Exception):
-    """The mode does not take this program, and says so in words."""
+    """The mode refuses this program with a proper message."""
 
 
 class Found(NamedTuple):
-    """What a mode gives beside what is right; ``case`` is another than the one it was asked for."""
+    """A mode's result and the right one; ``case`` is set if it differs from the requested one."""
 
     what: str
     got: Any
@@ -115,7 +115,7 @@ def inner(weights: Sequence[Any], values: Any) -> Any:
 
 
 def slopes_off(case: Case) -> tuple[str | None, bool]:
-    """Return what is off, if anything, and whether the differences said something."""
+    """Return the error of a gradient, if there is one, and whether the differences can be used."""
     program, count = case.program, len(case.weights)
     frozen = program.frozen()
     given = [*program.inputs.values(), *program.variables.values()]
@@ -153,7 +153,7 @@ def slopes_off(case: Case) -> tuple[str | None, bool]:
 def _measured(
     fn: Callable[..., Any], xs: list[Array], steps: list[Array], parts: float
 ) -> tuple[float, float] | None:
-    """Return the slope along ``steps`` and its error, or None where differences do not converge."""
+    """Return the slope along ``steps`` and its error, or None if differences do not converge."""
 
     def at(width: float) -> float:
         moved = [gt.constant(x + width * d) for x, d in zip(xs, steps, strict=True)]
@@ -172,7 +172,7 @@ def _measured(
     if not np.all(np.isfinite(slopes)):
         return None
     spread = float(np.ptp(slopes[1:]))
-    # jumps that do not shrink with the width are those of a kink
+    # a jump that does not shrink with the width is a kink
     jumps = [f[1] for f in found]
     kink = jumps[2] > 1e-3 * size and jumps[2] > 0.7 * jumps[0]
     slow = found[2][2] > 1e-7 * size and found[2][2] > 0.3 * found[0][2]

@@ -1,4 +1,4 @@
-"""The ways to run a program, each of which must give what an eager run gives."""
+"""The ways to run a program, each of which must give the results of an eager run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .program import Array
 __all__ = ["MODES", "off"]
 
 SAME = 1e-9
-#: What a mode gives: the fields of ``Found``.
+#: The results of a mode: the fields of ``Found``.
 Pairs = Iterator[tuple[Any, ...]]
 
 
 def again(case: Case) -> Pairs:
-    """The same once more: with one persistent tape for each order."""
+    """The same again, with one persistent tape for each order."""
     xs, sources = case.xs, [*case.xs, *case.sources]
     with gt.GradientTape(persistent=True) as second:
         second.watch(xs)
@@ -41,7 +41,7 @@ def again(case: Case) -> Pairs:
 
 
 def inside(case: Case) -> Pairs:
-    """One persistent tape, asked inside its own context."""
+    """One persistent tape, whose gradients are taken inside its own context."""
     xs, sources = case.xs, [*case.xs, *case.sources]
     with gt.GradientTape(persistent=True) as tape:
         tape.watch(xs)
@@ -53,7 +53,7 @@ def inside(case: Case) -> Pairs:
 
 
 def transforms(case: Case) -> Pairs:
-    """``grad``, ``hvp``, ``jvp`` and ``jvp`` of ``grad``, of the inputs alone."""
+    """``grad``, ``hvp``, ``jvp`` and ``jvp`` of ``grad``, with respect to the inputs only."""
     n, count = len(case.xs), len(case.weights)
     slopes = case.want[count : count + n]
     curves = case.want[count + len(case.directions) :][:n]
@@ -75,7 +75,7 @@ def transforms(case: Case) -> Pairs:
     yield from (("gt.jvp, value", y, w) for y, w in zip(ys, case.want, strict=False))
     yield "gt.jvp", case.loss(tangents), slope, _size(case.directions, slopes)
     if case.sources:
-        return  # the directions of variables count in the curves
+        return  # the curves depend on the directions of variables
     for mine, right in zip(gt.hvp(loss, tuple(case.xs), tuple(steps)), curves, strict=True):
         yield "gt.hvp", mine, right
     if any(x.dtype.kind == "c" for x in case.xs):
@@ -86,7 +86,7 @@ def transforms(case: Case) -> Pairs:
 
 
 def jacobians(case: Case) -> Pairs:
-    """``jacrev`` and ``jacfwd`` of the first result by the first input, and ``hessian``."""
+    """``jacrev`` and ``jacfwd`` of the first result and the first input, and ``hessian``."""
     x, rest = case.xs[0], case.xs[1:]
     kinds = {y.dtype.kind for y in case.want}
     if "c" in kinds or x.size > 12 or case.weights[0].size > 12:
@@ -115,14 +115,14 @@ def _stateless(case: Case) -> None:
 
 
 def batches(case: Case) -> Pairs:
-    """``vmap`` of all orders beside a loop, and a tape outside ``vmap``."""
+    """``vmap`` of all orders compared with a loop, and a tape outside ``vmap``."""
     _stateless(case)
     stacked = [gt.stack([x, _other(x)]) for x in case.xs]
     rows = [[x[i] for x in stacked] for i in range(2)]
     try:
         loop = [case.orders(*row) for row in rows]
     except (ValueError, np.linalg.LinAlgError):
-        return  # the other example is out of the program's range
+        return  # the other example is outside the program's domain
     want = [gt.stack(column) for column in zip(*loop, strict=True)]
     got = gt.vmap(lambda *xs: tuple(case.orders(*xs)))(*stacked)
     yield from case.beside(got, "vmap, ", want)
@@ -143,7 +143,7 @@ def _other(x: Any) -> Any:
 
 
 def in_branch(case: Case) -> Pairs:
-    """In the branch of a traced ``cond``, whose predicate the trace does not know."""
+    """In a branch of a traced ``cond`` whose predicate is unknown."""
     _stateless(case)
 
     def run(*xs: Any) -> Any:
@@ -184,7 +184,7 @@ def in_while(case: Case) -> Pairs:
 
 
 def recomputed(case: Case) -> Pairs:
-    """Computed again on the way back, eager and in a trace."""
+    """Recomputed in the backward pass, eagerly and in a trace."""
     _stateless(case)
     run = gt.recompute_grad(case.run)
     yield from case.beside(case.orders(*case.xs, run=run), "recompute_grad, ")
@@ -192,7 +192,7 @@ def recomputed(case: Case) -> Pairs:
     yield from case.beside(graph(*case.xs), "traced recompute_grad, ")
 
 
-#: From the simplest on.
+#: From the simplest mode on.
 MODES: dict[str, Callable[[Case], Pairs]] = {
     "persistent tapes": again,
     "asked inside": inside,
@@ -210,9 +210,9 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
     "saved": saved,
     "executors": by_executors,
 }
-#: What any trace may say of a program that picks elements by their values.
+#: The text in a trace's refusal of a program that selects elements by values.
 UNKNOWN = "unknown in this trace"
-# of vmap, as it meets what depends on values
+# errors of vmap where a result depends on values
 IN_WORDS = {"vmap": gt.errors.TraceError}
 
 
@@ -222,9 +222,9 @@ def _size(weights: list[Array], values: Any) -> float:
 
 
 def off(case: Case, mode: str, refusals: Counter[str] | None = None) -> tuple[str | None, bool]:
-    """Return what a mode gives other than the eager run, if anything, and whether it ran.
+    """Return how a mode differs from the eager run, if it does, and whether it ran.
 
-    What it refuses is counted by the text in ``refusals``.
+    Refusals are counted in ``refusals``, by their text.
     """
     case.reset()
     try:
@@ -245,7 +245,7 @@ def off(case: Case, mode: str, refusals: Counter[str] | None = None) -> tuple[st
 
 
 def _kind(text: str) -> str:
-    """Return a message without what changes from program to program."""
+    """Return a message without the parts that differ between programs."""
     text = re.sub(r"<program>:\d+|[^\s]*\.py:\d+", "LINE", text)
     return re.sub(r"\d+|\b[kmnv]\d*\b", "#", text)[:150]
 
@@ -266,16 +266,16 @@ def _different(
         mine, right, rtol=0.0, atol=SAME * scale + _unsteady(at or case), equal_nan=True
     ):
         return None
-    return f"{what} is {mine.tolist()}, of the eager run {right.tolist()}"
+    return f"{what} is {mine.tolist()}, in the eager run {right.tolist()}"
 
 
 def _unsteady(case: Case) -> float:
-    """Return by how much rounding of the inputs alone changes what an eager run gives."""
+    """Return how much rounding of the inputs changes the results of an eager run."""
     case.reset()
     near = [gt.constant(np.asarray(x.numpy()) * (1.0 + 1e-12)) for x in case.xs]
     try:
         got = case.orders(*near)
-    except np.linalg.LinAlgError:  # all but singular
+    except np.linalg.LinAlgError:  # nearly singular
         return float("inf")
     case.reset()
     changes = [np.abs(a.numpy() - b.numpy()).max(initial=0.0) for a, b in zip(got, case.want)]

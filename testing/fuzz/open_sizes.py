@@ -1,4 +1,4 @@
-"""Traces with open sizes: asked at several sizes, with the shapes that they infer."""
+"""Traces with unknown sizes, run at several sizes and compared with the shapes that they infer."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .program import Array
 __all__ = ["at_other_sizes", "batched", "misinferred", "saved", "traced", "traces"]
 
 SIZES = (0, 1, 2, 3, 7)
-LARGEST = 400  # elements of an input
-#: How a trace says that it does not take a program.
+LARGEST = 400  # elements of an input, at most
+#: The errors by which a trace refuses a program.
 REFUSALS = (TypeError, ValueError, gt.errors.TraceError)
 Pairs = Iterator[Any]
 
@@ -35,9 +35,9 @@ Pairs = Iterator[Any]
 
 
 def at_other_sizes(case: Case, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
-    """Yield the case at other sizes of its inputs, those that an eager run takes.
+    """Yield the case at other sizes of its inputs, if an eager run accepts them.
 
-    Axes of one size go on to have one size.
+    Axes of the same size keep the same size.
     """
     inputs = case.program.inputs
     drawn = sorted({n for x in inputs.values() for n in x.shape})
@@ -53,12 +53,12 @@ def at_other_sizes(case: Case, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
         try:
             case.run(*map(gt.constant, given.values()))
         except Exception:
-            continue  # an error in the eager run: nothing is promised
+            continue  # an error in the eager run: anything may happen
         try:
             other = Case(program, case.variables)
         except (ValueError, TypeError, np.linalg.LinAlgError):
-            continue  # a gradient that is refused in words
-        # how far nan spreads on the way back is not promised; the mean of nothing is nan
+            continue  # a gradient that is refused with an error
+        # how far nan spreads in the backward pass is unspecified; the mean of nothing is nan
         promised = other.want if size else other.want[len(other.weights) :]
         if all(np.isfinite(y.numpy()).all() for y in promised):
             yield other
@@ -72,11 +72,11 @@ def _resized(x: Array, sizes: dict[int, int], numbers: np.random.Generator) -> A
     return np.asarray(made)
 
 
-# -- what a trace infers ---------------------------------------------------------------------------
+# -- shapes and dtypes that a trace infers ---------------------------------------------------------
 
 
 def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | None:
-    """Say which shape or dtype that a trace inferred does not hold for these inputs, if one."""
+    """Return a shape or dtype that the trace inferred wrongly for these inputs, or None."""
     graph = concrete.graph.without_updates()
     symbols = [*graph.inputs, *(symbol for node in graph.nodes for symbol in node.outputs)]
     graph.outputs, graph.runs = symbols, {}
@@ -100,7 +100,7 @@ def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | Non
 
 
 def everything(case: Case) -> Callable[..., Any]:
-    """Return values and both orders as a function of inputs, weights and directions."""
+    """Return a function of inputs, weights and directions that gives values and both orders."""
     n, m = len(case.xs), len(case.weights)
 
     def run(*given: Any) -> Any:
@@ -111,17 +111,17 @@ def everything(case: Case) -> Callable[..., Any]:
 
 
 def arguments(case: Case) -> list[Any]:
-    """Return what :func:`everything` takes."""
+    """Return the arguments of :func:`everything`."""
     return [*case.xs, *map(gt.constant, (*case.weights, *case.directions))]
 
 
 def traced(fn: Callable[..., Any], xs: Sequence[Any], unknown: str) -> Any:
-    """Return a traced function of ``xs``, in which ``nothing``, ``sizes`` or ``rank`` is unknown.
+    """Return a traced function of ``xs`` in which ``nothing``, ``sizes`` or ``rank`` is unknown.
 
     Raises
     ------
     Refused
-        If it cannot be traced, and says so.
+        If the trace refuses the function with an error.
     """
     shapes: list[Any] = [None if unknown == "rank" else [None] * x.ndim for x in xs]
     if unknown == "nothing":
@@ -143,7 +143,7 @@ def _fits(case: Case, other: Case) -> bool:
 
 
 def _asked(case: Case, whole: Any, alone: Any, kind: str) -> Pairs:
-    """Give what the traces of everything and of the program alone find at the sizes of a case."""
+    """Give the results of traces of everything, and of the program alone, at a case's sizes."""
     if whole is not None:
         case.reset()
         yield from case.beside(whole(*arguments(case)), f"{kind}, ")
@@ -156,7 +156,7 @@ def _asked(case: Case, whole: Any, alone: Any, kind: str) -> Pairs:
 
 
 def traces(unknown: str) -> Callable[[Case], Pairs]:
-    """Return the mode: everything in a trace, then the program alone, with tapes outside."""
+    """Return a mode: a trace of everything, then of the program alone, with tapes outside."""
 
     def mode(case: Case) -> Pairs:
         case.reset()
@@ -167,7 +167,7 @@ def traces(unknown: str) -> Callable[[Case], Pairs]:
         if unknown == "nothing":
             return
         _hold(case, whole)
-        # without a rank, no rule can provide for nothing along an axis
+        # without a rank, rules cannot handle empty axes
         for other in at_other_sizes(case, SIZES[1:] if unknown == "rank" else SIZES):
             fits = unknown == "rank" or _fits(case, other)
             at = f"traced at {_shapes(case)}, run at {_shapes(other)}"
@@ -180,7 +180,7 @@ def traces(unknown: str) -> Callable[[Case], Pairs]:
 
 
 def _hold(case: Case, whole: Any) -> None:
-    """Raise an error if a trace infers what does not hold at the sizes of a case."""
+    """Raise an error if a trace infers a wrong shape or dtype at the sizes of a case."""
     if not case.program.stateful:
         said = misinferred(whole.get_concrete_function(), arguments(case))
         if said:
@@ -194,7 +194,7 @@ def _shapes(case: Case) -> str:
 def saved(case: Case) -> Pairs:
     """Saved and loaded, the program alone and with its gradients."""
     if case.sources:
-        return  # what is loaded has variables of its own
+        return  # the loaded program has its own variables
     unknown = ("nothing", "sizes")[case.program.seed % 2]
     made = {
         "alone": traced(case.run, case.xs, unknown),
@@ -215,7 +215,7 @@ def saved(case: Case) -> Pairs:
 
 
 def batched(case: Case) -> Pairs:
-    """A trace of ``vmap`` with open sizes, beside a loop."""
+    """A trace of ``vmap`` with unknown sizes, compared with a loop."""
     if case.program.stateful:
         raise Refused("it assigns to a variable")
     stacked = [gt.stack([x, x]) for x in arguments(case)]
@@ -227,7 +227,7 @@ def batched(case: Case) -> Pairs:
 
 
 def _batch_asked(case: Case, eager: Callable[..., Any], whole: Any) -> Pairs:
-    """Give what a trace of ``vmap`` finds for two examples at the sizes of a case."""
+    """Give the results of a trace of ``vmap`` for two examples at the sizes of a case."""
     inputs = {k: x * (1.0 + 2.0**-9) for k, x in case.program.inputs.items()}
     rows = [case, Case(replace(case.program, inputs=inputs), case.variables)]
     pairs = zip(*(arguments(row) for row in rows), strict=True)
@@ -238,7 +238,7 @@ def _batch_asked(case: Case, eager: Callable[..., Any], whole: Any) -> Pairs:
         try:
             gt.vmap(eager)(*together)
         except Exception:
-            return  # what a loop takes need not work in a batch
+            return  # a program that runs in a loop need not work in a batch
         raise
     want = [gt.stack(list(column)) for column in zip(*(row.want for row in rows), strict=True)]
     yield from case.beside(got, f"traced vmap at {_shapes(case)}, ", want)

@@ -1,4 +1,4 @@
-"""Random programs as text: lines of ops over named values, which can be run, frozen and printed."""
+"""Random programs as text: lines of ops over named values, to be run, frozen and printed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PRELUDE", "Line", "Program"]
 
 Array = NDArray[Any]
 
-#: Functions that programs may name, as they stand in what is printed.
+#: Functions that programs may call, as they are printed.
 PRELUDE = {
     "cubed": """@gt.custom_gradient
 def cubed(x):
@@ -45,7 +45,7 @@ _NAME = re.compile(r"\b[vwx]\d+\b")
 class Line:
     """One line: ``name = text``, with ``{0}``, ``{1}`` for the names of its operands.
 
-    A line whose ``assigns`` is a variable calls its method; ``stops`` marks ``stop_gradient``.
+    If ``assigns`` names a variable, the line calls its method; ``stops`` marks ``stop_gradient``.
     """
 
     name: str
@@ -62,23 +62,23 @@ class Line:
 
 @dataclass(frozen=True)
 class Program:
-    """Inputs, variables and lines; what it returns are the values of ``outputs``."""
+    """Inputs, variables and lines; a program returns the values of ``outputs``."""
 
     inputs: dict[str, Array]
     variables: dict[str, Array]
     lines: tuple[Line, ...]
     outputs: tuple[str, ...]
     seed: int = 0
-    #: values of the lines, as they were when the program was drawn
+    #: values of the lines when the program was drawn
     values: dict[str, Array] = field(default_factory=dict, compare=False)
 
     @property
     def stateful(self) -> bool:
-        """Whether some line assigns to a variable."""
+        """Whether a line assigns to a variable."""
         return any(line.assigns for line in self.lines)
 
     def source(self) -> str:
-        """Return the program as a function of its inputs, which finds its variables outside."""
+        """Return the program as a function of its inputs, which captures its variables."""
         body = [
             f"    {line.code}" if line.assigns else f"    {line.name} = {line.code}"
             for line in self.lines
@@ -87,10 +87,10 @@ class Program:
         return "\n".join([head, *body, f"    return {', '.join(self.outputs)},"])
 
     def frozen_source(self) -> str:
-        """Return it as a function of inputs and variables; what no gradient passes is given.
+        """Return it as a function of inputs and variables, with values fixed behind stops.
 
-        ``F`` holds the values behind ``stop_gradient`` and those that were assigned: a read after
-        an assignment follows the variable, and nothing of what was put in.
+        ``F`` holds the values of ``stop_gradient`` and of assignments. A read after an assignment
+        depends on the variable, but not on the value that was assigned.
         """
         body = []
         for line in self.lines:
@@ -106,7 +106,7 @@ class Program:
         return "\n".join([head, *first, *body, f"    return {', '.join(self.outputs)},"])
 
     def prelude(self) -> list[str]:
-        """Return the definitions that its text needs."""
+        """Return the definitions that the program's text needs."""
         text = " ".join(line.text for line in self.lines)
         needed = [name for name in PRELUDE if name in text]
         if "nested_rule" in needed and "cubed" not in needed:
@@ -114,11 +114,11 @@ class Program:
         return [PRELUDE[name] for name in needed]
 
     def function(self, variables: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
-        """Return it as a callable, closed over ``variables``."""
+        """Return the program as a callable that captures ``variables``."""
         return _defined(self.source(), variables)
 
     def frozen(self) -> Callable[..., tuple[Any, ...]]:
-        """Return it as a callable of inputs and variables that assigns nothing."""
+        """Return the program as a callable of inputs and variables that assigns nothing."""
         made = {v: gt.Variable(x) for v, x in self.variables.items()}
         given: dict[str, Any] = {v: gt.constant(x) for v, x in self.variables.items()}
         if any(line.assigns or line.stops for line in self.lines):
@@ -134,7 +134,7 @@ class Program:
         return _defined(self.frozen_source(), {"F": given})
 
     def pruned(self) -> Program:
-        """Return it without the lines, inputs and variables that nothing depends on."""
+        """Return the program without lines, inputs and variables that nothing depends on."""
         needed, kept = set(self.outputs), []
         for line in reversed(self.lines):
             if line.name in needed or (line.assigns in needed):
@@ -148,7 +148,7 @@ class Program:
         )
 
     def setup(self) -> Iterator[str]:
-        """Give the lines of text that define inputs, variables and the program."""
+        """Give lines of text that define inputs, variables and the program."""
         yield "import numpy as np\nimport gradtape as gt\n"
         for name, x in self.inputs.items():
             yield f"{name} = gt.constant({literal(x)})"
@@ -161,7 +161,7 @@ class Program:
 
 
 def literal(x: Array) -> str:
-    """Return an array as the text that makes it."""
+    """Return an expression that makes an array."""
     if x.size == 0:
         return f"np.zeros({x.shape}, {x.dtype.name!r})"
     return f"np.array({x.tolist()!r}, {x.dtype.name!r})".replace("nan", "np.nan").replace(

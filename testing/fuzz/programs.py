@@ -1,8 +1,8 @@
-"""``programs``: random programs of 3 to 25 ops, against differences and in every mode.
+"""``programs``: random programs of 3 to 25 ops, compared with differences and in every mode.
 
-Each is run eagerly, and its gradients of first and second order are held against finite
-differences; then every mode of ``modes.MODES`` must give what the eager run gives. What differs is
-reduced to the smallest program that still differs, in the simplest mode, and printed to be run.
+Each is run eagerly, and its gradients of first and second order are compared with finite
+differences. Then every mode of ``modes.MODES`` must give the results of the eager run. A program
+that differs is reduced to the smallest one that still differs, in the simplest mode, and printed.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ DIFFERENCES = "differences"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this fuzzer's own options to its parser."""
-    parser.add_argument("--programs", metavar="N", type=int, help="stop after so many programs")
+    parser.add_argument("--programs", metavar="N", type=int, help="stop after N programs")
     parser.add_argument(
-        "--mode", action="append", choices=[DIFFERENCES, *MODES], help="these alone (all of them)"
+        "--mode", action="append", choices=[DIFFERENCES, *MODES], help="only these modes (all)"
     )
     parser.add_argument(
-        "--executor", action="append", default=[], help="in mode executors, these alone"
+        "--executor", action="append", default=[], help="in mode executors, only these"
     )
     parser.add_argument(
         "--refusals", metavar="N", type=int, default=0, help="print the N most frequent refusals"
     )
     parser.add_argument(
-        "--keep-going", action="store_true", help="look at all programs before it ends"
+        "--keep-going", action="store_true", help="do not stop at the first failure"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run programs until the time is over; return 1 if one of them is wrong."""
+    """Run programs until the time is up; return 1 if one of them is wrong."""
     clock, ran, failures = Clock(options.seconds, options.programs), Counter[str](), 0
     refusals = Counter[str]()
     modes = options.mode or [DIFFERENCES, *MODES]
@@ -79,7 +79,7 @@ def wrong(
     ran: Counter[str] | None = None,
     refusals: Counter[str] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Give the modes in which a program is wrong, and how; count those that ran and refusals."""
+    """Give the modes in which a program is wrong, and how; count modes that ran, and refusals."""
     ran = Counter() if ran is None else ran
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -101,7 +101,7 @@ def wrong(
 
 
 def _smallest(program: Program, mode: str) -> Program:
-    """Return the program reduced, wrong in the same mode and way."""
+    """Return the smallest program found that is wrong in the same mode and way."""
     kind = _kind(next((said for _, said in wrong(program, [mode])), ""))
     return reduced(
         program,
@@ -110,12 +110,12 @@ def _smallest(program: Program, mode: str) -> Program:
 
 
 def _kind(said: str) -> str:
-    """Return what stays of a message while numbers and names change."""
+    """Return the part of a message that does not depend on numbers and names."""
     return re.sub(r"\d+", "", ":".join(said.split(":")[:2]).split(" is ")[0])
 
 
 def shown(program: Program, mode: str) -> str:
-    """Return a program that shows what is wrong."""
+    """Return the text of a program that shows the error."""
     names = [*program.inputs]
     tensors = f"[{', '.join(names)}]"
     lines = [*program.setup()]
@@ -132,7 +132,7 @@ def shown(program: Program, mode: str) -> str:
 
 
 def program_text(program: Program) -> str:
-    """Return the text of the program as it is drawn, for another run."""
+    """Return the program as an expression, for another run."""
 
     def arrays(given: dict[str, Array]) -> str:
         return "{" + ", ".join(f"{n!r}: {literal(x)}" for n, x in given.items()) + "}"

@@ -1,4 +1,4 @@
-"""Reduce a program that fails to the smallest that still fails in the same way."""
+"""Reduction of a failing program to the smallest one that still fails in the same way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 400
 def reduced(program: Program, fails: Callable[[Program], bool]) -> Program:
     """Return the smallest program found for which ``fails`` holds.
 
-    One step after the other is tried: fewer results, fewer lines, lines of less, sizes of 1, round
+    Steps are tried one after another: fewer results, fewer lines, simpler lines, sizes of 1, round
     numbers.
     """
     tried = 0
@@ -35,7 +35,7 @@ def reduced(program: Program, fails: Callable[[Program], bool]) -> Program:
 
 
 def _steps(program: Program) -> Iterator[Program]:
-    """Give simpler programs, the boldest first."""
+    """Give simpler programs, the largest simplifications first."""
     if len(program.outputs) > 1:
         for name in program.outputs:
             yield replace(program, outputs=(name,)).pruned()
@@ -56,7 +56,7 @@ def _steps(program: Program) -> Iterator[Program]:
 
 
 def _without(program: Program, i: int, line: Line) -> Iterator[Program]:
-    """Give programs in which something of the same shape stands for a line's value."""
+    """Give programs in which another value of the same shape replaces a line's value."""
     if line.assigns:
         yield replace(program, lines=program.lines[:i] + program.lines[i + 1 :]).pruned()
         return
@@ -74,7 +74,7 @@ def _without(program: Program, i: int, line: Line) -> Iterator[Program]:
 
 
 def _as_input(program: Program, i: int, line: Line, value: Array) -> Iterator[Program]:
-    """Give the program in which a line's value is given as an input."""
+    """Give the program in which a line's value becomes an input."""
     name = f"x{1 + max(int(n[1:]) for n in program.inputs)}"
     rest = tuple(_renamed(later, line.name, name) for later in program.lines[i + 1 :])
     yield replace(
@@ -90,7 +90,7 @@ def _renamed(line: Line, old: str, new: str) -> Line:
 
 
 def _simpler(x: Array) -> Iterator[Array]:
-    """Give arrays with an axis of fewer elements, or of rounder numbers."""
+    """Give arrays with fewer elements along an axis, or with rounder numbers."""
     for axis, size in enumerate(x.shape):
         if size > 1:
             yield np.take(x, range(size - 1), axis=axis)

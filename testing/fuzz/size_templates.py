@@ -1,4 +1,4 @@
-"""Lines that compute with the sizes of their operands: ``{0}`` is the first operand once more."""
+"""Lines that compute with the sizes of their operands; ``{0}`` is the first operand again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines that programs are made of: text with slots for operands (see ``drawing.KINDS``)."""
+"""The lines of programs: text with slots for operands (see ``drawing.KINDS``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TEMPLATES", "Template"]
 
-#: A text with slots, or a function that writes one; None where nothing known fits.
+#: A text with slots, or a function that returns one, or None if no known value is suitable.
 Template = str | Callable[["Draw"], str | None]
 
 
@@ -224,7 +224,7 @@ def _permuted(draw: Draw) -> str | None:
 
 
 def _indexed(draw: Draw) -> str | None:
-    """Write an index of slices, integers, ellipsis, new axes and arrays."""
+    """Return an index of slices, integers, ellipses, new axes and arrays."""
     x = draw.take("f", lambda x: x.ndim >= 1 and x.size > 0)
     if x is None:
         return None

@@ -1,4 +1,4 @@
-"""What must hold of a call at a hard point; each check says what does not, or nothing."""
+"""Checks of a call at a hard point; each of them gives descriptions of what is wrong."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["called", "trapped"]
 
 WIDTHS = (1e-5, 1e-6)
 VAGUE = 1e-7
-AGREE = 1e-3  # share by which measured slopes may differ and still be one
-NEAR = 1e-2  # share by which a gradient may be off from them
-TINIEST = 1e-300  # less is lost where numbers underflow
+AGREE = 1e-3  # measured slopes that agree within this fraction count as one slope
+NEAR = 1e-2  # the maximum error of a gradient, as a fraction of them
+TINIEST = 1e-300  # smaller numbers are lost to underflow
 #: Dtypes of two arguments.
 MIXES = (
     *(("float32", "float64"), ("float64", "float32"), ("float16", "float32")),
@@ -39,7 +39,7 @@ def called(call: str) -> Callable[..., Any]:
 
 
 def trapped(call: str, xs: list[Array]) -> Iterator[str]:
-    """Give what does not hold of a call at a point of float64."""
+    """Give what is wrong with a call at a point in float64."""
     fn = called(call)
     y, slopes = _slopes(fn, xs)
     if y is None:
@@ -80,7 +80,7 @@ def _slopes(fn: Callable[..., Any], xs: list[Array]) -> tuple[Array | None, list
 
 
 def _told(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
-    """Demand a gradient, or the name of the op that has none, of what a float result depends on."""
+    """Require a gradient, or the name of the op without one, if a float result depends on x."""
     tensors = [gt.constant(x) for x in xs]
     with gt.GradientTape(persistent=True) as tape:
         tape.watch(tensors)
@@ -98,7 +98,7 @@ def _dtypes(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
         with np.errstate(over="ignore"):
             small = [x.astype(dtype) for x in xs]
         if any(np.isfinite(x).sum() != np.isfinite(wide).sum() for x, wide in zip(small, xs)):
-            continue  # beyond the range; LAPACK may not come back from an infinity
+            continue  # out of range; LAPACK may hang at an infinity
         y, slopes = _slopes(fn, small)
         for x, g in zip(small, slopes, strict=False):
             if y is not None and (g.dtype != x.dtype or g.shape != x.shape):
@@ -119,19 +119,19 @@ def _mixed(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
             if x.dtype.kind != "f":
                 continue
             if g.dtype != x.dtype or g.shape != x.shape:
-                yield f"of {mix} the gradient of {x.dtype} is {g.dtype}{list(g.shape)}"
+                yield f"for {mix} the gradient of {x.dtype} is {g.dtype}{list(g.shape)}"
             elif np.allclose(y, wide_y, rtol=1e-2) and not np.allclose(
                 g, right, rtol=1e-2, atol=1e-2 * np.abs(right).max(initial=1e-3), equal_nan=True
             ):
-                yield f"of {mix} the gradient is {g.tolist()}, of float64 {right.tolist()}"
+                yield f"for {mix} the gradient is {g.tolist()}, for float64 {right.tolist()}"
 
 
 def _second(fn: Callable[..., Any], xs: list[Array], y: Array) -> Iterator[str]:
-    """Compare gradients of gradients with the slopes of gradients."""
+    """Compare gradients of gradients with measured slopes of gradients."""
     weights = _weights(y)
     sizes = np.concatenate([np.abs(x[x != 0.0]) for x in xs])
     if not np.all((sizes > 1e-100) & (sizes < 1e100)):
-        return  # what the chain rule multiplies, cubes, would be beyond the range
+        return  # the chain rule's products, such as cubes, would be out of range
 
     def slope(*given: Any) -> Any:
         with gt.GradientTape() as tape:
@@ -144,7 +144,7 @@ def _second(fn: Callable[..., Any], xs: list[Array], y: Array) -> Iterator[str]:
 
     first, curves = _slopes(slope, xs)
     if first is not None:
-        # terms of this size may have cancelled in it
+        # terms of this size may have cancelled
         size = float(np.abs(weights).sum()) + _natural(y, xs)
         for said in _measured(slope, xs, first, curves, EPS * size):
             yield f"at second order {said}"
@@ -153,23 +153,23 @@ def _second(fn: Callable[..., Any], xs: list[Array], y: Array) -> Iterator[str]:
 def _measured(
     fn: Callable[..., Any], xs: list[Array], y: Array, slopes: list[Array], floor: float = TINIEST
 ) -> Iterator[str]:
-    """Compare with the slopes from either side, where there is a slope in every direction."""
+    """Compare with the slopes on both sides, if there is a slope in every direction."""
     if not np.all(np.isfinite(y)) or not all(np.all(np.isfinite(x)) for x in xs):
         return
     weights, noise = _weights(y), EPS * float(np.sum(np.abs(y))) + floor
-    for ulps in (1.0, -2.0, 3.0):  # what rounding of the point changes
+    for ulps in (1.0, -2.0, 3.0):  # the effect of rounding the point
         near = _slopes(fn, [x * (1.0 + ulps * EPS * _unit(x)) for x in xs])[0]
         if near is None or near.shape != y.shape:
             return
         noise = max(noise, float(np.sum(np.abs(near - y))))
     if noise > VAGUE * float(np.sum(np.abs(y))) + TINIEST:
-        return  # the value is all rounding, as the sine of a large number
+        return  # the value is all rounding, like the sine of a large number
 
     def along(directions: list[Array]) -> tuple[float, float] | None:
-        """Return the slope along directions and its error, or None where there is none."""
+        """Return the slope along directions and its error, or None if there is none."""
         found = []
         for step in (side * w for w in WIDTHS for side in (1, -1)):
-            # a zero stays what it is, with its sign
+            # a zero keeps its value and sign
             pairs = list(zip(xs, directions, strict=True))
             moved = [np.where(d != 0.0, x + step * d, x) for x, d in pairs]
             if any(np.any((d != 0.0) & (m == x)) for m, (x, d) in zip(moved, pairs, strict=True)):
@@ -198,13 +198,13 @@ def _measured(
                 return
             slope, error = measured
             if slope and not SMALLEST**8 < abs(slope / width) < LARGEST**8:
-                return  # beyond the range, or near its end
+                return  # out of range, or near its end
             total += slope * float(units[position][index])
             parts += abs(slope)
             with np.errstate(all="ignore"):
                 have = float(g[index] * width)
             if not np.isfinite(g[index]) and error / width > LARGEST**7:
-                return  # a slope beyond the range would be within the error
+                return  # a slope out of range would be within the error
             if not abs(have - slope) <= NEAR * abs(slope) + error and not worst:
                 where = f"element {index} of {'xyz'[position]}"
                 worst = f"the gradient at {where} is {g[index]:.6g}, the slope {slope / width:.6g}"
@@ -222,7 +222,7 @@ def _widths(x: Array) -> Array:
 
 
 def _unit(x: Array) -> Array:
-    """Return a direction that is no axis."""
+    """Return a direction that is not along an axis."""
     return np.asarray(np.sin(np.arange(x.size) * 1.7 + 0.8).reshape(x.shape), "float64")
 
 
@@ -267,7 +267,7 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
 
 
 def _natural(y: Array, xs: list[Array]) -> float:
-    """Return the size of a slope that changes the value by its own size."""
+    """Return the slope that changes the value by its own size."""
     sizes = [float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in xs]
     size = min((size for size in sizes if size), default=0.0)
     return float(np.abs(y[np.isfinite(y)]).sum()) / size if size else 0.0
@@ -279,7 +279,7 @@ def _alike(mine: Array, right: Array, share: float) -> bool:
 
 
 def _single(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
-    """Compare the rule in single precision with the same in double precision."""
+    """Compare the rule in single precision with the rule in double precision."""
     with np.errstate(all="ignore"):
         small = [x.astype("float32") for x in xs]
     if not all(np.all(np.isfinite(x)) for x in small):
@@ -287,13 +287,13 @@ def _single(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
     y, slopes = _slopes(fn, small)
     wide_y, wide = _slopes(fn, [x.astype("float64") for x in small])
     if y is None or wide_y is None or not np.all(np.isfinite(y)):
-        return  # a value beyond the range is NumPy's business
+        return  # NumPy determines values out of range
     for mine, right in zip(slopes, wide, strict=True):
         size = np.abs(right)
         within = (size == 0.0) | ((size > SMALLEST) & (size < LARGEST))
         if not np.all(np.isfinite(right)) or not np.all(within):
             continue
-        # what rounding of the point alone changes
+        # the effect of rounding the point alone
         near = _slopes(fn, [x.astype("float64") * (1.0 + 2.0**-22 * _unit(x)) for x in small])[1]
         unsteady = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(near, wide))
         if not np.isfinite(unsteady):

@@ -1,8 +1,8 @@
-"""``traps``: differentiable calls at the points where rules break without a word.
+"""``traps``: differentiable calls at the points where rules silently fail.
 
-Zeros, infinities, ties, extreme scales, low rank, no elements: the gradient must have its source's
-dtype and shape, be the slope of the value wherever there is one, in every mode and precision.
-What is so by convention stands in ``kinks.KINKS``.
+At zeros, infinities, ties, extreme scales, low rank and without elements, a gradient must have its
+source's dtype and shape, and be the slope of the value if there is one, in every mode and
+precision. Conventions are listed in ``kinks.KINKS``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["add_arguments", "points", "run"]
 
 
 class Explained(NamedTuple):
-    """What is not the slope of a value, or not the same in each precision, on purpose."""
+    """An intended deviation of a gradient from the slope of the value, or between precisions."""
 
     call: str  # a part of the call
-    said: str  # how what is said of it begins
+    said: str  # the beginning of the description
     at: Callable[[list[Array]], bool]
     reason: str
 
@@ -43,13 +43,13 @@ def _beyond(size: float) -> Callable[[list[Array]], bool]:
 
 
 def _dense(xs: list[Array]) -> bool:
-    """Return whether what repeats with 1, or with the second array, does so within a step."""
+    """Return whether what repeats with period 1, or the second array, repeats within a step."""
     period = float(np.abs(xs[1]).min(initial=1.0)) if len(xs) > 1 else 1.0
     return (float(np.abs(xs[0]).max(initial=0.0)) or 1.0) > 1e3 * period
 
 
 def _flat(xs: list[Array]) -> bool:
-    """Return whether matrices have singular values that rounding does not tell from 0."""
+    """Return whether matrices have singular values that equal 0 up to rounding."""
     values = [np.linalg.svd(x, compute_uv=False) for x in xs if np.all(np.isfinite(x))]
     return any(v.size and v.min() <= 1e-12 * v.max() for v in values)
 
@@ -60,10 +60,10 @@ def _crossing(xs: list[Array]) -> bool:
     return _flat(xs) or bool(np.any(np.abs(np.diff(values)) <= 1e-4 * values.max(initial=0.0)))
 
 
-_RANK = "singular values count as 0 that the precision cannot tell from it"
-#: What is so on purpose, beside the rows of the table of kinks, and why.
+_RANK = "singular values that the precision cannot distinguish from 0 count as 0"
+#: Intended deviations, besides the rows of the table of kinks, and their reasons.
 EXPLAINED = (
-    Explained("stop_gradient", "", _anywhere, "it says so"),
+    Explained("stop_gradient", "", _anywhere, "it is meant to stop gradients"),
     *(
         Explained(name, said, _dense, "it jumps within any step at a large number")
         for name in ("ops['fmod']", "ops['remainder']", "unwrap", "floor", "rint", "'int64'")
@@ -82,30 +82,28 @@ EXPLAINED = (
         "intersect1d",
         "the gradient",
         lambda xs: np.unique(xs[0]).size < xs[0].size,
-        "what two hold is the first one's",
+        "elements of both arguments belong to the first",
     ),
     Explained(
         "sigmoid_cross_entropy",
         "forward mode",
         lambda xs: not np.all(np.isfinite(xs[-1])),
-        "the slope by a label is the logit, and a tangent of 0 meets it: 0 · inf",
+        "the gradient with respect to a label is the logit, and meets a tangent of 0: 0 · inf",
     ),
     Explained(
         "tanh_shrink",
         "the gradient",
         lambda xs: not _beyond(1e-4)(xs),
-        "the value is a difference that rounding leaves nothing of",
+        "the value is a difference that is lost to rounding",
     ),
     Explained("norm(x, -2)", "the gradient", _flat, _RANK),
     Explained(
         "normalization",
         "",
         _beyond(1e6),
-        "the mean of large equal numbers is not quite that number",
+        "the mean of large equal numbers is not exactly that number",
     ),
-    Explained(
-        "kl_divergence", "in float32", _anywhere, "two softmaxes near to each other are rounded"
-    ),
+    Explained("kl_divergence", "in float32", _anywhere, "two nearly equal softmaxes are rounded"),
     Explained(
         "ops['power']", "in float32", _beyond(2.0**24), "y - 1 is rounded, so the sign is, too"
     ),
@@ -116,9 +114,7 @@ EXPLAINED = (
         "a vector of length 0 has no direction",
     ),
     Explained("linalg.qr", "at second order", _flat, "R has a kink at a matrix of low rank"),
-    Explained(
-        "labels=x / gt.sum(x)", "", _beyond(1e100), "parts of the product are beyond the range"
-    ),
+    Explained("labels=x / gt.sum(x)", "", _beyond(1e100), "parts of the product are out of range"),
     Explained(
         "svdvals(x) ** 2",
         "at second order",
@@ -130,12 +126,12 @@ EXPLAINED = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this fuzzer's own options to its parser."""
-    parser.add_argument("--points", metavar="N", type=int, help="stop after so many points")
-    parser.add_argument("--keep-going", action="store_true", help="look on after a failure")
+    parser.add_argument("--points", metavar="N", type=int, help="stop after N points")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at a failure")
 
 
 def points(seed: int) -> Iterator[tuple[str, list[Array]]]:
-    """Give calls with arrays: each elementwise op at each point, then others, without end."""
+    """Give calls with arrays: each elementwise op at each point, then others, endlessly."""
     rng = random.Random(seed)
     singles = [(call, [np.array(x)]) for call in elementwise(1) for x in SINGLES]
     pairs = [
@@ -159,7 +155,7 @@ def points(seed: int) -> Iterator[tuple[str, list[Array]]]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Try points until the time is over; return 1 if something does not hold."""
+    """Try points until the time is up; return 1 if something is wrong."""
     clock, failures, done = Clock(options.seconds, options.points), 0, 0
     seen: set[tuple[str, str]] = set()
     for call, xs in points(options.seed):
@@ -183,19 +179,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def found(call: str, xs: list[Array]) -> str:
-    """Return the first thing that does not hold of a call at a point, if it is not explained."""
+    """Return the first thing that is wrong with a call at a point, unless it is explained."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             return next((said for said in trapped(call, xs) if not _on_purpose(call, xs, said)), "")
         except np.linalg.LinAlgError:
-            return ""  # refused in words
+            return ""  # refused with an error
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
 
 def _meets(kink: Kink, call: str, xs: list[Array]) -> bool:
-    """Return whether a call is a row's, at a point that has what makes the row's one a kink."""
+    """Return whether a call is that of a row, at a point with what makes the row's a kink."""
     where = np.ravel(kink.at)
     where = where if np.all(np.isfinite(where)) else where[~np.isfinite(where)]
     return call == kink.call and any(bool(np.isin(x, where).any()) for x in xs)

@@ -1,7 +1,7 @@
 """The samples of all ops that ship with gradtape, and of the public functions made of them.
 
-What runs them: gradtape's own suite, and :func:`gradtape.testing.check_backend`. They are made when
-this is imported, which nothing does before it needs them.
+gradtape's own test suite and :func:`gradtape.testing.check_backend` run them. The samples are made
+when this package is imported, so it is imported only where they are needed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ for table in (
     for name, samples in table.SAMPLES.items():
         SAMPLES.setdefault(name, []).extend(samples)
 
-#: The samples of public functions that are no op of the same name, by their names in gradtape.
+#: The samples of public functions without an op of the same name, by their names in gradtape.
 FUNCTIONS: dict[str, list[Sample]] = functions.SAMPLES
 
 

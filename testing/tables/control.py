@@ -1,4 +1,4 @@
-"""Samples of the ops that run graphs; the functions that make them have tests of their own."""
+"""Samples of the ops that run graphs; the functions that make them have their own tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DTYPE = "its graphs have a fixed dtype"
 
 
 def one_dtype(*inputs: Any, **params: Any) -> Sample:
-    """Return a sample for double precision alone, whose graphs know no sizes."""
+    """Return a sample for double precision only, whose graphs do not know sizes."""
     sample = Sample(*inputs, **params).without("float32", "float16", reason=DTYPE)
     return sample.without("known sizes", reason="its graphs do not know the sizes")
 
@@ -52,7 +52,7 @@ TEXT = {"pieces": ("", "\n"), "formats": ("",)}
 
 
 def acting(*inputs: Any) -> Sample:
-    """Return a sample of an op that acts beside giving a result."""
+    """Return a sample of an op that has an effect besides its result."""
     sample = Sample(*inputs, **TEXT).without("gradients", "second order", reason=EFFECT)
     return sample.without("batched", reason="its effect happens once for all examples")
 

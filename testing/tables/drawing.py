@@ -1,4 +1,4 @@
-"""Arrays for samples: drawn once, so that every run sees the same."""
+"""Arrays for samples, drawn once, so that every run uses the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _generators: dict[str, np.random.Generator] = {}
 
 
 def _rng() -> np.random.Generator:
-    """Return the generator of the table that draws: samples of one do not change another's."""
+    """Return the generator of the calling table, so that tables do not affect each other."""
     frame = sys._getframe()
     while frame.f_back and frame.f_globals is globals():
         frame = frame.f_back

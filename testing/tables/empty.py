@@ -1,4 +1,4 @@
-"""Samples without elements, for ops that are not elementwise (those are checked so anyway)."""
+"""Samples without elements, for ops that are not elementwise (the others are always checked)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of the public functions that are no op themselves, but made of ops.
+"""Samples of the public functions that are not ops themselves, but made of ops.
 
 The keys are the names under ``gradtape``.
 """
@@ -28,11 +28,11 @@ LABELS = np.array([1, 0, 3])
 ROOTED = np.array([1.3, -2.0, 0.7, 1.1])
 UNEVEN = np.array([0.0, 0.4, 1.1, 1.5])
 
-SIZES = "what it does depends on the sizes"
+SIZES = "its computation depends on the sizes"
 COUNTED = "the size of the result depends on the values"
 KNOWN = "it needs known sizes; the error says so"
 VALUES = "it needs known values; the error says so"
-JUMPS = "its results jump, and have no gradient"
+JUMPS = "its results jump, so they have no gradient"
 IN_DTYPE = "the dtype is an argument"
 GRADIENTS = ("gradients", "second order")
 SHAPELESS = ("unknown sizes", "unknown rank")
@@ -55,7 +55,7 @@ def jumping(*inputs: Any, **params: Any) -> Sample:
 
 
 def counted(*inputs: Any, **params: Any) -> Sample:
-    """Return a sample whose result has as many elements as the values make it."""
+    """Return a sample whose result has a size that depends on the values."""
     return Sample(*inputs, **params).without("known sizes", reason=COUNTED)
 
 
@@ -70,7 +70,7 @@ def norms(*inputs: Any, **params: Any) -> list[Sample]:
 
 
 SAMPLES: dict[str, list[Sample]] = {
-    # extremes, order statistics, and reductions that skip nan
+    # extrema, order statistics, and reductions that skip nan
     "ptp": [Sample(APART), Sample(APART, axis=0)],
     "median": [Sample(APART), Sample(APART, axis=1), Sample(APART[:, :3], axis=1, keepdims=True)],
     "quantile": [Sample(APART, 0.3), Sample(APART, q=(0.1, 0.75), axis=0)],
@@ -95,7 +95,7 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample(Z, fweights=(1, 2, 1, 3), aweights=(0.3, 1.0, 0.5, 2.0)),
     ],
     "corrcoef": [Sample(X), Sample(X, rowvar=False)],
-    # joining, cutting, turning
+    # joining, splitting, rotating
     "append": [Sample(X, P), Sample(X, Z, axis=0)],
     "block": [Sample(X, P[:, :1]).fed_through(lambda a, b: ([[a, b], [b, a]],)), listed(V, V[:2])],
     "broadcast_arrays": [Sample(X, V), Sample(Z[:, :1], X)],
@@ -128,7 +128,7 @@ SAMPLES: dict[str, list[Sample]] = {
         eager(X, axis=1).fed_through(lambda x: (x * np.array([0.0, 1.0, 1.0, 0.0]),)),
     ],
     "diagflat": [Sample(X), Sample(Z[0], k=-1)],
-    # picking
+    # selection
     "argwhere": [counted(N), counted(TRUTH)],
     "digitize": [
         Sample(X, UNEVEN).without(*SHAPELESS, reason=KNOWN),
@@ -223,7 +223,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "polyfit": [known(V, X[0], 2), known(V, X.T, 1), known(V, X[1], 1, w=P[0])],
     "poly": [known(V), known(Z[0]), known(near_identity(2, 2))],
     "roots": [
-        # their order is free
+        # their order is arbitrary
         known(ROOTED).seen_through(lambda r: gt.sum(r * r * r)),
         known(Z[0]).seen_through(lambda r: gt.sum(r * r * r)),
     ],

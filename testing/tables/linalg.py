@@ -16,11 +16,11 @@ ZS = np.asarray(0.3 * complexes(3, 3) + 2.0 * np.eye(3))
 TALL, WIDE, ZTALL = (
     near_identity(3, 2),
     near_identity(2, 3),
-    (near_identity(3, 2) + 0.4j * real(3, 2)) * np.array([1.0, 2.0]),  # singular values apart
+    (near_identity(3, 2) + 0.4j * real(3, 2)) * np.array([1.0, 2.0]),  # distinct singular values
 )
 SYMMETRIC = np.diag([1.0, 4.0, 9.0]) + 0.2 * (S + S.T)
 HERMITIAN = np.diag([1.0, 4.0, 9.0]) + 0.2 * (ZS + ZS.conj().T)
-SPREAD = np.diag([1.0, 4.0, 9.0]) + 0.3 * real(3, 3)  # eigenvalues apart from each other, and real
+SPREAD = np.diag([1.0, 4.0, 9.0]) + 0.3 * real(3, 3)  # with distinct, real eigenvalues
 
 RANK_2 = np.asarray(TALL @ WIDE)  # of size 3
 ZRANK_2 = np.asarray(ZTALL @ WIDE)
@@ -28,27 +28,27 @@ THIRD = "the third derivative of a determinant divides by it"
 
 
 def hermitian(x: Any) -> Any:
-    """Return a Hermitian matrix: what reads one triangle has the gradient of both."""
+    """Return a Hermitian matrix: an op that reads one triangle has the gradient of both."""
     return (x + gt.conj(gt.matrix_transpose(x))) * 0.5
 
 
 def modulus(z: Any) -> Any:
-    """Return squared absolute values, in which no phase is seen."""
+    """Return squared absolute values, which do not depend on phases."""
     return gt.real(z * gt.conj(z))
 
 
 def pairs(w: Any, v: Any) -> tuple[Any, Any]:
-    """Show eigenvectors without their phase."""
+    """Return eigenvectors without their phase."""
     return w, modulus(v)
 
 
 def triples(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
-    """Show singular vectors without their phase."""
+    """Return singular vectors without their phase."""
     return modulus(u), s, modulus(vh)
 
 
 def spaces(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
-    """Show the space of left singular vectors without singular value, not its basis."""
+    """Return the space of left singular vectors without singular values, not its basis."""
     null = u[..., 2:]
     return null @ gt.matrix_transpose(null), s, modulus(vh)
 

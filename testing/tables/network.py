@@ -1,4 +1,4 @@
-"""Samples of what networks are made of: convolutions, pooling, normalisation, softmax, losses."""
+"""Samples of ops of networks: convolutions, pooling, normalisation, softmax, losses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNAL = apart(2, 4, 1)
 
 
 def with_largest(d: Any, x: Any) -> tuple[Any, ...]:
-    """Add what max_pool gives, which its adjoints are told: they look for it in x."""
+    """Add the result of max_pool, whose positions in x its adjoints need."""
     return d, x, gt.registry().ops["max_pool"](x, **HALVES)
 
 
@@ -40,7 +40,7 @@ SAMPLES = {
     "softmax_less_shares": [Sample(X, SHARES), Sample(X, SHARES, axis=0)],
     "sparse_softmax_cross_entropy": [Sample(X, LABELS)],
     "softmax_less_labels": [Sample(X, LABELS)],
-    "class_labels": [Sample(LABELS), Sample(LABELS > 1)],  # floats would be moved off whole ones
+    "class_labels": [Sample(LABELS), Sample(LABELS > 1)],  # steps would make floats fractional
     "batch_norm_training": [Sample(X, SCALE, V), Sample(X.T.copy(), SCALE, V, axis=0)],
     "batch_norm_gradient": [Sample(real(4, 3), V, SCALE, X, real(3), *STATISTICS)],
     "conv": [

@@ -1,4 +1,4 @@
-"""Samples of ops on vectors, on counts, and on numbers' parts."""
+"""Samples of ops on vectors, on counts, and on parts of numbers."""
 
 from __future__ import annotations
 

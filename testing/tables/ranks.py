@@ -1,6 +1,6 @@
-"""Samples of collectives: in a group of one, which is all that one process has.
+"""Samples of collectives in a group of one, the only group that one process has.
 
-What they give in a job of several ranks is tested by starting one (``tests/distributed``).
+Their results in a job of several ranks are tested in ``tests/distributed``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Samples of reductions, scans and what ranks or finds elements."""
+"""Samples of reductions, of scans, and of ops that rank or find elements."""
 
 from __future__ import annotations
 

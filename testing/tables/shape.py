@@ -1,4 +1,4 @@
-"""Samples of ops that arrange, join, pick and pad, and of their adjoints."""
+"""Samples of ops that arrange, join, select and pad elements, and of their adjoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = {"index": (("slice", 1, None, None),)}
 PICKS = {"index": (("array", 0), ("array", 1))}
 MASK = {"index": (("array", 0),)}
 FOUND = "the size of the result depends on the values"
-COUNTED = "what it does depends on the sizes"
+COUNTED = "its computation depends on the sizes"
 MODES = ("edge", "reflect", "symmetric", "wrap")
 JOIN = {"axes": ((1,), (1,))}
 

@@ -16,12 +16,12 @@ PRECISION = "single precision draws other numbers"
 
 
 def drawn(**params: object) -> list[Sample]:
-    """Return samples of an op that draws numbers of a shape."""
+    """Return samples of an op that draws numbers of a given shape."""
     return [Sample(KEY, shape=(2, 3), dtype=dtype, **params) for dtype in ("float32", "float64")]
 
 
 def drawn_like() -> list[Sample]:
-    """Return samples of an op that draws numbers of another array's shape."""
+    """Return samples of an op that draws numbers with the shape of another array."""
     return [Sample(KEY, X).without("float32", reason=PRECISION)]
 
 
@@ -69,7 +69,7 @@ SAMPLES = {
         .without(
             "gradients",
             "second order",
-            reason="implicit: the draw jumps, its distribution does not",
+            reason="implicit: a draw jumps, its distribution does not",
         )
         .without("float32", reason=PRECISION),
     ],

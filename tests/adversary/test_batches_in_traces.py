@@ -124,7 +124,7 @@ def test_a_variable_that_a_branch_makes_is_its_own() -> None:
 
 
 def test_what_examples_would_assign_differently_says_so() -> None:
-    with pytest.raises(TraceError, match=r"random numbers: draw them before"):
+    with pytest.raises(TraceError, match=r"draw random numbers before"):
         gt.vmap(
             lambda r: gt.cond(r[0] > 0, lambda: gt.random.normal((3,), dtype="float64"), lambda: r),
             randomness="different",

@@ -73,7 +73,7 @@ def test_cupy_without_a_driver(tmp_path: Path) -> None:
     found = doctor(tmp_path)
     assert "cudaErrorInsufficientDriver" in found["backends"]["cupy"]
     (advice,) = found["advice"]
-    assert advice.startswith("CuPy is installed, and no NVIDIA driver: install the driver")
+    assert advice.startswith("CuPy is installed, but no NVIDIA driver: install the driver")
     assert "docker run --gpus all" in advice
 
 
@@ -122,7 +122,7 @@ def test_a_cache_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shared.mkdir()
     shared.chmod(0o777)
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(shared))
-    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "others may write to it"
+    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "other users may write to it"
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
     assert diagnosis_of_all(measure=False)["cache"] == {"path": None, "problem": None}
 

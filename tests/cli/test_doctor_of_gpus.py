@@ -118,7 +118,7 @@ def test_a_machine_in_order_is_described_and_needs_nothing(
         (
             lambda m: vars(m).update(wheels={}),
             [
-                "An NVIDIA driver for CUDA 12.4 is here, and CuPy is not",
+                "An NVIDIA driver for CUDA 12.4 is installed, but CuPy is not",
                 'pip install "gradtape[cupy]"',
             ],
         ),
@@ -143,7 +143,7 @@ def test_a_machine_in_order_is_described_and_needs_nothing(
             ),
             [
                 "The driver is too old for cupy-cuda13x",
-                "it knows CUDA 12.4",
+                "it supports CUDA 12.4",
                 "built for CUDA 13.0",
                 'pip uninstall -y cupy-cuda13x; pip install "gradtape[cupy]"',
             ],
@@ -159,12 +159,12 @@ def test_a_machine_in_order_is_described_and_needs_nothing(
             ),
             ["CUDA_VISIBLE_DEVICES='7' hides every GPU"],
         ),
-        (lambda m: vars(m).update(devices=0), ["No GPU was found, though a driver is here"]),
+        (lambda m: vars(m).update(devices=0), ["No GPU was found, although a driver is installed"]),
         (
             lambda m: vars(m).update(
                 wheels={"cupy-cuda13x": "14"}, runtime=13000, driver=13010, capability=(6, 1)
             ),
-            ["CUDA 13 has no programs for Pretend A100", 'pip install "gradtape[cupy]"'],
+            ["CUDA 13 does not support Pretend A100", 'pip install "gradtape[cupy]"'],
         ),
         (
             lambda m: m.libraries.update(cublas_version=MISSING, curand_version=None),

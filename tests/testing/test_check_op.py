@@ -56,7 +56,7 @@ PLANTED: list[tuple[Op, str, str]] = [
     (
         cube("widened", kernel=lambda xp, x: xp.asarray(x, dtype=xp.float64) ** 3),
         "float32",
-        "the result is float64 for float32 inputs, and the shape rule says float32",
+        "the result is float64 for float32 inputs, but the shape rule says float32",
     ),
     (
         cube("method", gradients={"x": lambda g, x: g.astype("float64") * 3.0 * x * x}),

@@ -40,7 +40,7 @@ def test_whole_numbers_of_any_dtype_are_classes(labels: Any) -> None:
 @pytest.mark.parametrize(("label", "shown"), [(0.5, "0.5"), (np.nan, "nan"), (np.inf, "inf")])
 def test_a_label_that_is_no_class_is_named(label: float, shown: str) -> None:
     labels = np.array([0.0, label, 1.0])
-    words = rf"labels of classes are whole numbers \(0, 1, ...\), got {shown}"
+    words = rf"labels of classes must be whole numbers \(0, 1, ...\), got {shown}"
     traced = gt.function(sparse, input_signature=[gt.TensorSpec([None]), gt.TensorSpec([None, 2])])
     for use in (
         lambda: sparse(labels, LOGITS),

@@ -248,7 +248,7 @@ CATEGORICAL = gt.training.losses.CategoricalCrossentropy(from_logits=True)
             r"integers \(0, 1, \.\.\.\), got 0.5; for regression .* loss='mse'",
         ),
         (np.where(Y == 1, np.nan, Y), None, "got nan"),
-        (Y + 1, None, "labels must be from 0 to 2, got 1 to 3: the logits are of 3 classes"),
+        (Y + 1, None, "labels must be from 0 to 2, got 1 to 3: the logits have 3 classes"),
         (np.array(["a", "b", "c"])[Y], None, "y: .*np.unique"),
     ],
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "joined", "reshaped"]
 
-#: How many arrays one kernel joins: it looks for each element's array among all.
+#: The maximum number of arrays that one kernel joins, as it searches all of them for each element.
 _MOST_JOINED = 128
 
 
@@ -36,7 +36,7 @@ def reshaped(
 def joined(
     lowering: DeviceLowering, parts: list[Symbol], axis: int, out: Symbol | None = None
 ) -> Symbol:
-    """Add what puts arrays beside each other along an axis that they have."""
+    """Add a step that concatenates arrays along an axis that they have."""
     first = shape_of(parts[0])
     if out is None:
         size = sum(shape_of(x)[axis] for x in parts)
@@ -68,7 +68,7 @@ def _stack(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _unstack(lowering: DeviceLowering, node: Node) -> bool:
-    """Add a view for each place along the axis."""
+    """Add a view for each position along the axis."""
     (x,) = node.inputs
     if type(x) is not Symbol:
         return False
@@ -80,7 +80,7 @@ def _unstack(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _getitem(lowering: DeviceLowering, node: Node) -> bool:
-    """Add a view, if no array says what is picked."""
+    """Add a view, unless an index is an array."""
     (x, *arrays), (out,) = node.inputs, node.outputs
     if arrays or type(x) is not Symbol or not prod(shape_of(out)):
         return False

@@ -1,6 +1,6 @@
-"""Formulas: elementwise steps as expressions of CUDA C, those of CuPy's own ufuncs.
+"""Formulas: elementwise steps as expressions of CUDA C, equal to those of CuPy's own ufuncs.
 
-Numbers of 16 bits are computed in ``float`` and rounded after each step, as CuPy does.
+16-bit numbers are computed in ``float`` and rounded after each step, as CuPy does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...planned.steps import Step
 
 __all__ = ["BFLOAT", "HALF", "expression", "held_type", "loaded", "memory_type", "stored"]
 
-#: By a dtype's name, the type of its numbers in memory.
+#: By a dtype's name, the C type of its numbers in memory.
 _IN_MEMORY = {
     "bool": "bool",
     "int8": "signed char",
@@ -31,10 +31,10 @@ _IN_MEMORY = {
     "float32": "float",
     "float64": "double",
 }
-#: Those of 16 bits, and the functions that unpack and pack them.
+#: The 16-bit types, and the functions that unpack and pack them.
 _SHORT = {"float16": ("from_half", "to_half"), "bfloat16": ("from_bfloat", "to_bfloat")}
 
-#: What converts numbers of 16 bits, for kernels that have some.
+#: Conversions of 16-bit numbers, for kernels that have some.
 HALF = """\
 static __device__ float from_half(unsigned short bits) {
     float x;
@@ -80,7 +80,7 @@ _OF_NUMBERS = {
     "square": "{0} * {0}",
     "subtract": "{0} - {1}",
 }
-#: Functions of floating-point numbers, by the name that CUDA has for them.
+#: Functions of floating-point numbers, by their name in CUDA.
 _FUNCTIONS = {
     "absolute": "fabs",
     "arccos": "acos",
@@ -140,47 +140,47 @@ _OF_TRUTHS = {
     "minimum": "{0} && {1}",
     "multiply": "{0} && {1}",
 }
-#: Forms by the kind of what is computed with. ``{T}`` is its type.
+#: Forms by the kind of the numbers computed with. ``{T}`` is their type.
 _FORMS = {"f": _OF_REALS, "i": _OF_INTEGERS, "u": _OF_NATURALS, "b": _OF_TRUTHS}
 
 
 def kind_of(dtype: Any) -> str:
-    """Return the kind of a dtype; that of bfloat16, which NumPy does not know, is ``"f"``."""
+    """Return the kind of a dtype; that of bfloat16, which is unknown to NumPy, is ``"f"``."""
     return "f" if np.dtype(dtype).name in _SHORT else np.dtype(dtype).kind
 
 
 def memory_type(dtype: Any) -> str | None:
-    """Return the type of a dtype's numbers in memory; None if kernels have none."""
+    """Return the C type of a dtype's numbers in memory; None if kernels have none."""
     return _IN_MEMORY.get(np.dtype(dtype).name)
 
 
 def held_type(dtype: Any) -> str:
-    """Return the type in which a kernel holds numbers of a dtype."""
+    """Return the C type in which a kernel computes with numbers of a dtype."""
     name = np.dtype(dtype).name
     return "float" if name in _SHORT else _IN_MEMORY[name]
 
 
 def loaded(dtype: Any, text: str) -> str:
-    """Return a number from memory, as it is held."""
+    """Return a number from memory, converted to its computation type."""
     short = _SHORT.get(np.dtype(dtype).name)
     return text if short is None else f"{short[0]}({text})"
 
 
 def stored(dtype: Any, text: str) -> str:
-    """Return a number that is held, as it is in memory."""
+    """Return a number in its computation type, converted for memory."""
     short = _SHORT.get(np.dtype(dtype).name)
     return text if short is None else f"{short[1]}({text})"
 
 
 def expression(step: Step, names: dict[Symbol, str] | None = None) -> str | None:
-    """Return what computes a step, in the type that its result is held in; None if nothing does.
+    """Return the expression of a step, in the computation type of its result; None without one.
 
     Parameters
     ----------
     step
         An elementwise step.
     names
-        The names of its inputs; it is only asked whether there is a formula if they are left out.
+        The names of its inputs; without them, the result only says whether there is a formula.
     """
     out = step.out.dtype
     symbols = [x for x in step.inputs if type(x) is Symbol]
@@ -235,12 +235,12 @@ def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
 
 
 def _converted(text: str, dtype: Any) -> str:
-    """Return a number in another dtype, as it is held."""
+    """Return a number converted to another dtype, in its computation type."""
     return loaded(dtype, stored(dtype, f"({held_type(dtype)}){text}"))
 
 
 def literal(value: Any, dtype: Any) -> str | None:
-    """Return a Python number as a number of a dtype, as it is held; None if it is none."""
+    """Return a Python number as a literal of a dtype; None if it is not a number of it."""
     kind = kind_of(dtype)
     if isinstance(value, complex) or (kind != "f" and isinstance(value, float)):
         return None
@@ -250,7 +250,7 @@ def literal(value: Any, dtype: Any) -> str | None:
         bounds = np.iinfo(dtype)
         if not bounds.min <= value <= bounds.max:
             return None
-        # the least of them is written as no number is: its minus stands before a number too large
+        # C cannot write the lowest integer: it would negate a number that is too large
         text = f"{value}ULL" if kind == "u" else f"({value + 1}LL - 1)"
         return f"(({held_type(dtype)}){text})"
     number = float(np.asarray(value).astype(dtype))

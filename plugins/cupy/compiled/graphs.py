@@ -1,13 +1,13 @@
-"""CUDA graphs: what a plan does on the device, captured once and launched as a whole.
+"""CUDA graphs: the work of a plan on the device, captured once and launched as a whole.
 
-A graph reads and writes the same memory in every run. So what a call begins with is copied there,
-and what it gives is copied from there: what anybody may hold is no part of a graph. Memory that is
-allocated while a graph is captured comes from a pool of its own, which lives as long as the graph.
+A graph reads and writes the same memory in every run. So a call's inputs are copied there, and its
+results are copied from there: arrays that other code may hold are not part of a graph. Memory
+allocated during the capture comes from its own pool, which lives as long as the graph.
 
-Nothing may go to the host or come from it meanwhile, and a copy of an array of the host would be
-captured by its address. A plan is captured only if it does nothing but launch its own kernels and
-multiply matrices, by cuBLAS itself, as CuPy refuses to; then the graph is launched once and must
-give what the plan gave, bit for bit.
+During the capture, no data may go to or from the host, and a copy of a host array would be captured
+by its address. So a plan is captured only if it just launches its own kernels and multiplies
+matrices (with cuBLAS itself, because CuPy refuses to). Then the graph is launched once, and must
+give the plan's results, bit for bit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def obstacle(plan: Plan) -> str | None:
         The plan.
     """
     if plan.host:
-        return f"the kernel of {plan.host[0].op} is called, which may ask the host"
+        return f"the kernel of {plan.host[0].op} is called, which may use the host"
     if not plan.kernels:
         return "it launches no kernels"
     if plan.products is not None and plan.products.missing is not None:
@@ -60,7 +60,7 @@ class Captured:
     Raises
     ------
     NotCaptured
-        If the graph does not give what the plan gives.
+        If the graph does not give the results of the plan.
     """
 
     def __init__(self, plan: Plan, arrays: Sequence[Any]) -> None:
@@ -69,7 +69,7 @@ class Captured:
         self._values = plan.new_values()
         numbers = plan.numbers
         self._inputs = [x.copy() for x in arrays]
-        #: What variables hold that are not packed, and their arrays that were copied there last.
+        #: The values of variables that are not packed, and the arrays last copied there.
         self._reads: dict[Symbol, Any] = {}
         self._seen: dict[Symbol, Any] = {}
         self._flats = [_Flats(state) for _, state in plan.states]
@@ -91,10 +91,10 @@ class Captured:
         self._graph = self._capture(arrays)
 
     def _capture(self, arrays: Sequence[Any]) -> Any:
-        """Run the plan once, capture it, and check that the graph does the same."""
+        """Run the plan once, capture it, and check that the graph has the same results."""
         cuda, products = self.xp.cuda, self.plan.products
         self._enter(arrays)
-        # that of the stream that it is for, where nothing else is computed at the same time
+        # of the stream that will run the graph: nothing else computes there at the same time
         self._scratch = products and products.scratch(cuda.get_current_stream())
         cuda.get_current_stream().synchronize()
         stream = cuda.Stream(non_blocking=True)
@@ -105,7 +105,7 @@ class Captured:
         finally:
             for flats in self._flats:
                 flats.last = None
-            if products is not None:  # whoever called may have products left to do
+            if products is not None:  # the caller may have more products to compute
                 products.begin(cuda.get_current_stream())
         return graph
 
@@ -122,7 +122,7 @@ class Captured:
             try:
                 self._work()
             except BaseException:
-                with suppress(Exception):  # it ends what has failed, and fails for that reason
+                with suppress(Exception):  # it ends a failed capture, and so fails itself
                     stream.end_capture()
                 raise
             graph = stream.end_capture()
@@ -130,7 +130,7 @@ class Captured:
             same = all(map(self._same_bits, self._results(), wanted))
             stream.synchronize()
         if not same:
-            raise NotCaptured("launched as a graph, it gave other numbers than its kernels")
+            raise NotCaptured("the graph gave other numbers than its kernels")
         return graph
 
     def _same_bits(self, x: Any, y: Any) -> bool:
@@ -150,7 +150,7 @@ class Captured:
         return [*arrays, *(flat for flats in self._flats for flat in flats.new)]
 
     def _enter(self, arrays: Sequence[Any]) -> None:
-        """Put in what a call begins with."""
+        """Copy a call's inputs to the graph's memory."""
         for fixed, array in zip(self._inputs, arrays, strict=True):
             fixed[...] = array
         for x, fixed in self._reads.items():
@@ -169,7 +169,7 @@ class Captured:
             begun.update((x, variable.array) for x, variable in plan.lowered.reads.items())
             self._enter(arrays)
             for flats in self._flats:
-                flats.last = None  # until the variables have what is written now, it is nothing
+                flats.last = None  # invalid until the variables have the new values
             self._graph.launch()
             copies: dict[Symbol, Any] = {}
 
@@ -196,16 +196,16 @@ class _Flats:
     def __init__(self, state: State) -> None:
         self.state = state
         self.old, self.new = state.empty(), state.empty()
-        #: Which flat arrays of the variables hold what ``new`` holds.
+        #: The flat arrays of the variables whose values ``new`` has.
         self.last: Any = None
 
     def begin(self) -> None:
-        """Begin with what was written last."""
+        """Start from the values written last."""
         for old, new in zip(self.old, self.new, strict=True):
             old[...] = new
 
     def enter(self) -> None:
-        """Bring in what the variables hold, if that is not what was written last."""
+        """Copy the variables' values, unless they are the values written last."""
         arrays = self.state.current()
         if self.last is not arrays:
             for new, array in zip(self.new, arrays, strict=True):

@@ -1,8 +1,8 @@
 """Kernels: a group of steps in CUDA C, each element read and written once.
 
-A thread computes one element after another. Where the group ends in sums, a thread adds up some of
-the elements of one sum, always the same ones in the same order, and further kernels add up what the
-threads found: results do not depend on the device or on chance.
+A thread computes one element after another. Where the group ends in sums, a thread adds some of the
+elements of one sum, always the same ones in the same order, and further kernels add the partial
+sums. So results depend neither on the device nor on chance.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memo
 
 __all__ = ["BLOCK", "OPTIONS", "Launch", "Place", "axes_of", "joining", "launches"]
 
-#: Threads in a block, and the most blocks: what is left is done by the same threads again.
+#: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
 BLOCK, _MOST_BLOCKS = 256, 2**16
-#: Products and sums are rounded each for itself, as between CuPy's own kernels.
+#: Products and sums are rounded separately, as with CuPy's own kernels.
 OPTIONS = ("--fmad=false",)
-#: Up to how many elements one thread adds up if it is alone with a sum; of partial sums.
+#: The maximum of elements that one thread sums alone; the second is for partial sums.
 _ALONE, _ALONE_AT_LAST = 16, 64
-#: How many each adds up else, at least and at most, and how many threads are enough.
+#: The minimum and maximum of elements per thread otherwise, and a sufficient number of threads.
 _LEAST, _MOST, _THREADS = 4, 32, 2**15
 
-#: What kernels begin with if they have something in them.
+#: The first lines of kernels that contain a text.
 _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
-#: Where a value is: in which array, from which element on, and how far apart along each axis.
+#: The memory of a value: its array, its first element, and its stride along each axis.
 Place = tuple[Symbol, int, tuple[int, ...]]
 
 
 class Launch:
-    """One kernel, and what it is called with.
+    """One kernel, with its arguments.
 
     Attributes
     ----------
     label
-        What it computes, in a few words.
+        A short description of its computation.
     name, source
-        The kernel's name, which says so too, and its text.
+        The kernel's name, which contains the label, and its text.
     arrays
         The symbols of its arguments, all of them C contiguous arrays.
     blocks
-        How many blocks it is launched with, of ``BLOCK`` threads each.
+        The number of blocks, of ``BLOCK`` threads each.
     """
 
     __slots__ = ("arrays", "blocks", "label", "name", "source")
@@ -61,21 +61,21 @@ class Launch:
 
 
 def axes_of(step: Step) -> tuple[int, ...]:
-    """Return the axes that a reduction is over."""
+    """Return the axes of a reduction."""
     axis, rank = step.params["axis"], len(step.space)
     axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
     return tuple(sorted(a % rank for a in axes))
 
 
 def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launch], list[Symbol]]:
-    """Return the kernels that run a group, and the arrays that they need between them.
+    """Return the kernels that run a group, and the arrays that they use between them.
 
     Parameters
     ----------
     group
-        The group; all its tails are over the same axes.
+        The group; all its reductions are over the same axes.
     place
-        Where an input is.
+        A function that returns the place of an input.
     """
     if not group.tails:
         return [_Source(group, place, 1, {}).launch()], []
@@ -97,7 +97,7 @@ def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launc
 def _rest(
     step: Step, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
 ) -> list[Launch]:
-    """Return the kernels that reduce what threads have found."""
+    """Return the kernels that reduce the threads' partial results."""
     found: list[Launch] = []
     while count > 1:
         shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
@@ -128,7 +128,7 @@ def _partial(x: Symbol, shape: Shape) -> Symbol:
 
 
 def _parts(count: int, kept: int, alone: int) -> int:
-    """Return how many threads share one sum."""
+    """Return the number of threads that share one sum."""
     if count <= alone:
         return 1
     each = max(_LEAST, min(_MOST, count * kept // _THREADS))
@@ -136,7 +136,7 @@ def _parts(count: int, kept: int, alone: int) -> int:
 
 
 def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
-    """Whether elements that are next to one another belong to one sum."""
+    """Return whether adjacent elements belong to one sum."""
     long = [a for a, n in enumerate(shape) if n > 1]
     return not long or long[-1] in axes
 
@@ -215,7 +215,7 @@ class _Source:
         return self._arrays.setdefault(x, f"m{len(self._arrays)}")
 
     def _body(self) -> tuple[list[str], list[str]]:
-        """Return what is done for each element, and what for each thread's sums."""
+        """Return the lines for each element, and those for each thread's sums."""
         group = self.group
         names: dict[Symbol, str] = {}
         body: list[str] = []
@@ -255,14 +255,14 @@ class _Source:
 
 
 def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
-    """Return the kernel that puts arrays beside each other along an axis.
+    """Return the kernel that concatenates arrays along an axis.
 
     Parameters
     ----------
     step
         A step of the kind ``JOIN``.
     place
-        Where an input is.
+        A function that returns the place of an input.
     """
     out, axis = step.out, step.params["axis"]
     shape, kind = shape_of(out), memory_type(out.dtype)
@@ -272,7 +272,7 @@ def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
         for x, (_, _, strides) in zip(step.inputs, places, strict=True)
     ]
     axes = _merged(shape, (axis,), spread)
-    # that of the join, of which all other axes are on one side or the other
+    # the joined axis; all others are merged into axes before and after it
     at = next((f"k{i}" for i, (_, inside, _) in enumerate(axes) if inside), "0")
     names = {home: f"m{i}" for i, home in enumerate(dict.fromkeys(home for home, _, _ in places))}
     end, parts = 0, []
@@ -303,14 +303,14 @@ def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
     return Launch(step.op, f"{text}\n", [*names, out], total)
 
 
-#: A length, whether it is summed over, and the strides of all arrays.
+#: A length, whether it is reduced, and the strides of all arrays.
 _Axis = tuple[int, bool, tuple[int, ...]]
 
 
 def _merged(
     shape: Shape, reduced: Sequence[int], strides: Sequence[tuple[int, ...]]
 ) -> list[_Axis]:
-    """Return the axes of a loop, neighbours as one where all arrays let them."""
+    """Return the axes of a loop, with neighbours merged where all arrays allow it."""
     axes: list[_Axis] = []
     for a, n in enumerate(shape):
         if n == 1:
@@ -326,7 +326,7 @@ def _merged(
 
 
 def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
-    """Return lines that make the places along axes of one number."""
+    """Return lines that compute the indices along axes from one number."""
     lines = [f"I {name}0 = {name};"] if len(axes) > 1 else []
     for number, (i, n) in reversed(list(enumerate(axes))):
         source = f"{name}0" if len(axes) > 1 else name
@@ -337,9 +337,9 @@ def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
 
 
 def _identity(step: Step) -> str:
-    # what is added to a negative zero stays what it is, a negative zero too
+    # negative zero plus any number is that number, also if it is negative zero
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
-    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the least truth
+    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the minimum of booleans
     assert text is not None
     return text
 
@@ -352,6 +352,6 @@ def _folded(step: Step, so_far: str, x: str) -> str:
 
 
 def _label(group: Group) -> str:
-    """Return what a group computes, in a few words for those who look at profiles."""
+    """Return a short description of a group's computation, for profiles."""
     words = dict.fromkeys(step.op for step in group.members)
     return "_".join([*words][:4])

@@ -1,8 +1,8 @@
-"""What differs from NumPy when a program is lowered for CuPy.
+"""The lowering of a program for CuPy, where it differs from that for NumPy.
 
-Elementwise ops are those that are one ufunc on NumPy and have a formula here; other kernels are the
-portable ones, which are traced. Numbers are steps too: a value that went to the host would make it
-wait for the device.
+Elementwise ops are those that are one ufunc on NumPy and have a formula here; other ops use the
+portable kernels, which are traced. Numbers are steps, too: a value that went to the host would make
+it wait for the device.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DeviceLowering(Lowering):
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as returned by ``forward_only``.
     owner
         The CuPy backend.
     arrays
@@ -38,7 +38,7 @@ class DeviceLowering(Lowering):
     Attributes
     ----------
     maps
-        By a view, what makes such a view of a NumPy array.
+        By view, a function that makes the same view of a NumPy array.
     """
 
     on_host = False
@@ -53,13 +53,13 @@ class DeviceLowering(Lowering):
         super().__init__(program, owner, arrays)
 
     def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
-        """Return what adds the steps of an op, if there is a rule for it."""
+        """Return the function that adds the steps of an op, if there is one."""
         if name in _PORTABLE:
             return None
         return _RULES[name] if name in _RULES else super().rule(name)
 
     def ufunc(self, op: Op) -> np.ufunc | None:
-        """Return the ufunc of NumPy that an op is, if a plugin has not replaced it on CuPy."""
+        """Return the NumPy ufunc of an op, if no plugin has replaced it on CuPy."""
         replaced = registry().kernels.get((op.original.name, self.owner.name))
         if replaced is not None and not replaced.__module__.startswith(_OURS):
             return None
@@ -67,20 +67,20 @@ class DeviceLowering(Lowering):
         return kernel if isinstance(kernel, np.ufunc) else None
 
     def viewing(self, node: Node) -> Callable[..., Any]:
-        """Return what makes a view of a node's first input; note what does so on NumPy."""
-        # the arrays that are looked at are of bytes: others would be cast, and be no views
+        """Return a function that makes a view of a node's first input; note NumPy's equivalent."""
+        # the arrays are of bytes: others would be cast, and their results would not be views
         likes = [_like(x, None, np.dtype(np.int8)) for x in node.inputs[1:]]
         self.maps[node.outputs[0]] = viewed(kernel_of(node, registry().host_backend), likes)
         return super().viewing(node)
 
     def append(self, step: Step) -> Symbol:
-        """Add a step that has a formula, if it is to have one."""
+        """Add a step; raise if it needs a formula and has none."""
         if step.elementwise and expression(step) is None:
             raise NotImplementedError(step.op)
         return super().append(step)
 
     def count_to(self, count: int, like: Symbol) -> Symbol:
-        """Return a value that counts from 0 up to, not including, ``count``."""
+        """Return a value that counts from 0 up to, but not including, ``count``."""
         x = self._counts.setdefault(count, _like(like, (count,), np.dtype(np.int64)))
         if x not in self.known:
             self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
@@ -131,7 +131,7 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
-    """Add the steps of the softmax of rows of logits less 1 at the labels."""
+    """Add the steps of the softmax of rows of logits minus 1 at the labels."""
     if not are_rows(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
@@ -147,14 +147,14 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
 def _or_nan(
     lowering: DeviceLowering, x: Symbol, labels: Symbol, classes: int, out: Symbol
 ) -> Symbol:
-    """Add a step that makes nan of what belongs to a label that is no class."""
+    """Add a step that sets the results of labels that are not classes to nan."""
     outside = _like(labels, None, np.dtype(bool))
     outside = lowering.add(Kind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
     return lowering.add(Kind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
 
 
 def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, Symbol]:
-    """Add a step that says which column of each row a label is; return labels as a column too."""
+    """Add a step that compares columns with each row's label; return labels as a column, too."""
     count, classes = shape_of(x)
     column = _like(labels, (count, 1))
     column = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count, 1), (labels,), column)
@@ -164,7 +164,7 @@ def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, 
 
 
 def _wide(lowering: DeviceLowering, node: Node) -> bool:
-    """Add a reduction; that of float16 in float32, rounded once."""
+    """Add a reduction; float16 is reduced in float32 and rounded once."""
     x, *likes = node.inputs
     (out,) = node.outputs
     rule = Lowering.rule(lowering, node.op.name)
@@ -181,7 +181,7 @@ def _wide(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _all(lowering: DeviceLowering, node: Node) -> bool:
-    """Add the reduction of truths to the least of them."""
+    """Add a minimum over booleans."""
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype.kind != "b":
         return False
@@ -198,7 +198,7 @@ def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _power(lowering: DeviceLowering, node: Node) -> bool:
-    """Add the power of a number that is the same in every run, or as NumPy's."""
+    """Add a power, by NumPy's rule or with a number as the base."""
     (x, exponent), (out,) = node.inputs, node.outputs
     if type(x) is Symbol:
         rule = Lowering.rule(lowering, "power")
@@ -209,7 +209,7 @@ def _power(lowering: DeviceLowering, node: Node) -> bool:
     return True
 
 
-#: Ops whose portable kernel is a formula; the rule for NumPy is one for its ufuncs.
+#: Ops whose portable kernel has a formula; NumPy's rule would use its ufuncs.
 _PORTABLE = frozenset({"sigmoid"})
 _RULES: dict[str, Callable[[Any, Node], bool]] = {
     **ARRANGING,

@@ -1,4 +1,4 @@
-"""A plan: all that a program does on the device, in order, and where its values are."""
+"""A plan: all work of a program on the device, in order, and the memory of its values."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .state import State
 
 __all__ = ["PER_THREAD", "Plan"]
 
-#: Up to how many steps and sums a kernel has: a compiler takes long over more, and a launch has
-#: room for 512 arrays.
+#: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
+#: up to 512 arrays.
 _MOST_STEPS, _MOST_TAILS = 96, 32
-#: Where buffers begin, in bytes.
+#: The alignment of buffers, in bytes.
 _ALIGNED = 512
-#: How many sets of buffers are kept for the next calls.
+#: The number of sets of buffers that are kept for the next calls.
 _KEPT = 4
 
-#: The address that stands for each thread's own default stream.
+#: The address that means each thread's own default stream.
 PER_THREAD = 2
 
 #: A call's values, by number.
@@ -37,29 +37,29 @@ Values = list[Any]
 
 
 class Plan:
-    """What runs a program at some shapes, on one device.
+    """Runs a program for inputs of given shapes, on one device.
 
     Parameters
     ----------
     lowered
         The program in steps.
     memory
-        What was packed for other shapes of the same program, by the pack's key.
+        The packs of other shapes of the same program, by key.
 
     Attributes
     ----------
     items
-        The groups and the steps beside them, in order.
+        The groups and the other steps, in order.
     kernels
         All kernels that it launches, in order.
     states
         The packs, with their variables' memory.
     host
-        The steps that are calls of kernels of ops.
+        The steps that call kernels of ops.
     numbers
-        Where values are among a call's values.
+        The positions of values among a call's values.
     products
-        What multiplies matrices; None if nothing does.
+        The object that multiplies matrices; None if it is not needed.
     """
 
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
@@ -71,7 +71,7 @@ class Plan:
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
-        #: By an action that computes, what it is called and how many bytes its results take.
+        #: By an action that computes, its name and the size of its results in bytes.
         self._steps: dict[Callable[[Values], None], tuple[str, int]] = {}
         self._buffers: list[tuple[int, int, Symbol]] = []
         self._slots: list[int] = []
@@ -84,7 +84,7 @@ class Plan:
         self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}
         needed = {*lowered.outputs, *self.updates.values()}
         given = {x for pack in packs for row in pack.given.values() for x in row}
-        for pack in packs:  # and the numbers that are the same for all its variables
+        for pack in packs:  # and the numbers that all its variables share
             given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
         self.items: list[Item] = [part for item in items for part in _split(item)]
@@ -95,7 +95,7 @@ class Plan:
         self._wanted = self._views_wanted(needed | given)
         groups = [item for item in self.items if isinstance(item, Group)]
         groups += [pack.group for pack in packs]
-        #: The arrays of which kernels read the memory.
+        #: The inputs whose memory kernels read.
         reading: list[Sequence[Any]] = [group.inputs for group in groups]
         reading += [item.inputs for item in self.items if isinstance(item, Step) and _joins(item)]
         self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
@@ -112,7 +112,7 @@ class Plan:
     # -- numbers and buffers ---------------------------------------------------------------------
 
     def number(self, x: Symbol) -> int:
-        """Return the number that a value has among a call's values."""
+        """Return a value's position among a call's values."""
         found = self.numbers.get(x)
         if found is None:
             found = self.numbers[x] = len(self._template)
@@ -120,7 +120,7 @@ class Plan:
         return found
 
     def _buffer(self, x: Symbol) -> int:
-        """Give a value memory that is free from its first moment on; return its number."""
+        """Give a value memory that is free when it is made; return the slot."""
         size = -(-bytes_of(x) // _ALIGNED) * _ALIGNED
         free = self._free.get(size)
         if free:
@@ -133,11 +133,11 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """How many bytes a set of buffers takes."""
+        """The size of a set of buffers."""
         return sum(self._slots)
 
     def new_values(self) -> Values:
-        """Return a call's values, with its constants and a set of buffers."""
+        """Return a call's values, with constants and a set of buffers."""
         values = list(self._template)
         ends = np.cumsum([0, *self._slots]).tolist()
         block = self.xp.empty(ends[-1], np.uint8)
@@ -149,7 +149,7 @@ class Plan:
         return values
 
     def take(self, stream: Any) -> Values:
-        """Return values that no other call has, of buffers that were used on this stream alone."""
+        """Return values that no other call uses, with buffers used only on this stream."""
         _, free = self._sets.get(stream.ptr, (None, []))
         try:
             return free.pop()
@@ -157,10 +157,10 @@ class Plan:
             return self.new_values()
 
     def give(self, stream: Any, values: Values) -> None:
-        """Keep buffers for another call on the stream; what lies in none is forgotten."""
+        """Keep buffers for another call on the stream; forget values outside them."""
         if stream.ptr == PER_THREAD:
             return
-        # the stream is kept too: another one of its address would not wait for its work
+        # the stream is kept, too: another one at its address would not wait for its work
         _, free = self._sets.setdefault(stream.ptr, (stream, []))
         if len(free) < _KEPT and len(self._sets) <= _KEPT:
             for number in self._passing:
@@ -180,13 +180,13 @@ class Plan:
         return wanted
 
     def _place(self, x: Symbol) -> Place:
-        """Return where a kernel finds a value: in which C contiguous array, and how."""
+        """Return a value's place for kernels: its C contiguous array, offset and strides."""
         home, model, origin = self._model(x)
         place = model.__array_interface__["data"][0] - origin
         return home, place, model.strides
 
     def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
-        """Return an array of bytes that lies in another as a value does in its array."""
+        """Return an array of bytes with the offset and strides of a value in its array."""
         found = self._models.get(x)
         if found is not None:
             return found
@@ -198,7 +198,7 @@ class Plan:
             if np.may_share_memory(view, model):
                 self._models[x] = home, view, origin
                 return self._models[x]
-            y = x  # it must be an array, and what it is a view of too
+            y = x  # it must be an array, and so must its source
             while y in self._made and self._made[y].kind is Kind.VIEW:
                 self._wanted.add(y)
                 (y,) = self._made[y].inputs
@@ -246,7 +246,7 @@ class Plan:
         self._passing = [n for n in range(len(self._template)) if n not in held | known]
 
     def _place_given(self, pack: Pack) -> None:
-        """Let gradients be computed where the flat update reads them."""
+        """Make gradients be computed where the flat update reads them."""
         self._given: dict[tuple[Symbol, int], int] = getattr(self, "_given", {})
         for flat, row in pack.given.items():
             self._buffer(flat)
@@ -263,7 +263,7 @@ class Plan:
                 self._parts.append((self.number(flat), number, a, b, shape))
 
     def _target(self, x: Symbol, placed: dict[Symbol, int]) -> None:
-        """Say where a value is computed: in a new array if somebody else is to have it."""
+        """Decide where a value is computed: in a new array if other code may keep it."""
         if x in self._fresh:
             number, empty, shape, dtype = self.number(x), self.xp.empty, shape_of(x), x.dtype
 
@@ -283,7 +283,7 @@ class Plan:
             self._add(launch, sum(map(bytes_of, group.outputs)))
 
     def _add(self, launch: Launch, size: int) -> None:
-        """Add a kernel, whose results take so many bytes."""
+        """Add a kernel, whose results take ``size`` bytes."""
         kernel = _compiled(self.xp, launch.name, launch.source)
         numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
         self._step(launch.label, size, _launching(kernel, grid, block, numbers))
@@ -325,18 +325,18 @@ class Plan:
         self._actions += [self._checked(x) for x in step.outputs if x in self._homes]
 
     def _checked(self, x: Symbol) -> Callable[[Values], None]:
-        """Return what makes a value one that kernels can read: they see its memory alone."""
+        """Return an action that makes a value contiguous, because kernels see only its memory."""
         number, shape, dtype = self.number(x), shape_of(x), x.dtype
         ascontiguous, asarray, kind = self.xp.ascontiguousarray, self.xp.asarray, self.xp.ndarray
 
         def check(values: Values) -> None:
             array = values[number]
-            if type(array) is not kind:  # a number of the host
+            if type(array) is not kind:  # a number on the host
                 array = values[number] = asarray(array)
             if array.shape != shape or array.dtype != dtype:
                 raise RuntimeError(
-                    f"a value of shape {array.shape} and dtype {array.dtype} came where one of "
-                    f"shape {shape} and dtype {dtype} was to be"
+                    f"a value has shape {array.shape} and dtype {array.dtype}, but the plan needs "
+                    f"shape {shape} and dtype {dtype}"
                 )
             if not array.flags.c_contiguous:
                 values[number] = ascontiguous(array)
@@ -346,7 +346,7 @@ class Plan:
     # -- running ---------------------------------------------------------------------------------
 
     def enter(self, values: Values, arrays: Sequence[Any]) -> None:
-        """Put in what a call begins with: its inputs, variables, and flat arrays of these."""
+        """Put in a call's inputs, variables, and the variables' flat arrays."""
         lowered, numbers = self.lowered, self.numbers
         for x, array in zip(lowered.inputs, arrays, strict=True):
             values[numbers[x]] = array
@@ -358,12 +358,12 @@ class Plan:
                 values[self.number(x)] = flat
 
     def work(self, values: Values) -> None:
-        """Do all that is done on the device."""
+        """Do all work on the device."""
         for action in self._actions:
             action(values)
 
     def work_watched(self, values: Values) -> None:
-        """Do the same, and tell whoever watches of each kernel, product and call."""
+        """Do the same, and report each kernel, product and call to watchers."""
         like = next((x for x in values if type(x) is self.xp.ndarray), None)
         for action in self._actions:
             name, size = self._steps.get(action, (None, 0))
@@ -380,7 +380,7 @@ class Plan:
         Parameters
         ----------
         of
-            What returns a value's array.
+            A function that returns a value's array.
         """
         outputs = [of(x) for x in self.lowered.outputs]
         variables, new = list(self.updates), [of(x) for x in self.updates.values()]
@@ -407,10 +407,10 @@ class Plan:
         self.give(stream, values)
         return results
 
-    # -- words -----------------------------------------------------------------------------------
+    # -- as text ---------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Say what is done, in words."""
+        """Return a description of the plan."""
         groups = [item for item in self.items if isinstance(item, Group)]
         lines = [f"  kernel over {group.shape}: {counted(group.members)}" for group in groups]
         for pack, _ in self.states:
@@ -427,7 +427,7 @@ def _joins(item: Item) -> bool:
 
 
 def _split(item: Item) -> list[Item]:
-    """Return a group in parts that can be kernels: of few steps, all sums over the same axes."""
+    """Split a group into parts that can be kernels: few steps each, and sums over equal axes."""
     if not isinstance(item, Group):
         return [item]
     parts: list[Group] = []
@@ -445,7 +445,7 @@ def _split(item: Item) -> list[Item]:
     return list(parts)
 
 
-# those in a closure of a loop would share its last values
+# functions, because closures in a loop would share its last values
 
 
 def _launching(
@@ -473,7 +473,7 @@ def _forgetting(number: int) -> Callable[[Values], None]:
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(xp: Any, name: str, source: str) -> Any:
-    """Return a kernel; CuPy keeps what it compiled in files, by the source."""
+    """Return a kernel; CuPy caches compiled kernels in files, by their source."""
     kernel = xp.RawKernel(source, name, OPTIONS)
     kernel.compile()
     return kernel

@@ -1,12 +1,12 @@
 """Products of matrices by cuBLAS itself.
 
 CuPy refuses to call cuBLAS while a CUDA graph is captured. So compiled programs call the library
-that CuPy has loaded, with a handle of their own for each thread and device; outside of graphs too,
-so that results are the same, bit for bit.
+that CuPy has loaded, with their own handle for each thread and device. They do so outside graphs,
+too, so that results are the same, bit for bit.
 
-What cuBLAS needs as scratch memory it would take from the handle, which a graph could not keep to
-itself. It is given such memory for each stream instead: products on one stream come one after
-another, be they launched by a graph or not.
+cuBLAS takes scratch memory from its handle, where a graph could not have it to itself. So it gets
+scratch memory for each stream instead: products on one stream run one after another, whether or not
+a graph launches them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ import numpy as np
 
 __all__ = ["Handle", "NoLibrary", "Products", "products"]
 
-#: By dtype: cuBLAS's number for it, for what sums are held in, and that type.
+#: By dtype: cuBLAS's number of it, cuBLAS's number of the type of sums, and that type.
 _TYPES: dict[str, tuple[int, int, Any]] = {
     "e": (2, 68, ctypes.c_float),
     "f": (0, 68, ctypes.c_float),
     "d": (1, 70, ctypes.c_double),
 }
-#: As it is for float32 where CuPy is told to round operands to 19 bits, by ``CUPY_TF32=1``.
+#: The same for float32 if ``CUPY_TF32=1`` makes CuPy round operands to 19 bits.
 _TF32 = 77
 _DEFAULT_ALGORITHM = -1
-#: Bytes of scratch memory: what NVIDIA recommends for compute capability 9.0 and later, and before.
+#: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
-#: For how many streams a handle keeps such memory.
+#: The number of streams for which a handle keeps scratch memory.
 _STREAMS = 8
 
 
@@ -45,7 +45,7 @@ class NoLibrary(Exception):
 
 @functools.cache
 def _library(major: int) -> Any:
-    """Return cuBLAS of a version, which CuPy has loaded before."""
+    """Return a version of cuBLAS, which CuPy has loaded before."""
     windows = sys.platform == "win32"
     name = f"cublas64_{major}.dll" if windows else f"libcublas.so.{major}"
     loader = getattr(ctypes, "WinDLL", ctypes.CDLL) if windows else ctypes.CDLL
@@ -73,7 +73,7 @@ def _library(major: int) -> Any:
 
 
 class Handle:
-    """A handle of cuBLAS, for one thread and the device that is current.
+    """A handle of cuBLAS, for one thread and the current device.
 
     Parameters
     ----------
@@ -83,18 +83,18 @@ class Handle:
     Raises
     ------
     NoLibrary
-        If there is no cuBLAS that can be called.
+        If cuBLAS cannot be called.
     """
 
     def __init__(self, xp: Any) -> None:
         try:
             version = int(xp.cuda.cublas.getVersion(xp.cuda.device.get_cublas_handle()))
-        except Exception as error:  # CuPy's own types of errors, of what cannot be loaded
+        except Exception as error:  # CuPy has its own error types for failed loading
             raise NoLibrary(f"CuPy cannot use cuBLAS ({type(error).__name__}: {error})") from error
         self._xp, self._library = xp, _library(version // 10000)
         self._handle = ctypes.c_void_p()
         self._call("cublasCreate_v2", ctypes.byref(self._handle))
-        # with its thread; what is left when Python ends goes with the process
+        # destroyed with its thread; those left when Python exits end with the process
         end = weakref.finalize(self, self._library.cublasDestroy_v2, self._handle)
         end.atexit = False
         least, large, small = _SCRATCH
@@ -109,17 +109,17 @@ class Handle:
         }
 
     def scratch(self, stream: Any) -> Any:
-        """Return the memory for products on a stream."""
+        """Return the scratch memory for products on a stream."""
         found = self._scratch.get(stream.ptr)
         if found is None:
             while len(self._scratch) >= _STREAMS:
                 self._scratch.pop(next(iter(self._scratch)))
-            # the stream is kept too: another one of its address would not wait for its work
+            # the stream is kept, too: another one at its address would not wait for its work
             found = self._scratch[stream.ptr] = stream, self._xp.empty(self._bytes, np.uint8)
         return found[1]
 
     def bind(self, stream: Any, scratch: Any) -> None:
-        """Let what follows run on a stream, with memory for it."""
+        """Make later products run on a stream, with scratch memory for it."""
         self._call("cublasSetStream_v2", self._handle, stream.ptr)
         self._call("cublasSetWorkspace_v2", self._handle, scratch.data.ptr, scratch.nbytes)
 
@@ -127,21 +127,21 @@ class Handle:
         self, char: str, turned: tuple[int, int], sizes: tuple[int, int, int], count: int,
         x: tuple[Any, int, int], y: tuple[Any, int, int], out: tuple[Any, int, int],
     ) -> None:  # fmt: skip
-        """Compute products of matrices that lie column by column.
+        """Compute products of matrices in column-major order.
 
         Parameters
         ----------
         char
             The dtype's character.
         turned
-            1 for an operand that is to be transposed, 0 for one that is not.
+            1 for an operand to transpose, 0 for the others.
         sizes
-            Rows and columns of the results, and how many products each element adds up.
+            The rows and columns of the results, and the number of products that each element sums.
         count
-            How many products there are.
+            The number of products.
         x, y, out
-            An array with a matrix at its first element, the distance of the matrix's columns, and
-            that of one matrix from the next.
+            An array with a matrix at its first element, the distance between the matrix's columns,
+            and the distance between matrices.
         """
         number, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
@@ -158,7 +158,7 @@ class Handle:
 
 
 class Products:
-    """What multiplies matrices, with a handle for each thread and device.
+    """Multiplies matrices, with a handle for each thread and device.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Products:
     Attributes
     ----------
     missing
-        Why cuBLAS cannot be called, so that CuPy multiplies; None if it can.
+        Why cuBLAS cannot be called and CuPy multiplies instead; None if it can.
     """
 
     def __init__(self, xp: Any) -> None:
@@ -191,17 +191,17 @@ class Products:
         return found
 
     def begin(self, stream: Any) -> None:
-        """Let this thread's products run on its current stream."""
+        """Make this thread's products run on its current stream."""
         if self.missing is None:
             handle = self._handle()
             handle.bind(stream, handle.scratch(stream))
 
     def scratch(self, stream: Any) -> Any:
-        """Return the memory for products on a stream; None if CuPy multiplies."""
+        """Return the scratch memory for products on a stream; None if CuPy multiplies."""
         return None if self.missing is not None else self._handle().scratch(stream)
 
     def begin_capture(self, stream: Any, scratch: Any) -> None:
-        """Let them run on a stream that is captured, with the memory for where they will run."""
+        """Make products run on a captured stream, with the memory of their later stream."""
         if self.missing is None:
             self._handle().bind(stream, scratch)
 
@@ -213,14 +213,14 @@ class Products:
         count = prod(out.shape[:-2])
         left, right = (self._laid(a, out.shape[:-2], count) for a in (x, y))
         (m, n), k = out.shape[-2:], x.shape[-1]
-        # what lies row by row is, column by column, transposed, and so are factors then exchanged
+        # row-major matrices are transposed column-major ones, so factors change places
         self._handle().multiply(
             out.dtype.char, (right[0], left[0]), (n, m, k), count, right[1:], left[1:],
             (out, n, m * n),
         )  # fmt: skip
 
     def _laid(self, x: Any, shape: tuple[int, ...], count: int) -> tuple[int, Any, int, int]:
-        """Return whether matrices lie column by column, and how they lie; of a copy if need be."""
+        """Return whether matrices are column-major, and their layout; copy them if necessary."""
         if prod(x.shape[:-2]) == 1:
             x = x.reshape(x.shape[-2:]) if x.ndim > 2 else x
         elif x.ndim > 3 or x.shape[:-2] != shape:
@@ -245,5 +245,5 @@ def _columns(x: Any, size: int) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=8)
 def products(xp: Any) -> Products:
-    """Return what multiplies matrices of CuPy."""
+    """Return the object that multiplies matrices of CuPy."""
     return Products(xp)

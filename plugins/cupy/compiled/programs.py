@@ -1,4 +1,4 @@
-"""Programs on CuPy: plans by the shapes of inputs, and graphs of them for those who ask."""
+"""Programs on CuPy: plans by the shapes of inputs, and graphs of them on request."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .state import State
 __all__ = ["Programs", "cuda_graphs"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-#: How many shapes of the inputs are planned for, and streams captured for.
+#: The maximum of shapes that are planned for, and of streams that are captured for.
 _SHAPES, _STREAMS = 16, 4
 
 
 def cuda_graphs(graph: Graph) -> Run:
-    """Return what runs ``graph`` on CuPy as CUDA graphs; on others, as they compile it.
+    """Return a function that runs ``graph`` on CuPy as CUDA graphs; other backends compile it.
 
     Parameters
     ----------
     graph
-        A graph as it was traced.
+        A traced graph.
     """
 
     def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
@@ -39,27 +39,27 @@ def cuda_graphs(graph: Graph) -> Run:
 
 
 class _Shaped:
-    """What is known of one shape of the inputs."""
+    """The plan and graphs for one shape of the inputs."""
 
     def __init__(self, plan: Plan | None, reason: str | None = None) -> None:
         self.plan = plan
-        #: Why there is no plan, or else no graph.
+        #: Why there is no plan or, with a plan, no graph.
         self.reason = reason if plan is None else obstacle(plan)
         self.runs = 0
         self.captured: dict[int, tuple[Any, Captured]] = {}
 
 
 class Programs:
-    """What runs one program on CuPy's arrays.
+    """Runs one program on CuPy arrays.
 
     Parameters
     ----------
     program
-        The graph, as ``forward_only`` gives it.
+        The graph, as returned by ``forward_only``.
     owner
         The CuPy backend.
     graphs
-        Whether plans are captured in CUDA graphs; they are not by default.
+        Whether to capture plans in CUDA graphs; false by default.
     """
 
     def __init__(self, program: Graph, owner: Backend, graphs: bool = False) -> None:
@@ -75,7 +75,7 @@ class Programs:
         self._alone: Any = RLock() if program.updates else nullcontext()
 
     def __call__(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
-        """Run the program; if it is ``telling``, tell whoever watches of its steps."""
+        """Run the program; if ``telling`` is true, report its steps to watchers."""
         held = [v.array for v in self._variables]
         if not arrays and not held:
             return self._by_nodes(0, arrays, telling)
@@ -84,16 +84,16 @@ class Programs:
             devices = set()
         elif self._several:
             devices = {x.device.id for x in (*arrays, *held)}
-        else:  # to ask each array takes longer than most kernels
+        else:  # a check of each array takes longer than most kernels
             devices = {0}
-        if len(devices) != 1:  # the kernels say what is where
+        if len(devices) != 1:  # the kernels report which array is on which device
             return self._by_nodes(-1, arrays, telling)
         (device,) = devices
         with self.owner.xp.cuda.Device(device), self._alone:
             return self._run(device, arrays, telling)
 
     def watched(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run the program kernel by kernel, and tell whoever watches of each; as no CUDA graph."""
+        """Run the program kernel by kernel, without CUDA graphs, and report each to watchers."""
         return self(arrays, telling=True)
 
     def _run(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
@@ -113,7 +113,7 @@ class Programs:
         return plan.run(arrays) if captured is None else captured.run(arrays)
 
     def _plan(self, device: int, arrays: Sequence[Any]) -> _Shaped:
-        """Return a plan for arrays of these shapes, or why there is none."""
+        """Return a plan for arrays of these shapes, or the reason why there is none."""
         program = self.program
         pairs = zip(program.inputs, arrays, strict=True)
         try:
@@ -121,7 +121,7 @@ class Programs:
                 program = at_sizes(program, arrays)
             lowered = DeviceLowering(program, self.owner, arrays)
             return _Shaped(Plan(lowered, self._memory.setdefault(device, {})))
-        except Exception as error:  # whatever it is, the program runs without
+        except Exception as error:  # whatever the error is, the program runs without a plan
             return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
     def _captured(self, found: _Shaped, plan: Plan, arrays: Sequence[Any]) -> Captured | None:
@@ -141,12 +141,12 @@ class Programs:
         except Exception as error:  # the driver refuses what it cannot capture
             found.reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             return None
-        # the stream is kept too: another one of its address would not wait for its work
+        # the stream is kept, too: another one at its address would not wait for its work
         found.captured[stream.ptr] = stream, captured
         return captured
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:
-        """Whether arrays have the dtypes that the program was traced for."""
+        """Return whether arrays have the dtypes of the trace."""
         pairs = zip(self.program.inputs, arrays, strict=True)
         return all(x.dtype == array.dtype for x, array in pairs)
 
@@ -157,13 +157,13 @@ class Programs:
         return getattr(run, "watched", run)(arrays) if telling else run(arrays)
 
     def explain(self) -> str:
-        """Say how the program runs."""
+        """Return a description of how the program runs."""
         told = []
         for (device, *inputs), found in list(self._shaped.items()):
             shapes = ", ".join(str(shape) for shape, _ in inputs)
             where = f"on device {device}" + (f", for inputs of shapes {shapes}" if shapes else "")
             if found.plan is None:
-                told.append(f"{where}: node by node, since planning failed: {found.reason}")
+                told.append(f"{where}: node by node, because planning failed: {found.reason}")
                 continue
             how = "kernels made for these shapes"
             if found.captured:

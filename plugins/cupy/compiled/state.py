@@ -1,4 +1,4 @@
-"""Variables that are updated together, side by side in memory."""
+"""Variables that are updated together and share flat arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["State"]
 
 
 class State(Packed):
-    """Variables in flat arrays, which are made anew by each update."""
+    """Variables in flat arrays, which each update makes anew."""
 
     def __init__(self, pack: Pack, xp: Any) -> None:
         super().__init__(pack)
@@ -21,7 +21,7 @@ class State(Packed):
 
     @property
     def latest(self) -> list[Any]:
-        """The flat arrays that the last update has left."""
+        """The flat arrays of the last update."""
         assert self._now is not None
         return self._now.arrays
 
@@ -32,11 +32,11 @@ class State(Packed):
         return self.of(self.current(), new)
 
     def of(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-        """Return which flat arrays an update reads, and then which it writes."""
+        """Return the flat arrays that an update reads, then those that it writes."""
         return [*old[: self._reads], *[new[k] for k in self._places]]
 
     def current(self) -> list[Any]:
-        """Return flat arrays of what the variables hold."""
+        """Return flat arrays of the variables' values."""
         now = self._now
         if now is None or not all(map(_is_held, self.variables, now.parts)):
             arrays = [self._xp.concatenate([v.array.ravel() for v in c]) for c in self.columns]
@@ -44,7 +44,7 @@ class State(Packed):
         return now.arrays
 
     def adopt(self, arrays: list[Any]) -> None:
-        """Let the variables have their parts of these arrays when it is committed."""
+        """Assign parts of these arrays to the variables on commit."""
         self._new = self._made(arrays)
 
     def parts(self, arrays: list[Any]) -> list[Any]:
@@ -52,11 +52,11 @@ class State(Packed):
         return self._made(arrays).parts
 
     def empty(self) -> list[Any]:
-        """Return a flat array for each column, of any values."""
+        """Return an uninitialised flat array for each column."""
         return [self._xp.empty(self._size, column[0].dtype) for column in self.columns]
 
     def end(self) -> None:
-        """Say that the variables have been given what was written."""
+        """Record that the variables have received the new values."""
         super().end()
         self._spare = None
 

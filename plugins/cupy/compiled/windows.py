@@ -1,6 +1,7 @@
-"""Convolutions and pooling in steps: windows are views, and what is made of them one product.
+"""Convolutions and pooling in steps: windows are views, and one product computes a convolution.
 
-What each window sees lies in a row of a matrix, so that a convolution, and its gradients, are one
+The elements of each window are a row of a matrix, so that a convolution, and each of its gradients,
+is one matrix product. Groups of channels, and overlapping pooling windows, have no steps here.
 product of matrices. Groups of channels, and pooling windows that overlap, have no such steps here.
 """
 
@@ -27,7 +28,7 @@ _Pads = tuple[tuple[int, int], ...]
 
 
 def _of_floats(node: Node) -> bool:
-    """Whether all values of a node are of one dtype that products of matrices have."""
+    """Return whether all values of a node have one dtype that matrix products support."""
     symbols = [*node.inputs, *node.outputs]
     return all(type(x) is Symbol and x.dtype == symbols[0].dtype for x in symbols) and (
         symbols[0].dtype.char in "efd"
@@ -39,14 +40,14 @@ def _like(x: Symbol, shape: tuple[int, ...], dtype: Any = None) -> Symbol:
 
 
 def _copied(lowering: DeviceLowering, x: Symbol) -> Symbol:
-    """Add what lets a view lie in order."""
+    """Add a copy that makes a view contiguous."""
     return lowering.add(Kind.ELEMENTWISE, "positive", np.positive, (x,), _like(x, shape_of(x)))
 
 
 def _constant(
     lowering: DeviceLowering, like: Symbol, shape: tuple[int, ...], value: float
 ) -> Symbol:
-    """Return an array of one number, without memory for each element."""
+    """Return an array of one repeated number, with the memory of one element."""
     one = lowering.number(value, like)
     spread = _like(like, shape)
 
@@ -58,7 +59,7 @@ def _constant(
 
 
 def _padded(lowering: DeviceLowering, x: Symbol, pads: _Pads, value: float = 0.0) -> Symbol:
-    """Add what puts numbers around the spatial axes, or takes elements off where pads are less."""
+    """Add steps that pad the spatial axes with a number, or crop them where pads are negative."""
     cut = tuple(
         slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(shape_of(x)[1:-1], pads, strict=True)
     )
@@ -80,7 +81,7 @@ def _part(lowering: DeviceLowering, x: Symbol, index: tuple[Any, ...]) -> Symbol
 
 
 def _seen(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
-    """Add a view of what windows see of a padded array: (batch, *windows, *window, channels)."""
+    """Add a view of a padded array's windows: (batch, *windows, *window, channels)."""
     rank = len(where.kernel)
     shape = (shape_of(x)[0], *where.out, *where.kernel, shape_of(x)[-1])
 
@@ -144,7 +145,7 @@ def _conv_to_filters(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
-    """Add the convolution of gradients, that lie apart by the strides, with turned filters."""
+    """Add the convolution of gradients, spaced apart by the strides, with flipped filters."""
     (g, w, like), (out,), params = node.inputs, node.outputs, node.params
     if not _of_floats(node) or params["groups"] != 1:
         return False
@@ -172,7 +173,7 @@ def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _apart(lowering: DeviceLowering, x: Symbol, axis: int, stride: int) -> Symbol:
-    """Add what puts zeros between elements along an axis."""
+    """Add steps that insert zeros between elements along an axis."""
     shape = shape_of(x)
     if stride == 1 or shape[axis] == 1:
         return x
@@ -201,7 +202,7 @@ def _max_pool(lowering: DeviceLowering, node: Node) -> bool:
 
 
 def _max_pool_scatter(lowering: DeviceLowering, node: Node) -> bool:
-    """Add what gives each place of windows beside each other its gradient, or none."""
+    """Add steps that give each position in adjacent windows its gradient, or 0."""
     (g, x, largest), (out,), params = node.inputs, node.outputs, node.params
     where = _windows(x, params["window"], params)
     whole = tuple(n * k for n, k in zip(where.out, where.kernel, strict=True))
@@ -236,7 +237,7 @@ def _truth(lowering: DeviceLowering, name: str, *inputs: Symbol) -> Symbol:
 def _interleaved(
     lowering: DeviceLowering, shares: dict[tuple[int, ...], Symbol], where: Windows
 ) -> Symbol:
-    """Add what puts the places of all windows where they are in the array."""
+    """Add steps that move the positions of all windows to their places in the array."""
     for axis in range(len(where.kernel), 0, -1):
         rows: dict[tuple[int, ...], list[Symbol]] = {}
         for place, x in shares.items():

@@ -1,5 +1,5 @@
-"""What all ranks of a job compute together, as ops: traced, batched, differentiated, saved.
+"""Collectives, as ops: traced, batched, differentiated and saved like any other.
 
-On values they exchange arrays by the communicator in force; in a group of one they return what they
-are given. The gradient of a collective is that of the sum of all ranks' targets, as in PyTorch.
+They exchange arrays through the communicator of the process; in a group of one they return their
+arguments. The gradient of a collective is that of the sum of all ranks' targets, as in PyTorch.
 """

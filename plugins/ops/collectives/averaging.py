@@ -1,8 +1,8 @@
 """``average_over_ranks``: gradients and losses of all ranks, in one message.
 
 All arrays are copied into one flat buffer, which is reduced and divided in place; the results are
-its parts. In front of them go the rank's weight and, for each rank, whether its loss is finite: all
-ranks learn of a loss that is not, together and before anything is assigned.
+its parts. The buffer starts with the rank's weight and, for each rank, whether its loss is finite:
+all ranks learn of a loss that is not finite, together and before anything is assigned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..common.op_builders import op
 __all__: list[str] = []
 
 Array = NDArray[Any]
-#: What a rank says of its losses.
+#: What a rank reports about its losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
 _kept = Kept()
 #: The head's size is a multiple of this, so that what follows begins where vector loads do.
@@ -56,7 +56,7 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
 
 
 class _Part(NamedTuple):
-    """What is sent in one message: a buffer, which arrays are in it, and where each ends."""
+    """One message: a buffer, which arrays are in it, and where each ends."""
 
     buffer: Array
     members: list[int]
@@ -64,7 +64,7 @@ class _Part(NamedTuple):
 
 
 def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
-    """Return this rank's weight, and what it says of its losses."""
+    """Return this rank's weight, and its report about its losses."""
     share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
     return share, _said(losses, share)
 
@@ -108,21 +108,21 @@ def _unpack(
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
-    """Return what this rank tells the others of its losses."""
+    """Return this rank's report about its losses, for the others."""
     if not weight:
         return _NO_EXAMPLES
     return _FINE if all(np.isfinite(loss).all() for loss in losses) else _NOT_FINITE
 
 
 def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
-    """Raise, on every rank, if one of them has said that its loss is not finite."""
+    """Raise, on every rank, if one of them has reported a loss that is not finite."""
     empty = [rank for rank, state in enumerate(said) if state == _NO_EXAMPLES]
     bad = [rank for rank, state in enumerate(said) if state == _NOT_FINITE]
     error: Exception
     if empty:
         error = ValueError(
             f"data_parallel: {ranks_in_words(empty)} of {len(said)} got a batch of no examples; "
-            "each rank needs one at least. The optimizer has done no step"
+            "each rank needs at least one. The optimizer has done no step"
         )
     elif bad:
         here = ", ".join(
@@ -135,12 +135,12 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
         )
     else:
         return
-    vars(error)["named_op"] = "average_over_ranks"  # the message says it all
+    vars(error)["named_op"] = "average_over_ranks"  # the message is complete without its name
     raise error
 
 
 def _by_precision(arrays: Sequence[Array]) -> list[tuple[Any, list[int]]]:
-    """Return in which dtype which arrays are summed: half precision is rounded once, at the end."""
+    """Return the dtypes of sums, with their arrays: half precision is rounded once, at the end."""
     wide = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize > 4]
     narrow = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize <= 4]
     found: list[tuple[Any, list[int]]] = [(np.float64, wide), (np.float32, narrow)]
@@ -148,13 +148,13 @@ def _by_precision(arrays: Sequence[Array]) -> list[tuple[Any, list[int]]]:
 
 
 def _numbers(array: Array) -> Array:
-    """Return an array's numbers in a row, the two of a complex one side by side."""
+    """Return an array's numbers as a vector; a complex number becomes two."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
 def _part_of(total: Array, like: Any, host: Array) -> Any:
-    """Return a part of a buffer as an array as ``like``."""
+    """Return a part of a buffer as an array like ``like``."""
     found = total if host.dtype == total.dtype else _narrowed(total, host.dtype)
     found = found.reshape(host.shape)
     if type(like) is np.ndarray:
@@ -164,14 +164,14 @@ def _part_of(total: Array, like: Any, host: Array) -> Any:
 
 
 def _narrowed(total: Array, dtype: Any) -> Array:
-    """Return numbers of a buffer in the dtype that they came with."""
+    """Return numbers of a buffer in their original dtype."""
     return total.view(dtype) if dtype.kind == "c" else total.astype(dtype)
 
 
 # -- in two halves, between which the rank computes ----------------------------------------------
 
 
-#: Messages on their way, by ticket: their parts, and what waits for each. Ticket 0 is none.
+#: Messages in flight, by ticket: their parts, and what waits for each. There is no ticket 0.
 _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 
@@ -239,7 +239,7 @@ def _vjp(
     checked: int,
     mean: bool,
 ) -> list[Any]:
-    """Average the upstream gradients likewise: the op is its own adjoint."""
+    """Average the upstream gradients in the same way: the op is its own adjoint."""
     wanted = [i for i, g in enumerate(gs) if g is not None and needed[1 + i]]
     return _spread(inputs[0], gs, wanted, len(inputs), mean)
 
@@ -259,7 +259,7 @@ def _jvp(
 def _spread(
     weight: Any, arrays: Sequence[Any], wanted: list[int], count: int, mean: bool
 ) -> list[Any]:
-    """Return averages of those arrays that are wanted, and None for the others and the weight."""
+    """Return averages of the arrays that are needed, and None for the others and the weight."""
     found: list[Any] = [None] * count
     if wanted:
         chosen = [arrays[i] for i in wanted]
@@ -274,7 +274,7 @@ def _averages(weight: Any, arrays: Sequence[Any], mean: bool) -> Any:
 
 
 def _batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    """Average whole batches; what is the same for all examples stays so."""
+    """Average whole batches; arrays that all examples share remain shared."""
     found = op.raw(*xs, **params)
     return [y if many else Shared(y) for y, many in zip(found, batched[1:], strict=True)]
 
@@ -296,7 +296,7 @@ op(
     arrays
         Floating or complex arrays, of the same shapes and dtypes on every rank.
     checked
-        How many of them, from the first on, are losses that have to be finite.
+        How many of them, from the first one, are losses that must be finite.
     mean
         Whether to divide.
 
@@ -315,7 +315,7 @@ op(
     gradients={"weight": NONDIFF, "*arrays": NONDIFF},
     infer=lambda weight, *arrays, checked: ((), np.dtype(np.int64)),
     batch=lambda op, xs, batched, params: Shared(op.raw(*xs, **params)),
-    doc="""Begin :data:`average_over_ranks`, and return a number that stands for the message.""",
+    doc="""Begin :data:`average_over_ranks`, and return a ticket for the message.""",
 )
 op(
     "end_average_over_ranks",
@@ -325,9 +325,9 @@ op(
     infer=lambda ticket, *rest, **params: _infer(*rest, **params),
     batch=_end_batch,
     jvp=_end_jvp,
-    doc="""Wait for what :data:`begin_average_over_ranks` began with these arrays, and return it.
+    doc="""Wait for the averages that :data:`begin_average_over_ranks` began, and return them.
 
-    What was not begun, or was in a group of one, is averaged now. Derivatives are those of
-    :data:`average_over_ranks`.
+    Averages that were not begun, or are over a group of one, are computed now. Derivatives are
+    those of :data:`average_over_ranks`.
     """,
 )

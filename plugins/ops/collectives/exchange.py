@@ -27,18 +27,18 @@ from ..common.op_builders import named_in, op, same_spec
 
 __all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"]
 
-#: The reductions of :func:`all_reduce`; those after the mean are taken of what is gathered.
+#: The reductions of :func:`all_reduce`; those after the mean gather all ranks' tensors first.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _named = named_in("distributed")
 
 
 def _host(x: Any) -> Any:
-    """Return an array as engines take it: in host memory, in C order."""
+    """Return an array in the form that engines take: in host memory, in C order."""
     return np.ascontiguousarray(to_numpy(x)).reshape(x.shape)
 
 
 def _back(found: Any, like: Any) -> Any:
-    """Return what an engine gave on the backend and device of ``like``."""
+    """Return an engine's result on the backend and device of ``like``."""
     if type(like) is np.ndarray:
         return found
     owner = backend_of(like)
@@ -64,7 +64,7 @@ def _scatter_kernel(xp: Any, x: Any) -> Any:
         return x
     if x.shape[0] % group.size:
         raise ValueError(
-            f"reduce_scatter: axis 0 of size {x.shape[0]} does not divide by {group.size} ranks"
+            f"reduce_scatter: axis 0 of size {x.shape[0]} is not divisible by {group.size} ranks"
         )
     return _back(group.reduce_scatter(_host(x)), x)
 
@@ -72,7 +72,7 @@ def _scatter_kernel(xp: Any, x: Any) -> Any:
 def _broadcast_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
     group = exchanging(f"broadcast(root={root})", x)
     if not 0 <= root < group.size:
-        raise ValueError(f"broadcast: there is no rank {root}; there are {group.size}")
+        raise ValueError(f"broadcast: there is no rank {root} among {group.size} ranks")
     return x if group.size == 1 else _back(group.broadcast(_host(x), root), x)
 
 
@@ -86,12 +86,12 @@ def _share_kernel(xp: Any, x: Any) -> Any:
 
 
 def _any_rows(x: TensorSpec) -> tuple[Any, Any]:
-    """Return a shape whose first size depends on how many ranks there are when it runs."""
+    """Return a shape whose first size depends on the number of ranks at run time."""
     return (None if x.shape is None else (None, *x.shape[1:])), x.dtype
 
 
 def _hidden_second(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batch an op along the first axis: it needs the examples behind it."""
+    """Batch an op that works on the first axis, with the hidden axis moved to second place."""
     axes = (1, 0, *range(2, rank_of(xs[0], op)))
     return F.transpose(op.raw(F.transpose(xs[0], axes=axes), **params), axes=axes)
 
@@ -121,7 +121,7 @@ op(
     infer=_any_rows,
     batch=_hidden_second,
     jvp="linear",
-    doc="""Return the rows of all ranks, one rank's behind another's.""",
+    doc="""Return the rows of all ranks, in the order of ranks.""",
 )
 op(
     "rows_summed_over_ranks",
@@ -139,7 +139,7 @@ op(
     infer=same_spec,
     batch="elementwise",
     jvp="linear",
-    doc="""Return the array of one rank on all of them.""",
+    doc="""Return one rank's array on all ranks.""",
 )
 op(
     "kept_on_rank",
@@ -180,7 +180,7 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     Notes
     -----
     The gradient is that of the sum of all ranks' targets: each rank gets the sum (or mean) of the
-    upstream gradients. Extremes and products need the memory of all ranks' tensors.
+    upstream gradients. Extrema and products need the memory of all ranks' tensors.
 
     Examples
     --------
@@ -190,17 +190,17 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     check_by_rank("all_reduce")
     x = as_tensor(x)
     if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+        raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
     if x.dtype.kind == "b":
         raise TypeError("x is boolean; cast it to integers to count, or to 0.0 and 1.0")
     if reduction == "sum":
         return ops["sum_over_ranks"](x)
     if reduction == "mean":
         if x.dtype.kind not in "fc":
-            raise TypeError(f"the mean of dtype {x.dtype} is no number of it; cast x to a float")
+            raise TypeError(f"a mean does not fit into dtype {x.dtype}; cast x to a floating dtype")
         wide = x.astype("float32") if x.dtype == np.float16 else x  # the sum may be too large
         return ops["share_of_ranks"](ops["sum_over_ranks"](wide)).astype(x.dtype)
-    # products of small integers are not wider here than their sums are
+    # products of small integers are not widened here, although their sums are
     return ops[reduction](all_gather(x), axis=0).astype(x.dtype)
 
 
@@ -217,7 +217,7 @@ def all_gather(x: Any, axis: int | None = None) -> Tensor:
 
     Returns
     -------
-    A tensor of shape ``(size, *x.shape)``, or with ``size`` times as much along ``axis``.
+    A tensor of shape ``(size, *x.shape)``, or ``size`` times as long along ``axis``.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     x
         A tensor of numbers, of the same shape and dtype on every rank.
     axis
-        The axis that is cut into as many equal parts as there are ranks; the first by default.
+        The axis to split into equal parts, one per rank; the first by default.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     TypeError
         If ``x`` is boolean.
     ValueError
-        If the size of the axis does not divide by the number of ranks.
+        If the size of the axis is not divisible by the number of ranks.
     DistributedError
         If ranks call different collectives, or with other shapes or dtypes.
 
@@ -280,14 +280,14 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
 
 @_named
 def broadcast(x: Any, root: int = 0) -> Tensor:
-    """Return the tensor of one rank on all of them.
+    """Return one rank's tensor on all ranks.
 
     Parameters
     ----------
     x
         A tensor, of the same shape and dtype on every rank.
     root
-        The rank whose tensor it is; 0 by default.
+        The rank whose tensor is sent; 0 by default.
 
     Returns
     -------
@@ -311,12 +311,12 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
 
 @_named
 def barrier() -> None:
-    """Wait until every rank is here.
+    """Wait until every rank has called this function.
 
     Raises
     ------
     TraceError
-        In a trace, which would wait once.
+        In a trace, which would run it only once.
     DistributedError
         If another rank calls a collective instead.
 
@@ -327,14 +327,14 @@ def barrier() -> None:
     check_by_rank("barrier")
     if active_graph.get() is not None:
         raise TraceError(
-            "distributed.barrier: a trace runs it once, when it is made; call it outside, or let "
-            "the ranks wait for each other by a collective"
+            "distributed.barrier: a trace would run it only once, while tracing; call it outside, "
+            "or let the ranks wait for each other at a collective"
         )
     exchanging("barrier", np.empty(0)).barrier()
 
 
 def _along(x: Tensor, axis: int, name: str, caller: str) -> Tensor:
-    """Run an op of the first axis on another one."""
+    """Run an op for the first axis along another one."""
     axis = one_axis(axis, caller)
     if x.array.shape is not None:
         (axis,) = reduced_axes(axis, len(x.array.shape), caller)

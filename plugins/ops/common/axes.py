@@ -1,4 +1,4 @@
-"""Axes as users give them, and as rules need them: checked, counted from 0, and left out."""
+"""Axes from users and for rules: checked, counted from 0, and removed from shapes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Axis = int | tuple[int, ...] | None
 
 
 def _number(axis: Any) -> int:
-    """Return an axis as an int; a truth value, put where another argument is meant, is none."""
+    """Return an axis as an int; refuse a boolean, which was meant as another argument."""
     if axis is True or axis is False:
         raise TypeError
     return operator.index(axis)
 
 
 def as_axis(axis: Any, name: str) -> Axis:
-    """Return what a user gave as ``axis`` as a parameter: None, an int, or a tuple of ints."""
+    """Return a user's ``axis`` as a parameter: None, an int, or a tuple of ints."""
     try:
         if axis is None:
             return None
@@ -45,9 +45,9 @@ def as_axis(axis: Any, name: str) -> Axis:
 
 
 def axis_over(x: Any, axis: Any, name: str) -> Axis:
-    """Return the axis or axes that a sum or an extreme of ``x`` goes over, as a parameter.
+    """Return the axis or axes of a sum or an extremum of ``x``, as a parameter.
 
-    As in NumPy's, an array without axes may be reduced over an axis 0, too.
+    As in NumPy, an array without axes may also be reduced over axis 0.
     """
     along = as_axis(axis, name)
     if along is not None and getattr(x, "shape", None) == () and along in (0, -1, (0,), (-1,)):
@@ -64,7 +64,7 @@ def one_axis(axis: Any, name: str) -> int:
 
 
 def axis_of(x: Any, axis: Any, name: str) -> int:
-    """Return a single axis of ``x`` as an int, checked as far as the rank is known.
+    """Return a single axis of ``x`` as an int, checked if the rank is known.
 
     Raises
     ------
@@ -78,14 +78,14 @@ def axis_of(x: Any, axis: Any, name: str) -> int:
 
 
 def part_of(x: Any, axis: int, part: Any) -> Any:
-    """Return ``x`` with an index applied along one axis, whatever the rank."""
+    """Return ``x`` with an index applied along one axis, for any rank."""
     if axis >= 0:
         return x[(*(slice(None),) * axis, part)]
     return x[(Ellipsis, part, *(slice(None),) * (-axis - 1))]
 
 
 def reduced_axes(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
-    """Return the axes meant by ``axis`` as numbers from 0.
+    """Return the axes selected by ``axis`` as numbers from 0.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def reduced_axes(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
 
 
 def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
-    """Return the shape that is left of ``shape`` (unknown sizes and rank included)."""
+    """Return the shape after a reduction of ``shape`` (unknown sizes and rank included)."""
     if shape is None:
         return () if axis is None and not keepdims else None
     axes = reduced_axes(axis, len(shape), name)

@@ -33,7 +33,7 @@ Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
 
 
 def together(xs: list[Any], batched: list[bool]) -> list[Any]:
-    """Return all arrays with the hidden axis; those without it are repeated, at no cost."""
+    """Return all arrays with the hidden axis; those without it are repeated, without copies."""
     if all(batched):
         return xs
     like = xs[batched.index(True)]
@@ -44,13 +44,13 @@ def together(xs: list[Any], batched: list[bool]) -> list[Any]:
 
 
 def batch_axes(axis: Any, rank: int, name: str) -> Any:
-    """Return axes of one example (all, if None) as axes of the batch."""
+    """Return axes of one example (all of them for None) as axes of the batch."""
     moved = tuple(n + 1 for n in reduced_axes(axis, rank, name))
     return moved[0] if isinstance(axis, int) else moved
 
 
 def along(*names: str, extra: int = 0) -> Rule:
-    """Return the rule of an op with axes for parameters; ``extra`` axes come with its result."""
+    """Return the rule of an op whose parameters ``names`` are axes; ``extra`` axes are new."""
 
     def rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
         xs = together(xs, batched)
@@ -63,7 +63,7 @@ def along(*names: str, extra: int = 0) -> Rule:
 
 
 def flattened(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Run an op that has one axis, or none and then works on the flattened example."""
+    """Run an op along one axis, or on the flattened example if the axis is None."""
     xs = together(xs, batched)
     rank = rank_of(xs[0], op) - 1
     if params["axis"] is not None:
@@ -83,12 +83,12 @@ def leading(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) 
 
 
 def shape_only(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Run an op whose result depends on its input's shape alone: one for all examples."""
+    """Run an op whose result depends only on its input's shape: once for all examples."""
     return Shared(op.raw(row_of(xs[0]), **params))
 
 
 def refused(why: str) -> Rule:
-    """Return the rule of an op that no batch can run."""
+    """Return the rule of an op that cannot run in a batch."""
 
     def rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> NoReturn:
         raise TraceError(f"{op.name}: {why}")
@@ -97,26 +97,26 @@ def refused(why: str) -> Rule:
 
 
 def merged(x: Any, op: Op) -> Any:
-    """Return ``x`` with its first two axes, the hidden one and the examples' first, as one."""
+    """Return ``x`` with its first two axes merged: the hidden one and the examples' first."""
     rank_of(x, op)
     return F.reshape(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def split_first(x: Any, like: Any, op: Op) -> Any:
-    """Return ``x`` with its first axis cut into the first two of ``like``."""
+    """Return ``x`` with its first axis split into the first two of ``like``."""
     return F.reshape(x, shape=(*like.shape[:2], *x.shape[1:]))
 
 
 def aligned(x: Any, rank: int, op: Op) -> Any:
-    """Return a batch of examples with axes of size 1 in front, so that they have ``rank`` axes."""
+    """Return a batch of examples with axes of size 1 inserted, so that they have ``rank`` axes."""
     missing = rank - (rank_of(x, op) - 1)
     return F.expand_dims(x, axis=tuple(range(1, 1 + missing))) if missing > 0 else x
 
 
 def with_examples(rule: Rule) -> Rule:
-    """Return a batching rule that is never given an empty batch, by whose size it divides.
+    """Return a batching rule that divides by the size of the batch, safe for an empty batch.
 
-    It runs on one example of zeros instead, whose result is left out.
+    An empty batch runs as one example of zeros, whose result is dropped.
     """
 
     @functools.wraps(rule)

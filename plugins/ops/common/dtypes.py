@@ -14,12 +14,12 @@ SCALARS = (bool, int, float, complex)
 
 
 def inexact(dtype: Any) -> Any:
-    """Return the floating or complex dtype in which numbers of ``dtype`` are computed with."""
+    """Return the floating or complex dtype for computations with numbers of ``dtype``."""
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def real_of(dtype: Any) -> Any:
-    """Return the real dtype of that precision."""
+    """Return the real dtype of the same precision."""
     return np.empty(0, inexact(dtype)).real.dtype
 
 

@@ -1,4 +1,4 @@
-"""What the gradient rules of several families share."""
+"""Helpers that gradient rules share."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["as_like"]
 
 
 def as_like(g: Any, like: Any) -> Any:
-    """Return a gradient in the dtype of ``like``; its shape is right already."""
+    """Return a gradient in the dtype of ``like``; its shape matches already."""
     return g if g.dtype == like.dtype else F.cast_like(g, like)

@@ -1,4 +1,4 @@
-"""What kernels share: dtypes of any array library, casts, and functions found by name."""
+"""Helpers for kernels: dtypes of any array library, casts, and functions found by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     """Return an array cast to ``dtype`` (or its name).
 
-    Complex values lose the imaginary part, but as booleans: what is not 0 is true.
+    Complex values lose their imaginary part, except in a cast to booleans: nonzero is true.
     """
     if x.dtype == dtype:
         return x
@@ -49,10 +49,11 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
 def in_float32(
     kernel: Callable[..., Any], aside: tuple[str, ...] = ("like",)
 ) -> Callable[..., Any]:
-    """Return a kernel that computes in ``float32`` what it is given in ``float16``.
+    """Return a kernel that computes in ``float32`` if its arrays are ``float16``.
 
-    For what sums many numbers, or exponentials of them: ``float16`` counts no further than 2048 and
-    ends at 65504. Results are rounded once. The arrays called ``aside`` have no say in their dtype.
+    For sums of many numbers or of exponentials: ``float16`` cannot count beyond 2048, and its
+    largest number is 65504. Results are rounded once. Arrays named ``aside`` do not affect the
+    dtype.
     """
     names = list(inspect.signature(kernel).parameters)[1:]
     places = [i for i, name in enumerate(names) if name in aside]
@@ -76,15 +77,15 @@ def in_float32(
 
 @in_float32
 def summed(xp: Any, x: Any, *, axis: Any, keepdims: bool = False) -> Any:
-    """Return sums in the dtype of ``x``, of which NumPy widens some."""
+    """Return sums in the dtype of ``x``, where NumPy would widen some dtypes."""
     return xp.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
 
 def truth(condition: Any, unknown: Any) -> Any:
-    """Return whether a condition holds; ``unknown`` where a compiler has no values yet.
+    """Return whether a condition holds, or ``unknown`` where a compiler has no values yet.
 
-    Kernels ask it where a path is for some values only, and say which path serves all of them, or
-    that what they check cannot be checked there.
+    For kernels with a code path for some values only: ``unknown`` selects the path that suits all
+    values, or reports that a check is not possible.
     """
     try:
         return bool(condition)
@@ -93,24 +94,24 @@ def truth(condition: Any, unknown: Any) -> Any:
 
 
 def at_hand(condition: Any, unknown: Any) -> Any:
-    """Return what :func:`truth` does; ``unknown`` also where the host would wait for a device.
+    """Return :func:`truth`, or ``unknown`` also where the host would wait for a device.
 
-    For paths and checks of steps that run often.
+    For code paths and checks of steps that run often.
     """
     try:
         waits = type(condition) is not np.bool_ and backend_of(condition).waits
-    except TypeError:  # a kernel is run on the arrays of no backend
+    except TypeError:  # the arrays belong to no backend
         waits = False
     return unknown if waits else truth(condition, unknown)
 
 
 def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
-    """Return ``found``, with nan where something is wrong that could not be checked before.
+    """Return ``found``, with nan where values are wrong that could not be checked before.
 
     Parameters
     ----------
     wrong
-        A function of no arguments that returns where.
+        A function without arguments that returns a mask of the wrong values.
     checked
         What :func:`at_hand` returned; None if the condition was unknown.
     """
@@ -120,15 +121,15 @@ def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
 
 
 def complex_of(xp: Any, real: Any, imag: Any) -> Any:
-    """Return the complex array of two parts, also where one is infinite or nan."""
-    if not hasattr(real, "view"):  # the array API has no way but arithmetic
+    """Return the complex array of two parts, even where one is infinite or nan."""
+    if not hasattr(real, "view"):  # the array API offers only arithmetic
         return real + imag * 1j
     pairs = xp.stack((real, imag), axis=-1)
     return pairs.view(np.result_type(real.dtype, np.complex64))[..., 0]
 
 
 def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
-    """Return a function of the array API standard, by its older name where that is all there is."""
+    """Return a function of the array API standard, by its older name in libraries without it."""
     found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
     return found
 
@@ -147,7 +148,7 @@ def reals(x: Any) -> Any:
 
 
 def native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a function that NumPy and CuPy have, and the standard has not."""
+    """Return the kernel of a function that NumPy and CuPy have and the standard lacks."""
 
     def kernel(xp: Any, *arrays: Any) -> Any:
         own = getattr(xp, name, None)

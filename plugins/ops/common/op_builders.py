@@ -1,4 +1,4 @@
-"""How ops are made: the builder of an op, and of an elementwise one, and names in errors."""
+"""Builders of ops and of elementwise ops, and names of functions in errors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def op(name: str, kernel: str | Callable[..., Any], kind: type[Op] = Op, **recor
 
 
 def named(function: Function) -> Function:
-    """Let errors from the ops that a public function is made of carry the function's name."""
+    """Put a public function's name into the errors of the ops that it calls."""
     return _carrying(function.__name__, function)
 
 
 def named_in(space: str) -> Callable[[Function], Function]:
-    """Return what :func:`named` does for a function of a namespace, whose name says it too."""
+    """Return :func:`named` for functions of a namespace; errors show its name, too."""
     return lambda function: _carrying(f"{space}.{function.__name__}", function)
 
 
@@ -49,16 +49,16 @@ def _carrying(name: str, function: Function) -> Function:
                 raise
             try:
                 renamed = type(error)(text)
-            except TypeError:  # NumPy has error types of its own that are not made from a message
+            except TypeError:  # some of NumPy's error types are not made from a message
                 renamed = TypeError(text)
-            # the user sees one error: where it was raised, and in the user's own words
+            # the user sees one error, from where it was raised, under the name that was called
             raise renamed.with_traceback(error.__traceback__) from error.__cause__
 
     return call  # type: ignore[return-value]
 
 
 def _renamed(name: str, error: Exception) -> str | None:
-    """Return what an error should say, None if it says so already or is not about arguments."""
+    """Return the new text of an error; None if it has a name or is not about arguments."""
     if isinstance(error, GradtapeError) and not isinstance(error, BackendMismatch):
         return None
     text = str(error)
@@ -76,7 +76,7 @@ def shapes_of(specs: Sequence[Any]) -> list[Any]:
 
 
 def result_dtype(kernel: str | Callable[..., Any], specs: Sequence[Any], **params: Any) -> Any:
-    """Return the dtype that a kernel gives, by running it on arrays without elements."""
+    """Return the dtype of a kernel's result, found by running it on empty arrays."""
     empty = [x if isinstance(x, SCALARS) else np.empty(0, x.dtype) for x in specs]
     run = getattr(np, kernel) if isinstance(kernel, str) else kernel
     result = run(*empty, **params) if isinstance(kernel, str) else run(np, *empty, **params)
@@ -91,7 +91,7 @@ def elementwise(
     holomorphic: bool = True,
     **rules: Callable[..., Any] | None,
 ) -> Op:
-    """Make an elementwise op: its rules are named for its inputs, which broadcast.
+    """Make an elementwise op: its inputs broadcast, and its gradient rules use their names.
 
     ``kernel`` is a function name in the array namespace (the op's own name by default) or
     ``kernel(xp, *arrays)``.
@@ -120,7 +120,7 @@ def elementwise(
 def same_shape(
     name: str, dtype: Callable[[Any], Any] | None = None, parameter: str = "axis"
 ) -> Callable[..., tuple[Any, Any]]:
-    """Return the rule of an op that keeps the shape, and whose axis, if any, must exist."""
+    """Return the shape rule of an op that keeps the shape; its axis, if any, must exist."""
 
     def infer(x: Any, **params: Any) -> tuple[Any, Any]:
         axis = params[parameter]

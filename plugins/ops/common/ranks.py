@@ -1,4 +1,4 @@
-"""What depends on an array's rank, as ops: so that traces of unknown rank can hold it."""
+"""Ops that depend on an array's rank, so that traces of unknown rank can contain them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _drop_column = op(
     holomorphic=True,
     batch=_drop_rule,
     jvp="linear",
-    doc="Take the last axis, of size 1, off ``x`` if ``like`` is a vector.",
+    doc="Remove the last axis, of size 1, from ``x`` if ``like`` is a vector.",
 )
 
 
@@ -71,7 +71,7 @@ def _dropped(shape: Any, like: Any) -> Any:
 
 
 def with_axes(x: Any, places: Places) -> Any:
-    """Return a tensor with the axes that its rank lacks: ``places[n]`` for one of n axes."""
+    """Return a tensor with axes of size 1 inserted: at ``places[n]`` if it has n axes."""
     if x.shape is None:
         return _insert_axes(x, places=places)
     new = places[len(x.shape)] if len(x.shape) < len(places) else ()
@@ -79,12 +79,12 @@ def with_axes(x: Any, places: Places) -> Any:
 
 
 def as_vector(x: Any) -> Any:
-    """Return a tensor as it is, a number as a vector of size 1."""
+    """Return a tensor unchanged, or a number as a vector of size 1."""
     return ops["reshape"](x, shape=(1,)) if x.shape == () else x
 
 
 def as_columns(b: Any) -> Any:
-    """Return the right-hand sides of systems as columns: a vector is one of them."""
+    """Return the right-hand sides of systems as columns; a vector becomes one column."""
     return with_axes(b, ((), (1,)))
 
 
@@ -101,7 +101,7 @@ def known_rank(x: Any, name: str) -> int:
     Raises
     ------
     TraceError
-        If a trace does not know it.
+        If it is unknown in a trace.
     """
     if x.shape is None:
         raise TraceError(

@@ -1,4 +1,4 @@
-"""Kernels that write into arrays: where elements were picked, adjoints add gradients."""
+"""Kernels that write into arrays, and that add gradients where elements were selected."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["complete", "put", "scatter_add", "writes_by_arrays"]
 
 
 def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an index that leaves no axis unsaid, as the array API wants it."""
+    """Return an index with an entry for every axis, as the array API requires."""
     return where if any(part is Ellipsis for part in where) else (*where, Ellipsis)
 
 
 def put(out: Any, where: Any, values: Any, add: bool = False) -> Any:
-    """Return ``out`` with ``values`` in, or added to, ``out[where]``, in place if it can be.
+    """Return ``out`` with ``values`` in, or added to, ``out[where]``, in place if possible.
 
-    ``where`` names no element twice. Arrays that never change have JAX's ``out.at[where].set``.
+    ``where`` selects no element twice. Immutable arrays use JAX's ``out.at[where].set``.
 
     Parameters
     ----------
     out
-        An array that the kernel made, and nobody else has.
+        An array that the kernel made and that no other code uses.
     where
         An index of slices, integers, or one mask.
     values
-        What broadcasts to ``out[where]``.
+        Values that broadcast to ``out[where]``.
     add
-        Whether values are added to what is there.
+        Whether to add the values to the elements instead of replacing them.
     """
     places = getattr(out, "at", None)
     if places is not None:
@@ -41,17 +41,17 @@ def put(out: Any, where: Any, values: Any, add: bool = False) -> Any:
 
 
 def writes_by_arrays(xp: Any, x: Any) -> bool:
-    """Return whether a library assigns where index arrays say; the array API does not."""
+    """Return whether a library can assign at index arrays; the array API cannot."""
     return hasattr(x, "at") or hasattr(getattr(xp, "add", None), "at")
 
 
 def scatter_add(
     xp: Any, out: Any, where: Any, values: Any, pick: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Return ``out`` with ``values`` added at ``where``, in place if it can be.
+    """Return ``out`` with ``values`` added at ``where``, in place if possible.
 
-    Repeated places add up. ``pick(x)`` is ``x[where]``, for libraries that do not index by
-    ``where``.
+    Values at repeated positions add up. ``pick(x)`` is ``x[where]``, for libraries that cannot
+    index with ``where``.
     """
     places = getattr(out, "at", None)
     if places is not None:
@@ -60,7 +60,7 @@ def scatter_add(
     if add_at is not None:
         add_at(out, where, values)
         return out
-    # The array API has no such function: send every value to its place by a matrix product.
+    # The array API has no such function: a matrix product adds every value at its position.
     size = prod(out.shape)
     numbers = xp.reshape(xp.arange(size), out.shape)
     picked = numbers[where] if pick is None else pick(numbers)

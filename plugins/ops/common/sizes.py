@@ -1,4 +1,4 @@
-"""What is known of sizes: in a trace they may be expressions, and in shape rules None as well."""
+"""Sizes, which may be expressions in a trace, and also None in shape rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def open_among(*values: Any) -> bool:
-    """Return whether a number in lists is open, or an integer that a trace computes."""
+    """Return whether lists contain an unknown size, or an integer that a trace computes."""
     return any(
         open_among(*x)
         if isinstance(x, (list, tuple))
@@ -36,7 +36,7 @@ def open_among(*values: Any) -> bool:
 
 
 def as_sizes(given: Any, name: str) -> Any:
-    """Return nested lists of integers as nested tuples; those that are open stay what they are."""
+    """Return nested lists of integers as nested tuples; unknown ones stay as they are."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     if isinstance(given, (tuple, list)):
@@ -45,27 +45,27 @@ def as_sizes(given: Any, name: str) -> Any:
 
 
 def fixed(n: Any, name: str, what: str) -> Any:
-    """Return a number on which the form of a result depends, so that a trace must know it.
+    """Return a number that decides the form of a result, so that a trace must know it.
 
     Raises
     ------
     TraceError
-        If it is open.
+        If it is unknown.
     """
     n = as_size(n, name)
     if is_open(n):
         raise TraceError(
-            f"{name}: {what} decides what a trace is made of, and must be known; got {n!r}, which "
-            "is not known while a function is traced. Give its TensorSpec the size, or compute "
-            "with one tensor that has it as an axis"
+            f"{name}: {what} decides the structure of a trace, so it must be known; got {n!r}, "
+            "which is unknown while the function is traced. Give its TensorSpec the size, or "
+            "compute with one tensor that has an axis of this size"
         )
     return n
 
 
 def place_between(low: Any, high: Any, index: Any, size: Any) -> Any:
-    """Return where an index of an axis is, no further than two ends; None if its sign is unknown.
+    """Return the position of an index, limited to two ends; None if its sign is unknown.
 
-    Below 0 it counts from the end.
+    A negative index counts from the end.
     """
     negative = index < 0
     if is_open(negative):
@@ -84,7 +84,7 @@ def empty(shape: Any) -> bool:
 
 
 def never_empty(x: Any, axes: tuple[int, ...]) -> Any:
-    """Return ``x`` with a 0 along axes in the runs of a trace that find nothing there."""
+    """Return ``x``, padded with a 0 along axes that turn out empty in a run of a trace."""
     open_axes = tuple(i for i in axes if is_open(x.shape[i]))
     if not open_axes:
         return x
@@ -120,7 +120,7 @@ op(
 
 
 def ensured(x: Any, condition: Any, message: str) -> Any:
-    """Return ``x`` if a comparison of sizes holds; where a trace does not know, each run asks.
+    """Return ``x`` if a comparison of sizes holds; what a trace does not know, each run checks.
 
     Raises
     ------
@@ -134,12 +134,12 @@ def ensured(x: Any, condition: Any, message: str) -> Any:
 
 
 def ensured_alike(x: Any, shape: Any, message: str) -> Any:
-    """Return ``x`` if its shape is ``shape``; where a trace does not know, each run asks.
+    """Return ``x`` if its shape is ``shape``; what a trace does not know, each run checks.
 
     Raises
     ------
     ValueError
-        If it is not. An unknown rank is not asked for.
+        If it is not. An unknown rank is not checked.
     """
     if x.shape is None or shape is None:
         return x

@@ -1,4 +1,4 @@
-"""Tables that NumPy makes of a size: constants, or in a trace that does not know it, an op."""
+"""Tables that depend on a size: constants, or an op in a trace that does not know the size."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _falling(first: Any, count: Any, factors: int, whole: bool) -> Any:
 
 
 def _half_circle(n: int) -> Any:
-    """Return the heights of a half circle of radius 1, at ``n`` places from end to end."""
+    """Return the heights of a half circle of radius 1, at ``n`` points from end to end."""
     middle = (n - 1) / 2.0
     return np.sqrt(np.maximum(1.0 - ((np.arange(n) - middle) / max(middle, 0.5)) ** 2, 0.0))
 
 
 def _steps(start: Any, stop: Any, step: Any, dtype: str) -> Any:
-    """Return how many numbers ``arange`` gives."""
+    """Return how many numbers ``arange`` returns."""
     if all(isinstance(n, (int, Size)) for n in (start, stop, step)):
         return -((start - stop) // step)
     return math.ceil((stop - start) / step)
@@ -61,7 +61,7 @@ def _below(n: Any, m: Any, k: Any) -> Any:
 
 
 def index_of(index: Any) -> Any:
-    """Return what indexes an axis as a parameter: a number, a slice or a tuple of numbers."""
+    """Return an index of an axis as a parameter: a number, a slice or a tuple of numbers."""
     if isinstance(index, slice):
         return ("slice", index.start, index.stop, index.step)
     return tuple(index.tolist()) if isinstance(index, np.ndarray) and index.ndim else index
@@ -76,7 +76,7 @@ def _index(given: Any) -> Any:
 
 
 def _filled(shape: Any, wrap: bool) -> Any:
-    """Return where the elements of a diagonal are among those of an array."""
+    """Return the flat positions of a diagonal's elements in an array."""
     places = np.zeros(shape, np.int64)
     np.fill_diagonal(places, 1, wrap)
     return places.ravel().nonzero()[0]
@@ -93,11 +93,11 @@ def _cycled(size: int, count: int) -> Any:
 
 
 def _counted(n: Any, *_: Any) -> tuple[Any, ...]:
-    """Return the shape of ``n`` numbers, none if it is negative."""
+    """Return the shape of ``n`` numbers; a negative ``n`` counts as 0."""
     return (largest(0, n),)
 
 
-#: What makes a table, and its shape, of the same arguments; None is a size that they do not tell.
+#: Functions that make a table and its shape from the same arguments; None is an unknown size.
 _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
     "arange": (np.arange, lambda *bounds: _counted(_steps(*bounds))),
     "bartlett": (np.bartlett, _counted),
@@ -148,7 +148,7 @@ _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
 
 def _values(kind: str, arguments: tuple[Any, ...], dtype: Any) -> Any:
     if holds(arguments, Open):
-        raise TypeError(f"{kind}: a trace makes it of {arguments}")
+        raise TypeError(f"{kind}: only a trace can make it from {arguments}")
     if kind.endswith("freq") and arguments[0] < 1:
         raise ValueError(f"{kind}: the number of points must be at least 1, got {arguments[0]}")
     return _KINDS[kind][0](*arguments).astype(dtype)
@@ -156,7 +156,7 @@ def _values(kind: str, arguments: tuple[Any, ...], dtype: Any) -> Any:
 
 def _table_spec(like: Any, kind: str, arguments: tuple[Any, ...], dtype: str) -> tuple[Any, Any]:
     if kind not in _KINDS:  # a file may say anything
-        raise ValueError(f"size_table: there is no table {str(kind)[:40]!r}")
+        raise ValueError(f"size_table: there is no table named {str(kind)[:40]!r}")
     return _KINDS[kind][1](*arguments), np.dtype(dtype)
 
 
@@ -166,7 +166,7 @@ op(
     gradients={"like": NONDIFF},
     infer=_table_spec,
     batch=lambda op, xs, batched, params: Shared(op.raw(row_of(xs[0]), **params)),
-    doc="Return a table that NumPy makes of a size, on the backend of ``like``.",
+    doc="Return a table that NumPy makes for a size, on the backend of ``like``.",
 )
 
 
@@ -178,11 +178,11 @@ def table(kind: str, *arguments: Any, dtype: Any = np.int64, like: Any = None) -
     kind
         Its name in this module.
     arguments
-        What makes it; in a trace, sizes among them may be open.
+        The arguments of its function; in a trace, sizes among them may be unknown.
     dtype
         Its dtype, ``int64`` by default.
     like
-        A tensor on whose backend it is made; on the current one if not given.
+        A tensor whose backend makes the table; the current backend if not given.
     """
     if holds(arguments, Open):
         some = as_tensor(np.zeros((), np.int64)) if like is None else like

@@ -1,6 +1,6 @@
 """``cond``: on values, Python's own ``if``.
 
-In a trace, or where the decision differs from example to example of a batch, it becomes one op that
+In a trace, or where the decision differs between the examples of a batch, it becomes one op that
 runs graphs.
 """
 
@@ -103,9 +103,9 @@ def cond(
 ) -> Any:
     """Return ``true_fn(*operands)`` if ``pred`` holds, otherwise ``false_fn(*operands)``.
 
-    Only the function that is chosen runs; gradients of every order go through it. Inside ``vmap``,
-    where ``pred`` may differ from example to example, both run and each example takes its own (with
-    its gradients, whatever the other function makes of it; NumPy may warn of that).
+    Only the selected function runs, and gradients of every order pass through it. Inside ``vmap``,
+    where ``pred`` may differ between examples, both functions run, and each example takes its own
+    result and gradients, whatever the other function returns for it (NumPy may warn of that).
 
     Parameters
     ----------
@@ -115,13 +115,13 @@ def cond(
         Functions of the operands. In a trace both are traced: they must return the same structure,
         of the same dtypes. They may assign variables.
     operands
-        Tensors in any nested containers. The functions may also use tensors and variables from
-        around them.
+        Tensors in any nested containers. The functions may also use tensors and variables that they
+        capture.
 
     Returns
     -------
     object
-        What the function returns.
+        The function's result.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a run does beside computing: it prints, and checks. A trace keeps that, in its place."""
+"""Effects of a run, which prints and checks: a trace keeps them, in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ERRORS: dict[str, type[Exception]] = {
 
 
 def _text(values: Sequence[Any], pieces: Sequence[str], formats: Sequence[str]) -> str:
-    """Return pieces of text with values between them."""
+    """Return pieces of text with the values between them."""
     told = [pieces[0]]
     for value, piece, form in zip(values, pieces[1:], formats, strict=False):
         tensor = Tensor(value)
@@ -81,7 +81,7 @@ def _check_kernel(
 
 
 def _print_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Print once for all examples, with them along the first axis of what differs."""
+    """Print once for all examples, which are along the first axis of batched values."""
     beside = xs[batched.index(True)]
     done = op.raw(*xs, **{**params, "by_example": tuple(batched[1:])})
     return as_batched(done, beside)
@@ -103,7 +103,7 @@ op(
     infer=lambda acts, *specs, **params: _infer(*specs, **params),
     batch=_print_rule,
     effect=True,
-    doc="Print values between pieces of text, each time that it runs; return True.",
+    doc="Print values between pieces of text, in each run; return True.",
 )
 op(
     "check",
@@ -113,17 +113,17 @@ op(
     infer=lambda acts, holds, *specs, **params: _infer(*specs, **params),
     batch=_check_rule,
     effect=True,
-    doc="Raise an error with values in its text unless ``holds`` does; return True.",
+    doc="Raise an error with values in its text unless ``holds`` is true; return True.",
 )
 
 
 def _act(name: str, values: Sequence[Any], **params: Any) -> None:
-    """Run an op for its effect: in a trace, in each run."""
+    """Run an op for its effect; in a trace, in each run of it."""
     tensors = [as_tensor(x) for x in (True, *values)]
     graph = active_graph.get()
     if graph is None or any(is_transformed(x.array) for x in tensors):
         ops[name](*tensors, **params)
-    else:  # of constants alone, but where a run may not come by
+    else:  # with constants only, but on a path that a run may not take
         graph.add(ops[name], [x.array for x in tensors], params)
 
 
@@ -134,20 +134,20 @@ def print_values(
     stream: str = "stdout",
     flush: bool = False,
 ) -> None:
-    """Print values between pieces of text: in a trace, each time that it runs.
+    """Print values between pieces of text; in a trace, in each run of it.
 
     Parameters
     ----------
     values
         Tensors.
     pieces
-        The text before each of them, and after the last.
+        The text before each of them, and after the last one.
     formats
-        How to format each: as ``format`` takes it, or ``"!r"`` for what ``repr`` says.
+        How to format each: a format specification, or ``"!r"`` for its ``repr``.
     stream
         ``"stdout"`` or ``"stderr"``.
     flush
-        Whether to flush it.
+        Whether to flush the stream.
     """
     formats = ("",) * len(values) if formats is None else tuple(formats)
     _act("print", values, pieces=tuple(pieces), formats=formats, stream=stream, flush=flush)
@@ -160,14 +160,14 @@ def check(
     formats: Sequence[str] | None = None,
     error: str = "AssertionError",
 ) -> None:
-    """Raise an error, in a trace in each run, unless a value is true everywhere.
+    """Raise an error unless a value is true everywhere; in a trace, in each run of it.
 
     Parameters
     ----------
     holds
         A boolean tensor.
     values, pieces, formats
-        The message, as :func:`print_values` takes it.
+        The message, as for :func:`print_values`.
     error
         ``"AssertionError"`` or ``"UnboundLocalError"``.
     """

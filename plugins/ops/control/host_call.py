@@ -1,4 +1,4 @@
-"""``host_call``: a Python function that each run of a trace calls with values."""
+"""``host_call``: a Python function that each run of a trace calls with the run's values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..common.op_builders import op
 
 __all__ = ["host_call"]
 
-#: By a trace, the variable that counts the calls of its runs: what depends on it happens, in order.
+#: By trace, the variable that counts the calls of its runs: calls that depend on it stay in order.
 _COUNTS: WeakKeyDictionary[Any, Variable] = WeakKeyDictionary()
 
 
 class PythonCall:
-    """A Python function of tensors, with the specs of what it returns."""
+    """A Python function of tensors, with the specs of its results."""
 
     __slots__ = ("function", "specs")
 
@@ -38,7 +38,7 @@ class PythonCall:
         self.function, self.specs = function, tuple(specs)
 
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return what the function returns, in the dtypes and of the shapes that were said."""
+        """Return the function's results, in the declared dtypes; raise if shapes differ."""
         found = [as_tensor(y) for y in self.function(*tensors)]
         if len(found) != len(self.specs):
             raise ValueError(
@@ -52,7 +52,7 @@ class PythonCall:
         return found
 
     def pulled(self, inputs: Sequence[Any], wanted: Sequence[bool]) -> PythonCall:
-        """Return what gives gradients of inputs, of these and the gradients of the results."""
+        """Return a function of the inputs and upstream gradients that returns input gradients."""
         count = len(inputs)
 
         def pull(*values: Tensor) -> list[Tensor]:
@@ -76,7 +76,7 @@ class PythonCall:
 
 
 def _kernel(xp: Any, *arrays: Any, call: Any = None) -> tuple[Any, ...]:
-    """Return what the function makes of all but the first array, and by one more than that."""
+    """Return the count plus one, and the function's results for the other arrays."""
     count, *values = arrays
     with init_scope():
         found = call([Tensor(array) for array in values])
@@ -107,34 +107,33 @@ op(
 
 
 def host_call(function: Callable[..., Any], *args: Any, results: Any = None) -> Any:
-    """Call a Python function with values: in a trace, at each run of it.
+    """Call a Python function with values; in a trace, in each run of it.
 
-    Outside of traces it is a plain call. In a trace, where there are no values yet, the call is
-    noted, and made by each run with the values of then, in the order of the calls: for what
-    prints, checks, or asks an environment. Gradients go through it if the function is made of
-    gradtape's ops.
+    Outside traces it is a plain call. A trace records the call, and each run makes it with the
+    run's values, in the order of the calls. Use it for functions that print, check, or query an
+    environment. Gradients pass through it if the function consists of gradtape's ops.
 
     Parameters
     ----------
     function
         A function of tensors, as many as there are ``args``.
     args
-        Tensors, or what becomes one.
+        Tensors, or values that convert to tensors.
     results
         A :class:`TensorSpec` for each tensor that it returns, in nested containers; shapes may be
-        open. None for a function that returns nothing.
+        unknown. None for a function that returns nothing.
 
     Returns
     -------
     object
-        What the function returns, in the structure of ``results``.
+        The function's results, in the structure of ``results``.
 
     Raises
     ------
     ValueError
-        If what it returns is not what ``results`` says.
+        If the function's results do not match ``results``.
     TraceError
-        In a trace inside ``vmap``, where there is no one value.
+        In a trace inside ``vmap``, where there is no single value.
 
     Notes
     -----
@@ -153,7 +152,7 @@ def host_call(function: Callable[..., Any], *args: Any, results: Any = None) -> 
     specs = [] if results is None else flatten(results)
     for spec in specs:
         if not isinstance(spec, TensorSpec):
-            raise TypeError(f"host_call: results holds TensorSpecs, got {spec!r}")
+            raise TypeError(f"host_call: results must hold TensorSpecs, got {spec!r}")
 
     def flat(*tensors: Tensor) -> list[Any]:
         found = function(*tensors)

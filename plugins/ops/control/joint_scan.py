@@ -1,6 +1,6 @@
-"""A scan and its gradient in one program: the first keeps what the second needs.
+"""A scan and its gradient in one program: the scan keeps what the gradient needs.
 
-By itself, the gradient of a scan does all steps again, to know what it needs of them.
+On its own, the gradient of a scan repeats all steps to compute what it needs of them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["joint_scan"]
 
 
 def joint_scan(run: Node, pull: Node) -> list[Node] | None:
-    """Return what takes the place of a scan, and what takes that of its gradient.
+    """Return the nodes that replace a scan and its gradient.
 
     Parameters
     ----------
     run, pull
-        A scan and the gradient of it, of first order.
+        A scan and its first-order gradient.
 
     Returns
     -------
     list of Node or None
         The first replaces ``run``, the others ``pull``: two scans, one of which runs backwards.
-        None if shapes are not known, or part of the gradient is lost.
+        None if shapes are unknown, or part of the gradient is lost.
     """
     symbols = (*pull.inputs, *run.outputs, *pull.outputs)
     if any(type(x) is not Symbol or unsure(x.shape) for x in symbols):
@@ -73,16 +73,16 @@ def _backwards(
     fixed: Mapping[Symbol, Symbol],
     length: int,
 ) -> list[Node]:
-    """Return what computes the gradient from what was kept.
+    """Return the nodes that compute the gradient from values that the scan kept.
 
     Parameters
     ----------
     run, pull
-        A scan and the gradient of it.
+        A scan and its gradient.
     back
         The gradient of a step.
     stacked, fixed
-        What it is given of the step, with what there is of all steps; and of their surroundings.
+        The inputs of ``back`` that differ between steps, with their stacks; and those that do not.
     length
         The number of steps.
     """
@@ -138,7 +138,7 @@ def _backwards(
 def _products(
     back: Graph, totals: Set[Symbol], stacked: Mapping[Symbol, Symbol]
 ) -> dict[Symbol, Node]:
-    """Return the totals that are sums of products of matrices: one product does for all steps."""
+    """Return the totals that are sums of matrix products: one product computes all steps."""
     uses = Counter(x for node in back.nodes for x in node.inputs if type(x) is Symbol)
     uses.update(back.outputs)
     found = {}
@@ -153,7 +153,7 @@ def _products(
 
 
 def _graph(like: Graph, inputs: list[Symbol], outputs: list[Symbol]) -> Graph:
-    """Return a graph of the same nodes."""
+    """Return a graph with the same nodes."""
     graph = Graph(like.name)
     graph.inputs, graph.nodes, graph.outputs = list(inputs), list(like.nodes), outputs
     graph.constants = dict(like.constants)

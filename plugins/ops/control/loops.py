@@ -1,4 +1,4 @@
-"""What loops share: the shapes and dtypes of values from step to step."""
+"""Helpers for loops: the shapes and dtypes of values from step to step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 
 class _Wider(Exception):
-    """A Python number, whose dtype is weak, must start with a wider dtype."""
+    """Raised if a Python number, whose dtype is weak, must start with a wider dtype."""
 
     def __init__(self, index: int, dtype: Any) -> None:
         self.index = index
@@ -33,7 +33,7 @@ class _Wider(Exception):
 
 
 def with_wide_start(run: Callable[[Any], Any], start: Any) -> Any:
-    """Run a loop whose first values may be Python numbers: they take the dtype of what follows."""
+    """Run a loop that may start from Python numbers: they take the dtype that a step returns."""
     leaves = flatten(start)
     while True:
         try:
@@ -43,7 +43,7 @@ def with_wide_start(run: Callable[[Any], Any], start: Any) -> Any:
 
 
 def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) -> None:
-    """Raise if a step changes a value's dtype: a loop that started from a number starts again."""
+    """Raise if a step changes a value's dtype; restart a loop that began with a Python number."""
     if before.dtype == after.dtype:
         return
     weak = type(first) in SCALARS or is_open(first)
@@ -53,7 +53,7 @@ def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) ->
 
 
 def _kept(known: Any, before: Any, after: Any) -> Any:
-    """Return what is known of a shape, without the sizes that a step changes."""
+    """Return the known part of a shape, without the sizes that a step changes."""
     common = common_shape(before, after)
     return common and tuple(None if n is None else m for n, m in zip(known, common, strict=True))
 
@@ -61,7 +61,7 @@ def _kept(known: Any, before: Any, after: Any) -> Any:
 def traced_step(
     name: str, step: Any, specs: list[TensorSpec], carried: int, held: list[Any]
 ) -> Branch:
-    """Return the graph of a step; what changes its size from step to step is unknown in it."""
+    """Return the graph of a step; sizes that change from step to step are unknown in it."""
     for _ in range(3):
         body = trace_branch(name, step, specs, active_graph.get(), held)
         after = [

@@ -1,4 +1,4 @@
-"""``Rows``: what the steps of a loop return, stacked."""
+"""``Rows``: the results of a loop's steps, stacked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Rows"]
 
 
 class Rows:
-    """What the steps of a loop return, to be stacked.
+    """The results of a loop's steps, to be stacked.
 
-    NumPy's arrays are put where they belong at once: a step's memory is in the cache, and the next
-    one uses it again.
+    NumPy arrays are copied into their stack at once, while a step's memory is in the cache, and the
+    next step reuses that memory.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Rows:
         self._lists: list[list[Any]] = []
 
     def put(self, i: int, found: Sequence[Any]) -> None:
-        """Take what step ``i`` returned."""
+        """Add the results of step ``i``."""
         if not self._lists:
             self._lists = [[None] * self._length for _ in found]
             self._wholes = [

@@ -118,13 +118,13 @@ class _Scan(Program):
         return joint_scan(run, pull)
 
     def _row_shapes(self, xp: Any, arrays: Sequence[Any], params: Any) -> list[Any]:
-        """Return the shapes of what no step has made."""
+        """Return the shapes of outputs without having run a step."""
         carry, xs, around = self._parts(arrays, params)
         body, zeros = params["body"], [xp.zeros(x.shape[1:], dtype=x.dtype) for x in xs]
         given = [*carry, *zeros, *around]
         found = dict(zip(body.inputs, given, strict=True))
         shapes = [shape_in_run(y, found) for y in body.outputs[len(carry) :]]
-        if any(unsure(shape) for shape in shapes):  # one step on zeros tells them
+        if any(unsure(shape) for shape in shapes):  # one step on zeros shows them
             with np.errstate(all="ignore"):
                 return [y.shape for y in compiled(body)(given)[len(carry) :]]
         return shapes
@@ -138,7 +138,7 @@ class _Scan(Program):
                 *carry,
                 *[Tensor(y) for y in self.raw(*[x.array for x in tensors], **params)[len(carry) :]],
             ]
-        # one op cuts and one joins, whose gradients are one op each
+        # one op splits and one joins, each with a gradient of one op
         cut = [ops["unstack"](x, axis=0, num=length) for x in xs]
         rows = []
         for i in self._steps(length, params):
@@ -161,7 +161,7 @@ class _Scan(Program):
         rows = []
         for x in xs:
             if x.shape == ():
-                raise ValueError("scan: what is scanned has no axis")
+                raise ValueError("scan: each scanned input needs at least one axis")
             rows.append(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype))
         length = _known_length(xs, length)
         check_graph("scan", params["body"], [*carry, *rows, *around])
@@ -213,10 +213,10 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Run ``carry, y = fn(carry, x)`` along the first axis of ``xs``, and stack what it returns.
+    """Run ``carry, y = fn(carry, x)`` along the first axis of ``xs``, and stack the outputs.
 
-    The interface is that of ``jax.lax.scan``. Gradients of every order go through it. In a trace it
-    is one op, however long ``xs`` is; eagerly it is a loop.
+    The interface is that of ``jax.lax.scan``. Gradients of every order pass through it. In a trace
+    it is one op, however long ``xs`` is; in eager code it is a loop.
 
     Parameters
     ----------
@@ -225,14 +225,14 @@ def scan(
         carry, of the structure, shapes and dtypes of ``init``, and an output (or ``None``) in any
         structure. It may assign variables.
     init
-        The first carry: tensors in any nested containers. A Python number takes the dtype that it
-        becomes.
+        The first carry: tensors in any nested containers. A Python number takes the dtype of its
+        next value.
     xs
-        Tensors whose first axes are the steps, in any nested containers; ``None`` without any.
+        Tensors whose first axes are the steps, in any nested containers; ``None`` for no inputs.
     length
-        The number of steps; needed without ``xs`` only.
+        The number of steps; needed only without ``xs``.
     reverse
-        Run from the last entry to the first; outputs stay beside their entries.
+        Run from the last entry to the first; each output keeps the position of its entry.
 
     Returns
     -------
@@ -265,7 +265,7 @@ def _scan_from(
     carry = [as_tensor(leaf) for leaf in first]
     rows = [] if xs is None else [as_tensor(leaf) for leaf in flatten(xs)]
     steps = _length(rows, length)
-    shape: list[Any] = []  # of an output, once one is known
+    shape: list[Any] = []  # of an output, once it is known
 
     def step(*leaves: Any) -> list[Tensor]:
         before, x = leaves[: len(carry)], list(leaves[len(carry) :])
@@ -296,7 +296,7 @@ def _scan_from(
 def _run_steps(
     step: Any, carry: list[Tensor], rows: list[Tensor], steps: int, reverse: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the last carry and the stacked outputs of a loop that runs here and now."""
+    """Return the last carry and the stacked outputs of a loop that runs eagerly."""
     values, found = carry, []
     cut = [ops["unstack"](x, axis=0, num=steps) for x in rows]
     for i in range(steps)[::-1] if reverse else range(steps):
@@ -337,7 +337,7 @@ def _run_as_op(
 
 
 def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:
-    """Let the variables that a step assigns be part of its carry, before what is scanned."""
+    """Make the variables that a step assigns part of its carry, before the scanned inputs."""
     ins, outs = graph.inputs, graph.outputs
     place = count + rows
     graph.inputs = [
@@ -350,7 +350,7 @@ def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:
 
 
 def _length(rows: list[Tensor], length: Any) -> Any:
-    """Return the number of steps; None if a run is to take it from the rows."""
+    """Return the number of steps; None if a run must take it from the rows."""
     steps = None if length is None else as_size(length, "scan: length")
     if steps is not None and (steps < 0) is True:
         raise ValueError(f"scan: length must be at least 0, got {steps}")
@@ -363,7 +363,7 @@ def _length(rows: list[Tensor], length: Any) -> Any:
 
 
 def _known_length(rows: Sequence[Any], length: Any) -> Any:
-    """Return the number of steps as far as it is known, after a look at rows and at ``length``."""
+    """Return the number of steps if rows and ``length`` determine it."""
     sizes = [*(x.shape[0] for x in rows if x.shape is not None), length]
     best = agreed(*sizes)
     for n in sizes:
@@ -373,7 +373,7 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
 
 
 def _as_traced(arrays: Sequence[Any], body: Graph) -> bool:
-    """Whether arrays have the dtypes for which the gradient of a step would be traced."""
+    """Return whether arrays have the dtypes for which a step's gradient would be traced."""
     return all(
         x.dtype == y.dtype or str(x.dtype).rpartition(".")[2] == str(y.dtype)
         for x, y in zip(arrays, body.inputs, strict=True)
@@ -391,10 +391,10 @@ def _common_length(rows: Sequence[Any], length: Any) -> int:
 
 
 def map(fn: Callable[..., Any], xs: Any) -> Any:
-    """Apply ``fn`` to each entry along the first axis of ``xs``, one after another; stack results.
+    """Apply ``fn`` to each entry along the first axis of ``xs``, in order; stack the results.
 
-    Where ``fn`` can run on all entries at once, :func:`gradtape.vmap` is quicker; this takes the
-    memory of one entry at a time, and lets ``fn`` decide by values.
+    Where ``fn`` can run on all entries at once, :func:`gradtape.vmap` is faster; this function
+    needs memory for one entry at a time, and lets ``fn`` branch on values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What ops that run graphs share: what the graphs must be, their shapes, what they assign."""
+"""Helpers of ops that run graphs: checks of the graphs, shapes, and assignments."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def batch_size(arrays: Sequence[Any], level: int) -> Any:
 
 
 def specs_of(graph: Graph, given: Sequence[Any]) -> list[TensorSpec]:
-    """Return the specs of a graph's outputs for inputs of the specs given.
+    """Return the specs of a graph's outputs for inputs of the given specs.
 
-    Sizes are expressions of those of the inputs; what depends on more than them is unknown.
+    Sizes are expressions of the inputs' sizes; those that depend on anything else are unknown.
     """
     places = {symbol: i for i, symbol in enumerate(graph.inputs)}
 
@@ -71,7 +71,7 @@ def specs_of(graph: Graph, given: Sequence[Any]) -> list[TensorSpec]:
 
 
 def carried_specs(graph: Graph, given: Sequence[Any], carried: int) -> list[TensorSpec]:
-    """Return the specs of a step's outputs, for its first inputs as any step meets them."""
+    """Return the specs of a step's outputs; its first inputs have the specs common to all steps."""
     given = list(given)
     while True:
         after = specs_of(graph, given)
@@ -85,40 +85,40 @@ def carried_specs(graph: Graph, given: Sequence[Any], carried: int) -> list[Tens
 
 
 def check_graph(name: str, graph: Any, specs: Sequence[Any]) -> None:
-    """Raise if a parameter is not a graph of such inputs; a file may say anything."""
+    """Raise if a parameter is not a graph with such inputs: a file may contain anything."""
     if not isinstance(graph, Graph) or len(graph.inputs) != len(specs):
         raise ValueError(f"{name}: {len(specs)} inputs do not fit its graphs")
     for symbol, spec in zip(graph.inputs, specs, strict=True):
         want = TensorSpec(symbol.shape, symbol.dtype)
         if spec.dtype != want.dtype or not want.admits(spec.shape):
-            raise ValueError(f"{name}: an input is {spec}, its graph wants {want}")
+            raise ValueError(f"{name}: an input is {spec}, but its graph needs {want}")
 
 
 def common_shape(a: Any, b: Any) -> Any:
-    """Return a shape that admits two."""
+    """Return a shape that admits both."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(n if same_size(n, m) else None for n, m in zip(a, b, strict=True))
 
 
 def widened(before: Any, after: Any) -> bool:
-    """Return whether less is known of a spec's shape than before."""
+    """Return whether less of a spec's shape is known than before."""
     if before.shape is None or after.shape is None:
         return before.shape is not after.shape
     return [n is None for n in before.shape] != [n is None for n in after.shape]
 
 
 def pack_outputs(tree: Any, leaves: Sequence[Any]) -> Any:
-    """Return leaves in the structure of ``tree``, whose None are no leaves."""
+    """Return leaves in the structure of ``tree``, where None is not a leaf."""
     rest = iter(leaves)
     return pack_like(tree, [None if leaf is None else next(rest) for leaf in flatten(tree)])
 
 
 def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the same values, with gradients for the chosen examples alone.
+    """Return the same values, with gradients for the chosen examples only.
 
-    What runs for all examples may have infinite slopes at those that it is not meant for; times a
-    gradient of zero they are nan, which goes no further than here.
+    A function that runs for all examples may have infinite derivatives at those not chosen. Times a
+    zero gradient they give nan, which stops here.
     """
     return [
         ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
@@ -127,14 +127,14 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:
-    """Return ``a`` for the examples that are chosen, and ``b`` for the others: of one shape."""
+    """Return ``a`` for the chosen examples and ``b`` for the others, in one shape."""
     if not TensorSpec(a.shape, a.dtype).admits(b.shape):
         raise ValueError(
-            f"{name}: examples of a vmap go ways of their own, whose results must have one shape, "
+            f"{name}: examples of a vmap take different paths, whose results must have one shape, "
             f"got {a.shape} and {b.shape}"
         )
     if None not in (a.shape, b.shape) and not same_shape(a.shape, b.shape):
-        b = ops["reshape"](b, shape=a.shape)  # which a run refuses if it does not fit
+        b = ops["reshape"](b, shape=a.shape)  # a run raises if it does not fit
     return ops["where"](chosen, a, b)
 
 
@@ -147,9 +147,9 @@ def assign_variables(found: Sequence[Any], held: list[Any]) -> list[Any]:
     for variable, value in zip(held, found[count:], strict=True):
         if type(value.array) is Batched and type(variable.array) is not Batched:
             raise TraceError(
-                f"variable {variable.name!r} is assigned where each example of a vmap goes a way "
-                "of its own, so it would have many values; return the value instead (random "
-                "numbers: draw them before, and pass them in)"
+                f"variable {variable.name!r} is assigned where the examples of a vmap take "
+                "different paths, so it would have many values; return the value instead (draw "
+                "random numbers before, and pass them in)"
             )
         variable.assign(value)
     return list(found[:count])
@@ -166,5 +166,5 @@ op(
     gradients={"x": NONDIFF, "variable": lambda g, variable_like: as_like(g, variable_like)},
     infer=lambda x, variable: (x.shape, x.dtype),
     batch=_assigned_rule,
-    doc="Return ``x``, which was assigned to a variable: gradients reach the variable, not ``x``.",
+    doc="Return ``x``, which was assigned to a variable; gradients reach the variable, not ``x``.",
 )

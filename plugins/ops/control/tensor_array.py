@@ -1,4 +1,4 @@
-"""``TensorArray``: tensors by number, written one by one, also in loops of a trace."""
+"""``TensorArray``: tensors by index, written one at a time, also in loops of a trace."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ __all__ = ["TensorArray"]
 
 
 class Cells:
-    """The tensors of an array whose numbers are known: they are held one by one."""
+    """The tensors of an array whose indices are known: they are held one by one."""
 
     def __init__(self, size: Any, dtype: Any, shape: Any) -> None:
         self.size, self.dtype, self.shape = size, dtype, shape
         self.held: dict[int, Tensor] = {}
 
     def count(self) -> Any:
-        """Return how many tensors there are."""
+        """Return the number of tensors."""
         written = max(self.held, default=-1) + 1
         return max(self.size, written) if known_size(self.size) else self.size
 
     def copy(self) -> Cells:
-        """Return the same, to be written to apart."""
+        """Return a copy, so that writes to it do not change this one."""
         twin = Cells(self.size, self.dtype, self.shape)
         twin.held = dict(self.held)
         return twin
 
     def as_memory(self, shape: Any) -> Tensor:
-        """Return one tensor of them all, with zeros where none was written."""
+        """Return all of them as one tensor, with zeros where none was written."""
         memory = zeros((self.count(), *shape), self.dtype)
         for i, x in self.held.items():
             memory = memory.at[i].set(x)
@@ -60,35 +60,35 @@ class Cells:
 
 
 class TensorArray(tuple[Any, ...]):
-    """Tensors by number, which are written one by one and become one tensor.
+    """Tensors by index, which are written one at a time and become one tensor.
 
-    As long as numbers are known, it holds what was written, so gradients go to it. A loop of a
-    trace (:func:`gradtape.while_loop`, :func:`gradtape.scan`) takes it among its variables, and
-    keeps it as one tensor.
+    If indices are known, the array holds the written tensors themselves, so gradients reach them. A
+    loop of a trace (:func:`gradtape.while_loop`, :func:`gradtape.scan`) takes the array as a loop
+    variable, and keeps it as one tensor.
 
     Parameters
     ----------
     dtype
         The dtype of the tensors.
     size
-        How many there are; 0 by default.
+        The number of tensors; 0 by default.
     dynamic_size
-        Whether it grows when a higher number is written; by default, if there is no ``size``.
+        Whether the array grows when a higher index is written; by default only without ``size``.
     element_shape
-        The shape of a tensor, if all have the same. In a loop of a trace it is that of what is
-        written.
+        The shape of a tensor, if all have the same shape. A loop of a trace uses the shape of the
+        tensors written.
 
     Attributes
     ----------
     dtype : numpy.dtype
         The dtype of the tensors.
     dynamic_size : bool
-        Whether it grows.
+        Whether the array grows.
 
     Raises
     ------
     IndexError
-        If a number is out of bounds, or a tensor is read that was not written.
+        If an index is out of bounds, or a tensor is read that was not written.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class TensorArray(tuple[Any, ...]):
     """
 
     __slots__ = ()
-    #: It is a container of what it holds, as a named tuple is.
+    #: It is a container of its cells, as a named tuple is.
     _fields: ClassVar[tuple[str, ...]] = ("held",)
     dynamic_size: ClassVar[bool] = False
 
@@ -119,7 +119,7 @@ class TensorArray(tuple[Any, ...]):
         dynamic_size: bool | None = None,
         element_shape: Any = None,
     ) -> Any:
-        """Make one; of what another holds, which a loop does."""
+        """Make an array, or one with the cells of another, as loops do."""
         if isinstance(dtype, (Tensor, Cells)) or dtype is None:
             return super().__new__(cls, (dtype,))
         grows = size is None if dynamic_size is None else dynamic_size
@@ -140,25 +140,25 @@ class TensorArray(tuple[Any, ...]):
 
     @property
     def element_shape(self) -> Any:
-        """The shape of a tensor; ``None`` if it is not known."""
+        """The shape of a tensor; ``None`` if it is unknown."""
         held = self._held
         if isinstance(held, Tensor):
             return held.shape[1:]
         return next((x.shape for x in held.held.values()), held.shape)
 
     def size(self) -> Any:
-        """Return how many tensors there are, as a tensor."""
+        """Return the number of tensors, as a tensor."""
         held = self._held
         count = held.shape[0] if isinstance(held, Tensor) else held.count()
         return as_tensor(count, "int32")
 
     def write(self, index: Any, value: Any) -> TensorArray:
-        """Return the array with a tensor written; the old one is not to be used any more.
+        """Return the array with a tensor written; do not use the old array any more.
 
         Parameters
         ----------
         index
-            Its number.
+            Its index.
         value
             The tensor.
         """
@@ -166,13 +166,15 @@ class TensorArray(tuple[Any, ...]):
         if x.dtype != self.dtype:
             weak = not hasattr(value, "dtype")
             if not weak:
-                raise TypeError(f"TensorArray: written is {x.dtype}, its dtype is {self.dtype}")
+                raise TypeError(
+                    f"TensorArray: cannot write {x.dtype} to an array of {self.dtype}; cast it"
+                )
             x = as_tensor(value, self.dtype)
         place = as_tensor(index)
         if type(place.array) is not Symbol and isinstance(held, Cells):
             i = place.item()
             if i < 0 or (not self.dynamic_size and known_size(held.size) and i >= held.size):
-                raise IndexError(f"TensorArray: number {i} in an array of {held.size}")
+                raise IndexError(f"TensorArray: index {i} is out of bounds for size {held.size}")
             held.held[i] = x
             return self
         memory = held if isinstance(held, Tensor) else held.as_memory(x.shape)
@@ -183,12 +185,12 @@ class TensorArray(tuple[Any, ...]):
         return type(self)(concatenate([memory[:i], missing, expand_dims(x, 0), memory[i + 1 :]]))
 
     def read(self, index: Any) -> Tensor:
-        """Return a tensor by its number.
+        """Return a tensor by its index.
 
         Parameters
         ----------
         index
-            The number.
+            The index.
         """
         held, place = self._held, as_tensor(index)
         if isinstance(held, Tensor):
@@ -200,10 +202,10 @@ class TensorArray(tuple[Any, ...]):
             return held.held[i]
         if held.shape is not None and known_size(held.size) and i < held.size:
             return zeros(held.shape, held.dtype)
-        raise IndexError(f"TensorArray: number {i} was not written")
+        raise IndexError(f"TensorArray: index {i} was not written")
 
     def stack(self) -> Tensor:
-        """Return one tensor of all, along a new first axis."""
+        """Return all tensors as one, along a new first axis."""
         held = self._held
         if isinstance(held, Tensor):
             return held
@@ -214,21 +216,23 @@ class TensorArray(tuple[Any, ...]):
         if shape is None:
             if known_size(count) and not count:
                 return zeros((0,), held.dtype)
-            raise ValueError("TensorArray: nothing was written, so no shape is known; give it one")
+            raise ValueError(
+                "TensorArray: nothing was written, so its shape is unknown; give element_shape"
+            )
         return held.as_memory(shape)
 
     def gather(self, indices: Any) -> Tensor:
-        """Return one tensor of some of them.
+        """Return some of the tensors as one.
 
         Parameters
         ----------
         indices
-            Their numbers.
+            Their indices.
         """
         return take(self.stack(), as_tensor(indices), 0)
 
     def concat(self) -> Tensor:
-        """Return them one after another along their first axis."""
+        """Return all tensors, concatenated along their first axis."""
         held = self._held
         parts = (
             unstack(held) if isinstance(held, Tensor) else [held.held[i] for i in sorted(held.held)]
@@ -246,14 +250,14 @@ class TensorArray(tuple[Any, ...]):
         return type(self)(as_tensor(value).astype(self.dtype))
 
     def scatter(self, indices: Any, value: Any) -> TensorArray:
-        """Return the array with the slices of a tensor written at numbers.
+        """Return the array with the slices of a tensor written at indices.
 
         Parameters
         ----------
         indices
-            The numbers.
+            The indices.
         value
-            A tensor with a slice for each.
+            A tensor with a slice for each index.
         """
         array = self
         for i, x in zip(as_tensor(indices), unstack(as_tensor(value))):
@@ -268,7 +272,7 @@ class TensorArray(tuple[Any, ...]):
         value
             A tensor.
         lengths
-            How much of its first axis each part has.
+            The size of each part along the first axis.
         """
         ends = np.cumsum(np.asarray(lengths))[:-1].tolist()
         array = self
@@ -280,7 +284,7 @@ class TensorArray(tuple[Any, ...]):
         return f"<TensorArray of {self.dtype} tensors of shape {self.element_shape}>"
 
     def __len__(self) -> int:
-        return 1  # as a container
+        return 1  # its length as a container
 
 
 class _Growing(TensorArray):
@@ -289,9 +293,9 @@ class _Growing(TensorArray):
 
 
 def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
-    """Return the variables of a loop in a trace, with the arrays among them as one tensor each.
+    """Return the variables of a loop in a trace, with each array among them as one tensor.
 
-    The shape of what is written is that of a first step, which is traced for it.
+    The shape of the tensors written comes from tracing a first step.
     """
     leaves = flatten(loop_vars)
     if not any(type(x) is Cells for x in leaves):
@@ -316,12 +320,12 @@ def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
             if isinstance(x, Tensor)
             else next((y.shape for y in x.held.values()), cells.shape)
         )
-        if shape is None:  # it is not written to
+        if shape is None:  # nothing is written
             shape = ()
         if unsure(shape):
             raise TraceError(
-                f"TensorArray: tensors of shape {shape} are written in a loop, of which a trace "
-                "does not know the sizes; give it element_shape"
+                f"TensorArray: a loop writes tensors of shape {shape}, whose sizes the trace does "
+                "not know; give it element_shape"
             )
         leaves[i] = cells.as_memory(shape)
     return pack_like(loop_vars, leaves)

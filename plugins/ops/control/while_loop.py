@@ -1,6 +1,6 @@
 """``while_loop``: on values, Python's own ``while``.
 
-In a trace, or where its end differs from example to example of a batch, it becomes one op that runs
+In a trace, or where its end differs between the examples of a batch, it becomes one op that runs
 graphs.
 """
 
@@ -55,7 +55,7 @@ __all__ = ["while_loop"]
 
 def _check_limit(done: int, limit: int | None) -> None:
     if limit is not None and done >= limit:
-        raise EndlessLoop(f"while_loop: no end after {limit:,} steps")
+        raise EndlessLoop(f"while_loop: did not end after {limit:,} steps")
 
 
 class _While(Program):
@@ -73,7 +73,7 @@ class _While(Program):
 
     def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
         values, around = list(tensors[: params["count"]]), list(tensors[params["count"] :])
-        # a result is never one of the inputs: what a loop leaves alone has a gradient of its own
+        # a result is never one of the inputs: even an unchanged variable has its own gradient
         values = [ops["identity"](x) for x in values]
         done, most, limit = 0, params["most"], loop_limit.get()
         while (most is None or done < most) and bool(replay(params["cond"], [*values, *around])[0]):
@@ -122,7 +122,7 @@ class _While(Program):
 
 
 def _any(graph: Graph) -> Graph:
-    """Return a graph of one boolean per example as one for all: whether any goes on."""
+    """Return a graph of one boolean per example as one for all: whether any continues."""
     with tracing_into(graph):
         (each,) = graph.outputs
         graph.outputs = [ops["any"](Tensor(each), axis=None, keepdims=False).array]
@@ -132,7 +132,7 @@ def _any(graph: Graph) -> Graph:
 _while = _While(
     "while_loop",
     {"cond": REQUIRED, "body": REQUIRED, "count": REQUIRED, "most": None},
-    "Run a graph again and again, while another gives true.",
+    "Run a graph repeatedly, while another returns true.",
 )
 OPS.append(_while)
 
@@ -145,20 +145,21 @@ def while_loop(
 ) -> Any:
     """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
 
-    Gradients of every order go through it; they keep what every step needs. Inside ``vmap`` each
-    example keeps what it has when its condition fails; the body goes on for all while any goes on.
+    Gradients of every order pass through it; they keep what every step needs. Inside ``vmap``, the
+    body runs for all examples while any condition holds, and each example keeps the values that it
+    had when its own condition failed.
 
     Parameters
     ----------
     cond, body
-        Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, otherwise of
-        it. ``cond`` returns one boolean, ``body`` new loop variables of the same structure and
-        dtypes (a Python number to start from takes the dtype that it becomes), and may assign
-        variables.
+        Functions of the loop variables: of each of them if ``loop_vars`` is a list or tuple,
+        otherwise of ``loop_vars`` itself. ``cond`` returns one boolean. ``body`` returns new loop
+        variables of the same structure and dtypes (a Python number at the start takes the dtype of
+        its next value), and may assign variables.
     loop_vars
         Tensors in any nested containers.
     maximum_iterations
-        The most steps to run; no limit by default.
+        The maximum number of steps; no limit by default.
 
     Returns
     -------
@@ -168,7 +169,7 @@ def while_loop(
     Raises
     ------
     ValueError
-        If ``cond`` does not return one value, or ``body`` another structure.
+        If ``cond`` does not return one value, or ``body`` returns another structure.
     TypeError
         If ``body`` changes a dtype.
 
@@ -225,7 +226,7 @@ def _while_loop(
         while most is None or done < most:
             go_on = holds(*values)
             if is_transformed(go_on.array):
-                break  # it differs from example to example
+                break  # the condition differs between examples
             if not bool(go_on):
                 return pack_like(loop_vars, values)
             _check_limit(done, loop_limit.get())
@@ -238,7 +239,7 @@ def _while_loop(
 
 
 def _value(leaf: Any) -> Any:
-    """Return a loop variable as a tensor; of a loop in Python, an array's cells as they are."""
+    """Return a loop variable as a tensor; cells of an array in a Python loop stay as they are."""
     return leaf if type(leaf) is Cells else as_tensor(leaf)
 
 

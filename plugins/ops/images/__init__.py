@@ -1,1 +1,1 @@
-"""Images, with their channels last: sizes, colours, edges and what two of them have in common."""
+"""Images, with their channels last: sizes, colours, edges and similarity."""

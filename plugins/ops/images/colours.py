@@ -1,4 +1,4 @@
-"""Colours of images: brightness, contrast, hue, and the spaces of colours."""
+"""Colours of images: brightness, contrast, hue, and colour spaces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
     "rgb_to_hsv",
 ]
 
-# what the eye sees of red, green and blue
+# how bright red, green and blue look to the eye
 _LUMA = (0.2989, 0.5870, 0.1140)
 
 
@@ -51,7 +51,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False) -> Tenso
     dtype
         The new dtype.
     saturate
-        Whether what does not fit becomes the nearest value that does.
+        Whether values out of range become the nearest value in range.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False) -> Tenso
     """
     x, wanted = as_tensor(image), as_dtype(dtype)
     if x.dtype.kind not in "fiu" or wanted.kind not in "fiu":
-        raise TypeError(f"convert_image_dtype: no image is {x.dtype}, or becomes {wanted}")
+        raise TypeError(f"convert_image_dtype: images of {x.dtype} do not convert to {wanted}")
     if x.dtype == wanted:
         return x
     if x.dtype.kind == "f":
@@ -89,13 +89,13 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False) -> Tenso
 
 
 def _as_floats(image: Any, name: str, channels: int | None = None) -> tuple[Tensor, Any]:
-    """Return images as floats from 0 to 1, and the dtype that they came in."""
+    """Return images as floats from 0 to 1, and their original dtype."""
     x = images_of(image, name, channels)
     return (x if x.dtype.kind == "f" else convert_image_dtype(x, "float32")), x.dtype
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    """Return a number beside images, in their dtype: one of Python takes it anyway."""
+    """Return a number in the dtype of images; Python numbers take it automatically."""
     return value if isinstance(value, (int, float)) else cast(as_tensor(value), x.dtype)
 
 
@@ -110,10 +110,10 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
     Parameters
     ----------
     image
-        Images of shape ``(..., height, width, channels)``; integers count as their share of the
+        Images of shape ``(..., height, width, channels)``; integers count as fractions of the
         largest one.
     delta
-        What is added, in the range of floats from 0 to 1.
+        The number to add, in the range of floats from 0 to 1.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def random_brightness(image: Any, max_delta: float, generator: Any = None) -> Te
     image
         As for :func:`adjust_brightness`.
     max_delta
-        The number is between this and its negative.
+        The bound of the random number: it is from ``-max_delta`` to ``max_delta``.
     generator
         The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
@@ -207,7 +207,7 @@ def random_contrast(image: Any, lower: float, upper: float, generator: Any = Non
     image
         As for :func:`adjust_contrast`.
     lower, upper
-        Between which the factor is.
+        The bounds of the factor.
     generator
         The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
@@ -265,7 +265,7 @@ def adjust_gamma(image: Any, gamma: Any = 1.0, gain: Any = 1.0) -> Tensor:
 
 @named_in("image")
 def rgb_to_grayscale(images: Any) -> Tensor:
-    """Return images of one channel, of how bright red, green and blue look.
+    """Return images of one channel: the perceived brightness of red, green and blue.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def rgb_to_grayscale(images: Any) -> Tensor:
 
 @named_in("image")
 def grayscale_to_rgb(images: Any) -> Tensor:
-    """Return images with their one channel three times.
+    """Return images with their one channel repeated three times.
 
     Parameters
     ----------
@@ -392,14 +392,14 @@ def hsv_to_rgb(images: Any) -> Tensor:
 
 @named_in("image")
 def adjust_hue(image: Any, delta: Any) -> Tensor:
-    """Return images whose colours are turned round the circle of hues.
+    """Return images whose colours are rotated around the circle of hues.
 
     Parameters
     ----------
     image
         Images of shape ``(..., height, width, 3)``.
     delta
-        By how much, from -1 to 1; 1 is all the way round.
+        The rotation, from -1 to 1; 1 is a full turn.
 
     Returns
     -------
@@ -431,7 +431,7 @@ def adjust_saturation(image: Any, saturation_factor: Any) -> Tensor:
     image
         Images of shape ``(..., height, width, 3)``.
     saturation_factor
-        The factor of the saturation, which is at most 1 then.
+        The factor of the saturation; the result is limited to 1.
 
     Returns
     -------
@@ -466,8 +466,8 @@ def per_image_standardization(image: Any) -> Tensor:
     Returns
     -------
     Tensor
-        Images of the same shape. The deviation is taken for at least ``1 / sqrt(n)``, of ``n``
-        numbers in an image.
+        Images of the same shape. The deviation is at least ``1 / sqrt(n)``, where ``n`` is the
+        number of values in an image.
 
     Raises
     ------

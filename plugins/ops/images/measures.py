@@ -1,4 +1,4 @@
-"""What images are made of, and how much two of them are alike: edges, variation, PSNR and SSIM."""
+"""Measures of images and of pairs of them: edges, variation, PSNR and SSIM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "total_variation"]
 
 
 def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]:
-    """Return two images as floats of one shape, and how far their values go."""
+    """Return two images as floats of one dtype, and the range of their values."""
     a, b = images_of(a, name), images_of(b, name)
     if a.dtype != b.dtype:
         b = cast(b, a.dtype)
@@ -37,7 +37,7 @@ def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]
 
 @named_in("image")
 def psnr(a: Any, b: Any, max_val: Any) -> Tensor:
-    """Return the peak signal-to-noise ratio of images and others, in decibels.
+    """Return the peak signal-to-noise ratio of pairs of images, in decibels.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """Return the structural similarity of images and others.
+    """Return the structural similarity of pairs of images.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ def ssim(
     filter_size, filter_sigma
         The size of the window, and the deviation of the Gaussian weights in it.
     k1, k2
-        What keeps quotients finite, as shares of ``max_val``.
+        Constants that keep quotients finite, as fractions of ``max_val``.
     return_index_map
-        Whether to return the similarity at each place.
+        Whether to return the similarity at each position.
 
     Returns
     -------
     Tensor
-        A number for each pair of images, at most 1; or a map for each.
+        A number for each pair of images, at most 1; or a map for each pair.
 
     Raises
     ------
@@ -113,7 +113,9 @@ def ssim(
     """
     a, b, max_val = _pair(img1, img2, max_val, "ssim")
     if any((n < filter_size) is True for n in a.shape[-3:-1]):
-        raise ValueError(f"ssim: images of {a.shape} are smaller than the window, {filter_size}")
+        raise ValueError(
+            f"ssim: images of shape {a.shape} are smaller than the window of size {filter_size}"
+        )
     places = np.arange(filter_size) - (filter_size - 1) / 2
     weights = np.exp(-(places**2) / (2 * filter_sigma**2))
     window = np.outer(weights, weights) / np.sum(weights) ** 2
@@ -138,7 +140,7 @@ def ssim(
 
 @named_in("image")
 def total_variation(images: Any) -> Tensor:
-    """Return the sum of the absolute differences of pixels and those beside and below them.
+    """Return the sum of the absolute differences between pixels and their next neighbours.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ def total_variation(images: Any) -> Tensor:
 
 @named_in("image")
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
-    """Return by how much pixels differ from those below and beside them.
+    """Return the differences between pixels and their next neighbours.
 
     Parameters
     ----------
@@ -198,7 +200,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
 
 @named_in("image")
 def sobel_edges(image: Any) -> Tensor:
-    """Return the edges of images by Sobel's filters, along the height and along the width.
+    """Return the edges of images found by Sobel filters, along the height and along the width.
 
     Parameters
     ----------
@@ -208,7 +210,7 @@ def sobel_edges(image: Any) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape ``(..., height, width, channels, 2)``; beyond the edges, images are mirrored.
+        Of shape ``(..., height, width, channels, 2)``; images are mirrored at their borders.
 
     Raises
     ------

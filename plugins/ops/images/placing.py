@@ -1,4 +1,4 @@
-"""Images turned, mirrored, cut and framed."""
+"""Images flipped, rotated, cropped and padded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 @named_in("image")
 def flip_left_right(image: Any) -> Tensor:
-    """Return images mirrored from left to right.
+    """Return images flipped from left to right.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def flip_left_right(image: Any) -> Tensor:
 
 @named_in("image")
 def flip_up_down(image: Any) -> Tensor:
-    """Return images turned upside down as in a mirror.
+    """Return images flipped upside down.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def flip_up_down(image: Any) -> Tensor:
 
 @named_in("image")
 def random_flip_left_right(image: Any, generator: Any = None) -> Tensor:
-    """Return each image as it is, or mirrored from left to right, with equal chances.
+    """Return each image unchanged or flipped from left to right, with equal probability.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def random_flip_left_right(image: Any, generator: Any = None) -> Tensor:
 
 @named_in("image")
 def random_flip_up_down(image: Any, generator: Any = None) -> Tensor:
-    """Return each image as it is, or turned upside down as in a mirror, with equal chances.
+    """Return each image unchanged or flipped upside down, with equal probability.
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def _by_chance(image: Any, axis: int, generator: Any, name: str) -> Tensor:
 
 @named_in("image")
 def rot90(image: Any, k: int = 1) -> Tensor:
-    """Return images turned by ``k`` quarters, to the left.
+    """Return images rotated counter-clockwise by ``k`` quarter turns.
 
     Parameters
     ----------
     image
         Images of shape ``(..., height, width, channels)``.
     k
-        How many quarters; negative ones turn to the right.
+        The number of quarter turns; negative ones are clockwise.
 
     Returns
     -------
@@ -207,16 +207,16 @@ def transpose(image: Any) -> Tensor:
 def crop_to_bounding_box(
     image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Tensor:
-    """Return a part of images.
+    """Return a rectangular part of images.
 
     Parameters
     ----------
     image
         Images of shape ``(..., height, width, channels)``.
     offset_height, offset_width
-        Where it begins.
+        The first row and column of the part.
     target_height, target_width
-        Its size.
+        The size of the part.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def crop_to_bounding_box(
     Raises
     ------
     ValueError
-        If it reaches over an edge.
+        If the part extends beyond the images.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def crop_to_bounding_box(
     for begin, size, whole in ((top, height, x.shape[-3]), (left, width, x.shape[-2])):
         outside.append((begin + size > whole) is True)
     if any(outside):
-        raise ValueError(f"crop_to_bounding_box: {given} reaches over an edge of {x.shape}")
+        raise ValueError(f"crop_to_bounding_box: {given} extends beyond images of {x.shape}")
     return x[..., top : top + height, left : left + width, :]
 
 
@@ -248,14 +248,14 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Tensor:
-    """Return images with zeros around, of a size and at a place.
+    """Return images padded with zeros to a size, at a given position.
 
     Parameters
     ----------
     image
         Images of shape ``(..., height, width, channels)``.
     offset_height, offset_width
-        How many rows of zeros come before, and how many columns.
+        The number of rows of zeros above, and of columns to the left.
     target_height, target_width
         The new size.
 
@@ -267,7 +267,7 @@ def pad_to_bounding_box(
     Raises
     ------
     ValueError
-        If they do not fit in.
+        If the images do not fit into that size.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
     image
         Images of shape ``(..., height, width, channels)``.
     central_fraction
-        Which share of the height and of the width is kept, above 0 and at most 1.
+        The fraction of the height and of the width to keep, above 0 and at most 1.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
     Raises
     ------
     ValueError
-        If the share is another.
+        If the fraction is outside that range.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
     """
     x = images_of(image, "central_crop")
     if not 0.0 < central_fraction <= 1.0:
-        raise ValueError(f"central_crop: the share is in (0, 1], got {central_fraction!r}")
+        raise ValueError(f"central_crop: the fraction must be in (0, 1], got {central_fraction!r}")
     begins = [int((n - n * central_fraction) / 2) for n in x.shape[-3:-1]]
     ends = [n - begin for n, begin in zip(x.shape[-3:-1], begins)]
     return x[..., begins[0] : ends[0], begins[1] : ends[1], :]
@@ -322,7 +322,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
 @named_in("image")
 def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Tensor:
-    """Return images of a size, cut or with zeros around, that keep their middle.
+    """Return images of a given size, cropped or padded with zeros around their centre.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
 
 @named_in("image")
 def random_crop(value: Any, size: Any, generator: Any = None) -> Tensor:
-    """Return a part of a size, at a random place.
+    """Return a part of a given size, at a random position.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def random_crop(value: Any, size: Any, generator: Any = None) -> Tensor:
     Raises
     ------
     ValueError
-        If the size is none of a part.
+        If ``size`` does not fit the shape.
 
     Examples
     --------
@@ -386,7 +386,7 @@ def random_crop(value: Any, size: Any, generator: Any = None) -> Tensor:
     wanted = [as_size(n, "random_crop") for n in size]
     small = [(n > m) is True for n, m in zip(wanted, x.shape)]
     if len(wanted) != x.ndim or any(small):
-        raise ValueError(f"random_crop: no part of size {tuple(wanted)} in shape {x.shape}")
+        raise ValueError(f"random_crop: size {tuple(wanted)} does not fit into shape {x.shape}")
     draw = (generator or functions).randint
     begins = [
         as_size(draw((), 0, whole - n + 1), "random_crop") if sizes_differ(n, whole) else 0

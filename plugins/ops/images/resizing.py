@@ -1,4 +1,4 @@
-"""Images of another size: each axis is a product with a matrix of weights, or a choice of rows."""
+"""Resizing of images: a product with a matrix of weights along each axis, or a choice of rows."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ _KERNELS = {
     "lanczos5": _lanczos(5.0),
     "mitchellcubic": _mitchell,
 }
-#: The names of the ways to make pixels between pixels.
+#: The names of the interpolation methods.
 METHODS = ("area", *_KERNELS, "nearest")
 
 
 def images_of(images: Any, name: str, channels: int | None = None) -> Tensor:
-    """Return a tensor with axes for height, width and channels, and any before them.
+    """Return images as a tensor with axes for height, width and channels, and any before them.
 
     Raises
     ------
     ValueError
-        If it has fewer axes, or another number of channels.
+        If the tensor has fewer axes, or another number of channels.
     """
     x = as_tensor(images)
     shape = x.array.shape
@@ -76,7 +76,9 @@ def images_of(images: Any, name: str, channels: int | None = None) -> Tensor:
         len(shape) < 3 or (channels is not None and known_size(shape[-1]) and shape[-1] != channels)
     )
     if wrong:
-        raise ValueError(f"{name}: images have shape (..., height, width, {last}), got {x.shape}")
+        raise ValueError(
+            f"{name}: images must have shape (..., height, width, {last}), got {x.shape}"
+        )
     return x
 
 
@@ -102,21 +104,21 @@ def resize(
         The new height and width.
     method
         ``"bilinear"``, ``"nearest"``, ``"bicubic"``, ``"area"``, ``"lanczos3"``, ``"lanczos5"``,
-        ``"gaussian"`` or ``"mitchellcubic"``. Pixels are squares, whose centres are compared.
+        ``"gaussian"`` or ``"mitchellcubic"``. Pixels are squares, and positions are their centres.
     preserve_aspect_ratio
-        Whether ``size`` is the most that both may be, and the images keep their proportions.
+        Whether images keep their proportions; ``size`` is then the maximum of both sizes.
     antialias
-        Whether smaller images are made of all pixels, not of those beside the new centres alone.
+        Whether smaller images use all pixels, rather than only those next to the new centres.
 
     Returns
     -------
     Tensor
-        The images, in ``float32`` if they were no floats; ``"nearest"`` keeps the dtype.
+        The images, in ``float32`` if they were not floats; ``"nearest"`` keeps the dtype.
 
     Raises
     ------
     ValueError
-        If the method is another, there are too few axes, or ``size`` is no pair of sizes.
+        If the method is unknown, there are too few axes, or ``size`` is not a pair of sizes.
 
     Examples
     --------
@@ -139,12 +141,12 @@ def resize(
 def _both(size: Any) -> tuple[Any, Any]:
     sizes = [as_size(n, "resize: size") for n in size]
     if len(sizes) != 2:
-        raise ValueError(f"resize: size is the new height and width, got {size!r}")
+        raise ValueError(f"resize: size must be the new height and width, got {size!r}")
     return sizes[0], sizes[1]
 
 
 def _largest_inside(rows: Any, columns: Any, height: Any, width: Any) -> tuple[Any, Any]:
-    """Return the largest size of the proportions of one within another."""
+    """Return the largest size within another that keeps the proportions."""
     old, new = as_tensor([rows, columns]), as_tensor([height, width])
     scale = min(cast(new, "float32") / cast(old, "float32"))
     found = cast(round(scale * cast(old, "float32")), "int64")
@@ -171,7 +173,7 @@ def _resized(x: Tensor, axis: int, old: Any, new: Any, method: str, antialias: b
 
 
 def _overlaps(centres: Tensor, old: Any, scale: Any) -> Tensor:
-    """Return which share of each new pixel each old one covers."""
+    """Return the fraction of each new pixel that each old one covers."""
     begin = expand_dims(centres - scale / 2.0, -1)
     pixels = cast(arange(old), "float64")
     common = minimum(begin + scale, pixels + 1.0) - maximum(begin, pixels)
@@ -186,7 +188,7 @@ def resize_with_pad(
     method: str = "bilinear",
     antialias: bool = False,
 ) -> Tensor:
-    """Return images of another size that keep their proportions, with zeros around.
+    """Return images of another size that keep their proportions, padded with zeros.
 
     Parameters
     ----------
@@ -200,7 +202,7 @@ def resize_with_pad(
     Returns
     -------
     Tensor
-        The images in the middle of the new size.
+        The images in the centre of the new size.
 
     Raises
     ------

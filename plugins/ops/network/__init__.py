@@ -1,5 +1,5 @@
-"""What neural networks add: activations, losses, convolution, pooling, normalisation, dropout.
+"""Ops of neural networks: activations, losses, convolution, pooling, normalisation, dropout.
 
-Images have their channels last. Where windows lie on their axes is worked out in ``windows``, for
-convolutions and pooling alike.
+Images have their channels last. ``windows`` computes the positions of windows on their axes, for
+convolutions and pooling.
 """

@@ -1,7 +1,7 @@
 """Examples of a batch as channels: how a convolution runs with filters for each example.
 
-Batched images are more images, and batched filters are more filters; where both are batched, each
-example is a group of channels of its own.
+Batched images are more images, and batched filters are more filters. Where both are batched, each
+example becomes a group of channels.
 """
 
 from __future__ import annotations

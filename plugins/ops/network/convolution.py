@@ -1,7 +1,7 @@
 """Convolutions over any number of spatial axes, channels last.
 
-A convolution is linear in each operand, so three ops, each the gradient of the others, carry every
-order: ``conv``, and its adjoints to the images and to the filters.
+A convolution is linear in each operand. So three ops, each the gradient of the others, are enough
+for gradients of every order: ``conv``, and its adjoints to the images and to the filters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def conv_windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
 
 
 def _grouped(xp: Any, w: Any, groups: int) -> Any:
-    """Return the filters of one place as matrices, one per group."""
+    """Return the filters of one window position as matrices, one per group."""
     each, out = w.shape
     return xp.permute_dims(xp.reshape(w, (each, groups, out // groups)), (1, 0, 2))
 
@@ -60,7 +60,7 @@ def conv_kernel(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
-    """Add up, place by place in the windows, what each element of the filters sees."""
+    """Sum over the positions in the windows: the images seen there times the filters."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     _conv_shape(x.shape, w.shape, groups, settings)
     where = conv_windows(x, w, settings)
@@ -152,7 +152,7 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
         return None
     if len(x) != len(w):
         raise ValueError(
-            f"{name}: images of shape {x} and filters of shape {w} must have as many axes: "
+            f"{name}: images of shape {x} and filters of shape {w} must have the same rank: "
             "(batch, spatial axes, channels) and (spatial axes, input channels, output channels)"
         )
     if w[-2] is not None and sizes_differ(x[-1], w[-2] * groups):
@@ -161,7 +161,7 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
             f"groups need {w[-2] * groups}"
         )
     if w[-1] is not None and sizes_differ(w[-1] % groups, 0):
-        raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
+        raise ValueError(f"{name}: {w[-1]} filters are not divisible into {groups} groups")
     return (x[0], *window_counts(x[1:-1], w[:-2], settings), w[-1])
 
 
@@ -274,7 +274,7 @@ op(
     holomorphic=True,
     batch=_to_images_rule,
     jvp="multilinear",
-    doc="Send a gradient of ``conv`` back to the images, of the shape of ``like``.",
+    doc="Send a gradient of ``conv`` back to images of the shape of ``like``.",
 )
 op(
     "conv_to_filters",
@@ -292,7 +292,7 @@ op(
     holomorphic=True,
     batch=_to_filters_rule,
     jvp="multilinear",
-    doc="Send a gradient of ``conv`` back to the filters, of the shape of ``like``.",
+    doc="Send a gradient of ``conv`` back to filters of the shape of ``like``.",
 )
 
 
@@ -302,13 +302,13 @@ op(
 def prepared(
     name: str, filters: Any, rank: int | None, strides: Any, padding: Any, dilations: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Return filters as a tensor, and what a user gave as settings, checked."""
+    """Return filters as a tensor, and the user's settings, checked."""
     w = as_tensor(filters)
     count = w.ndim - 2 if rank is None else rank
     if count < 1 or w.ndim != count + 2:
         spatial = "at least one spatial axis" if rank is None else f"{rank} spatial axes"
         raise ValueError(
-            f"{name}: filters have {spatial}, then two of channels, got shape {w.shape}"
+            f"{name}: filters need {spatial}, then two channel axes, got shape {w.shape}"
         )
     settings = {
         "strides": per_axis(strides, count, "strides", name),
@@ -327,7 +327,7 @@ def conv(
     dilations: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return a convolution over any number of spatial axes (a correlation: filters do not turn).
+    """Return a convolution over any number of spatial axes (filters are not flipped).
 
     Parameters
     ----------
@@ -338,13 +338,14 @@ def conv(
     strides
         The distance between windows: one number, or one per spatial axis; 1 by default.
     padding
-        ``"valid"``, the default: windows lie within the images. ``"same"``: zeros around them make
-        ``ceil(size / stride)`` windows; an odd one goes to the end. Or explicit zeros: a number, or
-        a pair ``(before, after)`` per axis.
+        ``"valid"``, the default: windows lie within the images. ``"same"``: zeros around the images
+        make room for ``ceil(size / stride)`` windows; an odd zero goes to the end. Or explicit
+        zeros: a number, or a pair ``(before, after)`` per axis.
     dilations
-        The distance between the elements that a window sees, 1 by default.
+        The distance between the elements of a window, 1 by default.
     groups
-        Split channels and filters into so many groups, each of them on its own; 1 by default.
+        The number of groups that channels and filters are split into; each group is convolved
+        separately. 1 by default.
 
     Returns
     -------
@@ -359,7 +360,7 @@ def conv(
 
     Notes
     -----
-    A convolution is linear in images and in filters; its gradients are convolutions too.
+    A convolution is linear in images and in filters; its gradients are convolutions, too.
 
     References
     ----------
@@ -469,7 +470,7 @@ def conv2d(
 def depthwise_conv(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
 ) -> Tensor:
-    """Return a convolution of each channel with filters of its own.
+    """Return a convolution of each channel with its own filters.
 
     Parameters
     ----------
@@ -489,7 +490,7 @@ def depthwise_conv(
     TypeError
         If a setting is neither an integer nor a sequence of integers.
     ValueError
-        If shapes, channels or settings do not fit, or a size of the filters is not known.
+        If shapes, channels or settings do not fit, or a size of the filters is unknown.
 
     References
     ----------

@@ -25,7 +25,7 @@ def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -
     generator
         A :class:`gradtape.random.Generator`; the shared one if not given.
     training
-        Return ``x`` as it is if false; true by default.
+        Return ``x`` unchanged if false; true by default.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -
     TypeError
         If ``x`` is not floating.
     ValueError
-        If the rate is not from 0 to 1, 1 not included.
+        If the rate is not at least 0 and below 1.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Rows by number: one-hot rows, rows of a table, and sums of rows of one number."""
+"""Rows by index: one-hot rows, rows of a table, and sums of the rows of each segment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["embedding_lookup", "one_hot", "segment_sum"]
 
 
 def hits(xp: Any, indices: Any, depth: int) -> Any:
-    """Return whether each of ``depth`` numbers is the index."""
+    """Return whether each of ``depth`` numbers equals the index."""
     return xp.expand_dims(indices, axis=-1) == xp.arange(depth, dtype=indices.dtype)
 
 
@@ -89,7 +89,7 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
 
 @named
 def embedding_lookup(params: Any, ids: Any) -> Tensor:
-    """Return rows of a table by number.
+    """Return rows of a table by index.
 
     Parameters
     ----------
@@ -105,13 +105,13 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
     Raises
     ------
     IndexError
-        If a number is out of bounds.
+        If an index is out of bounds.
     TypeError
-        If one is not an integer.
+        If an index is not an integer.
 
     Notes
     -----
-    Gradients of rows used several times add up.
+    Gradients of rows that are used several times add up.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def _segment_shape(x: Any, ids: Any, num: int) -> Any:
         return None
     if len(ids) != 1 or not x or sizes_differ(ids[0], x[0]):
         raise ValueError(
-            "segment_sum: segment_ids have one axis, as long as the first axis of data, "
+            "segment_sum: segment_ids must have one axis, as long as the first axis of data, "
             f"got shapes {ids} and {x}"
         )
     return (num, *x[1:])
@@ -173,37 +173,37 @@ _segment_sum = op(
     holomorphic=True,
     batch=_segment_sum_rule,
     jvp="linear",
-    doc="Sum the rows of ``x`` that have the same number.",
+    doc="Sum the rows of ``x`` that have the same segment id.",
 )
 
 
 @named
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
-    """Return the sums of rows that belong together.
+    """Return the sums of the rows of each segment.
 
     Parameters
     ----------
     data
         Rows, of shape ``(n, ...)``.
     segment_ids
-        For each row, the number of its sum: n integers, in any order.
+        The segment of each row: n integers, in any order.
     num_segments
-        How many sums there are; by default the largest number and 1.
+        The number of segments; by default the largest id plus 1.
 
     Returns
     -------
-    A tensor of shape ``(num_segments, ...)`` and the dtype of ``data``; a sum without rows is 0.
+    A tensor of shape ``(num_segments, ...)`` and the dtype of ``data``; an empty segment sums to 0.
 
     Raises
     ------
     TypeError
         If ``segment_ids`` are not integers.
     ValueError
-        If shapes do not fit, or a number is out of range.
+        If shapes do not fit, or an id is out of range.
 
     Notes
     -----
-    The gradient of a row is that of its sum.
+    The gradient of a row is that of its segment's sum.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Class labels as they come: integers, or whole numbers in another dtype."""
+"""Class labels of any dtype: integers, or whole numbers in another dtype."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..common.op_builders import op
 
 
 def class_labels_kernel(xp: Any, labels: Any) -> Any:
-    """Return labels as integers, or raise if one is no whole number."""
+    """Return labels as integers; raise if one is not a whole number."""
     kind = kind_of(labels.dtype)
     if kind == "c":
-        raise TypeError(f"class_labels: labels are whole numbers, got dtype {labels.dtype}")
+        raise TypeError(f"class_labels: labels must be whole numbers, got dtype {labels.dtype}")
     if kind == "f":
-        # NaN is unequal to its floor, and infinity is no integer
+        # NaN is unequal to its floor, and infinity is not an integer
         whole = (labels == xp.floor(labels)) & xp.isfinite(labels)
         known = at_hand(xp.all(whole), unknown=None)
-        if known is None:  # what no class has
+        if known is None:  # a label that no class has
             labels = xp.where(whole, labels, -xp.ones_like(labels))
         elif not known:
             first = labels[~whole][0]
             raise ValueError(
-                "class_labels: the labels of classes are whole numbers (0, 1, ...), got "
+                "class_labels: the labels of classes must be whole numbers (0, 1, ...), got "
                 f"{float(first):.6g}"
             )
     return labels if kind in "iu" else cast_to(xp, labels, "int64")
@@ -40,5 +40,5 @@ op(
         labels.dtype if labels.dtype.kind in "iu" else np.dtype("int64"),
     ),
     batch="elementwise",
-    doc="Return class labels as integers; raise if one is no whole number.",
+    doc="Return class labels as integers; raise if one is not a whole number.",
 )

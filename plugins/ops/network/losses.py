@@ -1,7 +1,7 @@
-"""Losses and similarities, per element or per example; take their mean or sum as it suits.
+"""Losses and similarities, per element or per example; take their mean or sum yourself.
 
-Labels and what is compared with them must have one shape: that a column silently broadcasts
-against a row is the commonest mistake with losses.
+Labels and predictions must have the same shape: a column that silently broadcasts against a row is
+the most common mistake with losses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
-    """Return two tensors of one shape; where a trace does not know it, each run asks."""
+    """Return two tensors of one shape; if a trace does not know it, each run checks."""
     labels, other = as_tensor(labels), as_tensor(other)
     if same_shape(labels.shape, other.shape):
         return labels, other
@@ -47,7 +47,7 @@ def _sigmoid_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     size = xp.abs(reals(logits))
     with np.errstate(invalid="ignore"):
         certain = xp.maximum(logits, xp.zeros_like(logits)) - logits * labels
-    # an infinite logit that is right costs nothing
+    # an infinite logit that agrees with its label has no loss
     if at_hand(xp.any(certain != certain), unknown=True):
         labels = labels * xp.ones_like(size)
         missed = xp.where(logits > 0, 1 - labels, labels)
@@ -80,7 +80,7 @@ def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Tensor:
     labels
         Probabilities, of the shape and dtype of ``logits``.
     logits
-        The logarithms of the odds: a floating tensor of any shape.
+        Log-odds: a floating tensor of any shape.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Tensor:
 
     Notes
     -----
-    The gradient for logits is ``sigmoid(logits) - labels``, that for labels is ``-logits``.
+    The gradient of logits is ``sigmoid(logits) - labels``, that of labels is ``-logits``.
 
     References
     ----------
@@ -122,9 +122,10 @@ def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e
     labels
         Probabilities, often 0 and 1: a floating tensor of any shape.
     probabilities
-        Those predicted, of the same shape.
+        Predicted probabilities, of the same shape.
     epsilon
-        Predictions are kept that far from 0 and 1, and have no gradient beyond; 1e-7 by default.
+        Predictions are clipped to this distance from 0 and 1, and have no gradient beyond; 1e-7 by
+        default.
 
     Returns
     -------
@@ -168,11 +169,12 @@ def categorical_cross_entropy(
     labels
         Distributions: a floating tensor of at least one axis.
     probabilities
-        Those predicted, of the same shape.
+        Predicted probabilities, of the same shape.
     axis
         The axis of the classes, the last by default.
     epsilon
-        Predictions are kept that far from 0 and 1, and have no gradient beyond; 1e-7 by default.
+        Predictions are clipped to this distance from 0 and 1, and have no gradient beyond; 1e-7 by
+        default.
 
     Returns
     -------
@@ -213,11 +215,11 @@ def kl_divergence(
     labels
         Distributions: a floating tensor of at least one axis; 0 contributes nothing.
     probabilities
-        Those predicted, of the same shape.
+        Predicted probabilities, of the same shape.
     axis
         The axis of the classes, the last by default.
     epsilon
-        Predictions are kept at least that large, and have no gradient below; 1e-7 by default.
+        Predictions are clipped to at least this value, and have no gradient below; 1e-7 by default.
 
     Returns
     -------
@@ -285,7 +287,7 @@ def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Tensor:
 
     Notes
     -----
-    The gradient for predictions is the error, limited to the interval from ``-delta`` to ``delta``.
+    The gradient of predictions is the error, limited to the interval from ``-delta`` to ``delta``.
 
     References
     ----------
@@ -326,7 +328,7 @@ def hinge(*, labels: Any, predictions: Any) -> Tensor:
 
     Notes
     -----
-    The gradient for predictions is ``-labels`` where the loss is positive, and 0 elsewhere.
+    The gradient of predictions is ``-labels`` where the loss is positive, and 0 elsewhere.
 
     References
     ----------
@@ -352,7 +354,7 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     axis
         The axis of the vectors, the last by default.
     epsilon
-        The product of their lengths counts as at least that; 1e-8 by default.
+        The minimum of the product of their lengths; 1e-8 by default.
 
     Returns
     -------
@@ -379,13 +381,13 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     x, y = as_tensor(x), as_tensor(y)
     axis = one_axis(axis, "cosine_similarity")
     lengths = [ops["norm"](v, axis=axis, keepdims=False) for v in (x, y)]
-    # long vectors are made shorter, by what is a constant: their product could overflow
+    # long vectors are scaled down by a constant: the product of their lengths could overflow
     units = [ops["stop_gradient"](ops["maximum"](length, 1.0)) for length in lengths]
     x, y = (v / ops["expand_dims"](unit, axis=axis) for v, unit in zip((x, y), units, strict=True))
     products = _summed(x * y, axis, "cosine_similarity")
     (long, unit), (wide, other) = zip(lengths, units, strict=True)
     both = (long / unit) * (wide / other)
-    # a vector without length has no direction that a gradient could change
+    # a vector of length 0 has no direction that a gradient could change
     nowhere = ops["minimum"](long, wide) == 0
     bound = ops["where"](nowhere, 1.0, ops["maximum"](both, epsilon / (unit * other)))
     return ops["where"](nowhere, 0.0, products / bound)

@@ -1,8 +1,8 @@
 """Normalisation by mean and variance: of a batch, of each example, of groups of channels.
 
-With the batch's own statistics it is one op. Its gradient rule is one op too, and that op is
-differentiated by running the same formula in plain ops: training takes two fused kernels, and
-gradients of gradients are still right.
+With the batch's own statistics it is one op. Its gradient rule is one op, too, whose gradient is
+found by running the same formula in plain ops. Training takes two fused kernels, and higher-order
+gradients remain correct.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def by_tape(formula: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
         gs: Sequence[Any], inputs: Sequence[Any], outputs: Any, needed: Any, **params: Any
     ) -> list[Any]:
         raw = type(gs[0]) is not Tensor
-        # new handles: the same tensor may be given for two inputs
+        # new handles: two inputs may be the same tensor
         handles = [Tensor(x) if raw else ops["identity"](x) for x in inputs]
         seeds = [Tensor(g) for g in gs] if raw else list(gs)
         with GradientTape(watch_accessed_variables=False) as tape:
@@ -67,10 +67,10 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 def batch_norm_kernel(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
-    """Return what is normalised, the mean and the variance."""
+    """Return the normalised ``x``, the mean and the variance."""
     over, wide, count = _layout(reals(x), axis)
-    if not count:  # the mean would be nan, and the moving one from then on
-        raise ValueError(f"batch_norm_training: x of shape {x.shape} has no mean for a channel")
+    if not count:  # the mean would be nan, and so would the moving mean from then on
+        raise ValueError(f"batch_norm_training: x of shape {x.shape} has no values for a mean")
     mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
     variance = xp.mean(centred * centred, axis=over)
@@ -93,12 +93,12 @@ def batch_norm_gradient_kernel(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
-    """Return the gradients for ``x``, ``gamma`` and ``beta``."""
+    """Return the gradients of ``x``, ``gamma`` and ``beta``."""
     over, wide, count = _layout(reals(x), axis)
     centred = x - xp.reshape(mean, wide)
     gbeta = xp.sum(gy, axis=over)
     moment = xp.sum(gy * centred, axis=over)
-    # as in _gradient_formula, with what belongs to a channel gathered into three numbers
+    # as in _gradient_formula, with the factors of a channel combined into three numbers
     root = 1 / xp.sqrt(variance + epsilon)
     factor = gamma * root
     slope = (2 * gvariance - factor * root * root * moment) / count
@@ -119,7 +119,7 @@ def _gradient_formula(
     axis: int,
     epsilon: float,
 ) -> tuple[Any, Any, Any]:
-    """Return the same in ops that hold at any rank: the channels are moved last."""
+    """Return the same in ops that work for any rank: the channels are moved last."""
     gy, x = (F.moveaxis(t, source=(axis,), destination=(-1,)) for t in (gy, x))
     count = F.unbroadcast_like(F.ones_like(x), mean)
     centred = x - mean
@@ -135,7 +135,7 @@ def _gradient_formula(
 def _forward_formula(
     x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Return what the op returns, in other ops."""
+    """Return the op's results, computed by other ops."""
     x = F.moveaxis(x, source=(axis,), destination=(-1,))
     over = tuple(range(len(x.shape) - 1))
     mean = F.mean(x, axis=over, keepdims=False)
@@ -284,14 +284,15 @@ def _scaled(y: Any, scale: Any, offset: Any) -> Any:
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-3
 ) -> Tensor:
-    """Return ``x`` less its mean, divided by its standard deviation, for each example by itself.
+    """Return ``x`` minus its mean, divided by its standard deviation, for each example separately.
 
     Parameters
     ----------
     x
         A floating tensor.
     scale, offset
-        Tensors that broadcast with ``x``, to multiply by and to add; none if ``None``, the default.
+        Tensors that broadcast with ``x``, to multiply by and to add; not used if ``None``, the
+        default.
     axis
         The axis or axes over which mean and variance (divided by n) are taken; the last by default.
     epsilon
@@ -308,7 +309,7 @@ def layer_normalization(
     TypeError
         If ``axis`` is not an integer or a tuple of integers.
     ValueError
-        If shapes do not broadcast, or an axis comes twice.
+        If shapes do not broadcast, or an axis is repeated.
 
     References
     ----------
@@ -329,7 +330,7 @@ def _in_groups(shape: Any, groups: int) -> Any:
     channels = shape[-1] if shape else 1
     if channels is not None and sizes_differ(channels % groups, 0):
         raise ValueError(
-            f"group_normalization: {channels} channels of shape {shape} do not divide into "
+            f"group_normalization: {channels} channels of shape {shape} are not divisible into "
             f"{groups} groups"
         )
     return (*shape[:-1], groups, None if channels is None else exact_quotient(channels, groups))
@@ -343,7 +344,7 @@ op(
     holomorphic=True,
     batch=leading,
     jvp="linear",
-    doc="Cut the last axis into groups: ``(..., groups, channels / groups)``.",
+    doc="Split the last axis into groups: ``(..., groups, channels / groups)``.",
 )
 
 
@@ -358,10 +359,11 @@ def group_normalization(
     x
         A floating tensor of known rank, ``(batch, ..., channels)``.
     groups
-        How many groups the channels are cut into: 1 is layer normalisation over all but the batch,
+        The number of groups of channels: 1 is layer normalisation over all axes but the batch,
         ``channels`` is instance normalisation.
     scale, offset
-        Tensors of shape ``(channels,)``, to multiply by and to add; none if ``None``, the default.
+        Tensors of shape ``(channels,)``, to multiply by and to add; not used if ``None``, the
+        default.
     epsilon
         Added to the variance (divided by n), inside the root; 0.001 by default.
 
@@ -374,8 +376,8 @@ def group_normalization(
     TypeError
         If ``groups`` is not an integer.
     ValueError
-        If ``x`` has fewer than two axes, the channels do not divide into the groups, or the shapes
-        of ``scale`` and ``offset`` do not fit.
+        If ``x`` has fewer than two axes, the channels are not divisible by ``groups``, or the
+        shapes of ``scale`` and ``offset`` do not fit.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Pooling over windows, channels last, for any number of spatial axes.
 
-The average is linear, and so is the maximum once it is known which elements were largest: gradients
-of every order are sums into the places that were seen, or picks from them.
+The average is linear, and so is the maximum once the positions of the largest elements are known.
+Gradients of every order are sums into the positions of the windows, or picks from them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
 
 
 def _pool_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ops that treat every image alike."""
+    """Batching rule of ops that process each image separately."""
     xs = together(xs, batched)
     return split_first(op.raw(*[merged(x, op) for x in xs], **params), xs[0], op)
 
 
 def _lowest(xp: Any, dtype: Any) -> Any:
-    """Return what no element is below."""
+    """Return the smallest value of a dtype."""
     return -np.inf if kind_of(dtype) == "f" else xp.iinfo(dtype).min
 
 
@@ -63,14 +63,14 @@ def _max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding:
 
 
 def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, Any]]:
-    """Give the index of each place in the windows, and where the first largest element is there."""
+    """Give the index of each window position, and where the first largest element is there."""
     x = where.padded(xp, x, _lowest(xp, x.dtype))
     free = xp.ones(out.shape, dtype=xp.bool)
     some_nan = at_hand(xp.any(out != out), unknown=True)
     for _, part in where.parts():
         at = (slice(None), *part, slice(None))
         same = x[at] == out
-        if some_nan:  # it is the largest in its windows, and equals nothing
+        if some_nan:  # nan is the largest in its windows, and equals nothing
             same = xp.logical_or(same, x[at] != x[at])
         hit = xp.logical_and(same, free)
         free = xp.logical_and(free, xp.logical_not(hit))
@@ -126,7 +126,7 @@ op(
     },
     infer=lambda g, x, largest, window, strides, padding: (x.shape, g.dtype),
     batch=_pool_rule,
-    doc="Add ``g`` to where ``max_pool`` found the largest elements of ``x``.",
+    doc="Add ``g`` at the positions where ``max_pool`` found the largest elements of ``x``.",
 )
 op(
     "max_pool_gather",
@@ -140,12 +140,12 @@ op(
     },
     infer=lambda d, x, largest, window, strides, padding: (largest.shape, d.dtype),
     batch=_pool_rule,
-    doc="Pick ``d`` from where ``max_pool`` found the largest elements of ``x``.",
+    doc="Pick ``d`` at the positions where ``max_pool`` found the largest elements of ``x``.",
 )
 
 
 def _counts(xp: Any, where: Windows, like: Any) -> Any:
-    """Return how many elements each window has that are not padding."""
+    """Return the number of elements in each window that are not padding."""
     total = np.ones((1,) * (len(where.sizes) + 2))
     for i, n in enumerate(where.sizes):
         one = np.zeros(n + sum(where.pads[i]))
@@ -205,7 +205,7 @@ op(
     infer=lambda g, like, window, strides, padding: (like.shape, g.dtype),
     batch=_pool_rule,
     jvp="linear",
-    doc="Share ``g`` among the elements that ``avg_pool`` averaged.",
+    doc="Distribute ``g`` over the elements that ``avg_pool`` averaged.",
 )
 
 
@@ -217,9 +217,11 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
     given = len(window) if np.ndim(window) else 0
     count = given if x.shape is None else len(x.shape) - 2
     if count < 1:
-        raise ValueError(f"{name}: images are (batch, spatial axes, channels), got shape {x.shape}")
+        raise ValueError(
+            f"{name}: images must be (batch, spatial axes, channels), got shape {x.shape}"
+        )
     if x.dtype.kind not in kinds:
-        raise TypeError(f"{name}: there is no pooling of {x.dtype} images; cast them to a float")
+        raise TypeError(f"{name}: cannot pool images of dtype {x.dtype}; cast them to a float")
     sizes = per_axis(window, count, "windows", name)
     return pool(
         x,
@@ -257,7 +259,7 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
 
     Notes
     -----
-    Of elements that tie, the first has the gradient.
+    Among equal elements, the first one gets the gradient.
 
     References
     ----------
@@ -339,7 +341,7 @@ def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
     Notes
     -----
-    Of elements that tie, the first has the gradient.
+    Among equal elements, the first one gets the gradient.
 
     See Also
     --------
@@ -382,7 +384,7 @@ def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
     Notes
     -----
-    Of elements that tie, the first has the gradient.
+    Among equal elements, the first one gets the gradient.
 
     See Also
     --------

@@ -20,7 +20,7 @@ from .embeddings import hits
 __all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
 
 
-#: Class labels have no say in the dtype.
+#: Class labels do not affect the dtype.
 _of_logits = functools.partial(in_float32, aside=("labels",))
 
 
@@ -33,27 +33,27 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
         return labels
     if shapes_differ(labels, logits[:-1]):
         raise ValueError(
-            "sparse_softmax_cross_entropy: labels have one axis less than logits, "
+            "sparse_softmax_cross_entropy: labels must have one axis less than logits, "
             f"got labels of shape {labels} and logits of shape {logits}"
         )
     return tuple(map(agreed, labels, logits[:-1]))
 
 
 def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
-    """Raise if class labels do not fit the logits; None if their values are not known yet."""
+    """Raise if class labels do not fit the logits; return None if their values are unknown."""
     _sparse_shape(logits.shape, labels.shape)
     if 0 in labels.shape:
         return False
     if kind_of(labels.dtype) not in "iu":
         raise TypeError(
-            f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
+            f"sparse_softmax_cross_entropy: labels must be integers, got dtype {labels.dtype}"
         )
     low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
     wrong = at_hand((low < 0) | (high >= classes), unknown=None)
     if wrong:
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
-            f"got {int(low)} to {int(high)}: the logits are of {classes} classes"
+            f"got {int(low)} to {int(high)}: the logits have {classes} classes"
         )
     return wrong
 
@@ -77,7 +77,7 @@ def _no_class(logits: Any, labels: Any) -> Any:
 
 @_of_logits
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
-    """Return the softmax of logits less 1 at each label."""
+    """Return the softmax of logits minus 1 at each label."""
     p = softmax_kernel(xp, logits)
     less = p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
     wrong = check_labels(xp, logits, labels)
@@ -108,7 +108,7 @@ op(
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
     infer=lambda logits, labels: (logits.shape, logits.dtype),
     batch=leading,
-    doc="Return the softmax of logits less 1 at the label: the gradient of the cross-entropy.",
+    doc="Return the softmax of logits minus 1 at the label: the gradient of the cross-entropy.",
 )
 
 
@@ -137,7 +137,7 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Ten
 
     Notes
     -----
-    The gradient for logits is ``softmax(logits) - one_hot(labels)``; labels have none.
+    The gradient of logits is ``softmax(logits) - one_hot(labels)``; labels have none.
 
     References
     ----------
@@ -173,15 +173,15 @@ def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
     """Return the cross-entropies of distributions under the softmax of logits."""
     _dense_shape(logits.shape, labels.shape, axis)
     logs = log_softmax_kernel(xp, logits, axis=axis)
-    # an impossible class that nobody claims costs nothing
+    # a class with probability 0 and label 0 has no loss
     return -xp.sum(labels * xp.where(labels == 0, xp.zeros_like(logs), logs), axis=axis)
 
 
 @in_float32
 def softmax_less_shares_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
-    """Return the softmax of logits, in amounts that sum to what labels do, less the labels."""
+    """Return the softmax of logits times the sum of the labels, minus the labels."""
     p = softmax_kernel(xp, logits, axis=axis)
-    shares = labels * xp.ones_like(p)  # integers would be summed in integers
+    shares = labels * xp.ones_like(p)  # integers would have integer sums
     return xp.sum(shares, axis=axis, keepdims=True) * p - shares
 
 
@@ -224,7 +224,7 @@ op(
         np.result_type(logits.dtype, labels.dtype),
     ),
     batch=along("axis"),
-    doc="Return ``sum(labels) * softmax(logits) - labels``, the slope of ``softmax_cross_entropy``",
+    doc="Return ``sum(labels) * softmax(logits) - labels``, the gradient of the logits.",
 )
 
 
@@ -257,9 +257,9 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
 
     Notes
     -----
-    The gradient for logits is ``sum(labels) * softmax(logits) - labels``: the slope of the value,
-    also where labels do not sum to 1. Labels have a gradient as well. A class whose label is 0
-    counts for nothing, also where its logit is -inf.
+    The gradient of logits is ``sum(labels) * softmax(logits) - labels``, which is exact even if
+    labels do not sum to 1. Labels have a gradient as well. A class whose label is 0 has no effect,
+    even if its logit is -inf.
 
     References
     ----------

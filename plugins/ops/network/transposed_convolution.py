@@ -19,7 +19,7 @@ __all__ = ["conv1d_transpose", "conv2d_transpose", "conv_transpose"]
 
 
 def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return the spatial sizes of images of which a convolution has the given ones."""
+    """Return the spatial sizes of images whose convolution has the given sizes."""
     result: list[Any] = []
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
         stride, dilation, padding = (settings[x] for x in ("strides", "dilations", "padding"))
@@ -108,10 +108,10 @@ def conv_transpose(
     x
         Images ``(batch, *spatial, channels)``, of any numeric dtype.
     filters
-        Of shape ``(*window, filters, channels)``: those of the convolution that leads back.
+        Of shape ``(*window, filters, channels)``: those of the convolution in the other direction.
     strides, padding, dilations
-        Those of the convolution that leads back, 1, ``"valid"`` and 1 by default. With ``"same"``,
-        sizes are multiplied by the stride.
+        Those of the convolution in the other direction; 1, ``"valid"`` and 1 by default. With
+        ``"same"``, sizes are multiplied by the stride.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def conv1d_transpose(
     x
         Floating or complex images ``(batch, size, channels)``.
     filters
-        Of shape ``(size, filters, channels)``: those of the convolution that leads back.
+        Of shape ``(size, filters, channels)``: those of the convolution in the other direction.
     strides, dilations
         As for :func:`gradtape.nn.conv_transpose`: a number, 1 by default.
     padding
@@ -191,7 +191,8 @@ def conv2d_transpose(
     x
         Floating or complex images ``(batch, height, width, channels)``.
     filters
-        Of shape ``(height, width, filters, channels)``: those of the convolution that leads back.
+        Of shape ``(height, width, filters, channels)``: those of the convolution in the other
+        direction.
     strides, dilations
         As for :func:`gradtape.nn.conv_transpose`: a number, or one per spatial axis, 1 by default.
     padding

@@ -1,4 +1,4 @@
-"""Windows on spatial axes: where they lie, and what a user may give to describe them."""
+"""Windows on spatial axes: their positions, and the settings with which users describe them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Padding = str | tuple[tuple[int, int], ...]
 
 
 class Windows:
-    """Where windows lie on spatial axes of given sizes.
+    """The positions of windows on spatial axes of given sizes.
 
     Attributes
     ----------
     out
-        How many windows there are along each axis.
+        The number of windows along each axis.
     pads
-        How many elements are missing before and after each axis.
+        The number of padding elements before and after each axis.
     """
 
     __slots__ = ("dilations", "kernel", "out", "pads", "sizes", "strides")
@@ -43,7 +43,7 @@ class Windows:
         )
 
     def parts(self) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
-        """Give each place in a window, and where the padded array has it, for all windows."""
+        """Give each position in a window, and its slices of the padded array for all windows."""
         for place in product(*map(range, self.kernel)):
             starts = [i * d for i, d in zip(place, self.dilations, strict=True)]
             yield (
@@ -55,7 +55,7 @@ class Windows:
             )
 
     def padded(self, xp: Any, x: Any, value: float = 0.0) -> Any:
-        """Return ``x`` (batch, *sizes, ...) with what windows need beyond its edges."""
+        """Return ``x`` (batch, *sizes, ...) with the padding that its windows need."""
         if not any(map(any, self.pads)):
             return x
         rest = x.shape[1 + len(self.sizes) :]
@@ -69,7 +69,7 @@ class Windows:
 
     @property
     def inside(self) -> tuple[Any, ...]:
-        """The index that takes padding off again."""
+        """The index that removes the padding."""
         cuts = (slice(a, a + n) for n, (a, _) in zip(self.sizes, self.pads, strict=True))
         return (slice(None), *cuts, ...)
 
@@ -90,7 +90,7 @@ def _pads(
 
 
 def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return how many windows there are along each axis, None where it is unknown."""
+    """Return the number of windows along each axis, None where it is unknown."""
     result: list[Any] = []
     padding = settings["padding"]
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
@@ -122,7 +122,7 @@ def per_axis(value: Any, count: int, what: str, name: str) -> Sizes:
 
 
 def as_padding(padding: Any, count: int, name: str) -> Padding:
-    """Return what a user gave as padding: a name, or a pair of widths per spatial axis."""
+    """Return a user's padding: a name, or a pair of widths per spatial axis."""
     if isinstance(padding, str):
         if padding.lower() in ("same", "valid"):
             return padding.lower()
@@ -144,8 +144,8 @@ _AXES = {3: "(batch, size, channels)", 4: "(batch, height, width, channels)"}
 
 
 def of_rank(x: Any, rank: int, name: str) -> Any:
-    """Return images as a tensor; raise if they have another number of axes."""
+    """Return images as a tensor; raise if they have a different number of axes."""
     x = as_tensor(x)
     if x.shape is not None and len(x.shape) != rank:
-        raise ValueError(f"{name}: images are {_AXES[rank]}, got shape {x.shape}")
+        raise ValueError(f"{name}: images must be {_AXES[rank]}, got shape {x.shape}")
     return x

@@ -20,7 +20,7 @@ __all__ = ["Continuous"]
 
 
 class Continuous(Module):
-    """What draws floating numbers by the keys of a subclass."""
+    """Draws from continuous distributions, with keys that a subclass provides."""
 
     def next_key(self) -> Tensor:
         """Return a key that was not used before."""
@@ -49,14 +49,14 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape given, or of what that broadcasts to with the parameters.
+        A tensor of shape ``shape``, broadcast with the parameters.
 
         Raises
         ------
         TypeError
             If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
-            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            If ``stddev`` is known (not in a trace) and has values below 0, a size is negative, or
             shapes do not broadcast.
 
         Examples
@@ -74,7 +74,7 @@ class Continuous(Module):
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
     ) -> Tensor:
-        """Return numbers spread evenly over ``[low, high)``.
+        """Return numbers uniformly distributed over ``[low, high)``.
 
         As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
 
@@ -90,7 +90,7 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape given, or of what that broadcasts to with the bounds.
+        A tensor of shape ``shape``, broadcast with the bounds.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Continuous(Module):
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
     ) -> Tensor:
-        """Return normally distributed numbers, those beyond two standard deviations drawn again.
+        """Return normally distributed numbers; those beyond two standard deviations are redrawn.
 
         Parameters
         ----------
@@ -129,14 +129,14 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape given, or of what that broadcasts to with the parameters.
+        A tensor of shape ``shape``, broadcast with the parameters.
 
         Raises
         ------
         TypeError
             If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
-            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            If ``stddev`` is known (not in a trace) and has values below 0, a size is negative, or
             shapes do not broadcast.
 
         Examples
@@ -166,14 +166,14 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape given, or of what that broadcasts to with the scale.
+        A tensor of shape ``shape``, broadcast with the scale.
 
         Raises
         ------
         TypeError
             If ``dtype`` is not floating, or ``shape`` does not hold integers.
         ValueError
-            If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            If ``scale`` is known (not in a trace) and has values below 0, a size is negative, or
             shapes do not broadcast.
 
         Examples
@@ -201,14 +201,14 @@ class Continuous(Module):
             One size or a sequence of them.
         concentration, scale
             Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default.
-            Gradients reach both: for the concentration, by how the number that keeps its place in
-            the distribution moves.
+            Gradients reach both. The gradient of the concentration is the implicit
+            reparameterization gradient.
         dtype
             A floating dtype; that of the concentration if not given.
 
         Returns
         -------
-        A tensor of the shape given.
+        A tensor of shape ``shape``.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class Continuous(Module):
 
     @named_in("random")
     def normal_like(self, x: Any) -> Tensor:
-        """Return standard normal numbers of the shape and dtype of ``x``, known or not.
+        """Return standard normal numbers with the shape and dtype of ``x``.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape and dtype of ``x``, not connected to it.
+        A tensor of the shape and dtype of ``x``, without a gradient connection to it.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class Continuous(Module):
 
     @named_in("random")
     def uniform_like(self, x: Any) -> Tensor:
-        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
+        """Return numbers in [0, 1) with the shape and dtype of ``x``.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class Continuous(Module):
 
         Returns
         -------
-        A tensor of the shape and dtype of ``x``, not connected to it.
+        A tensor of the shape and dtype of ``x``, without a gradient connection to it.
 
         Raises
         ------

@@ -28,13 +28,13 @@ def _drawn(
     below: float | None,
     like: bool = False,
 ) -> Any:
-    """Return numbers on the backend and device of ``key``, ``below`` a bound if one is given."""
+    """Return numbers on the backend and device of ``key``, below ``below`` if it is given."""
     dtype = numpy_dtype(dtype) if not isinstance(dtype, str) else np.dtype(dtype)
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    # those with a bound are made of one word each
+    # bounded numbers take one word each
     each = 0 if below is None else 32 // wide.itemsize
     numbers = rows_drawn(key, shape, lambda rng, size: draw(rng, size, wide), like, each)
-    if below is not None and dtype is not wide:  # rounding to half precision reaches the bound
+    if below is not None and dtype is not wide:  # rounding to half precision may reach the bound
         numbers = np.minimum(numbers, np.nextafter(dtype.type(below), dtype.type(0)))
     if isinstance(key, np.ndarray):
         return np.asarray(numbers, dtype)
@@ -76,7 +76,7 @@ random_op(
 random_op(
     "random_uniform",
     lambda rng, shape, dtype: rng.random(shape, dtype),
-    "numbers spread evenly over [0, 1)",
+    "numbers uniformly distributed over [0, 1)",
     below=1.0,
 )
 
@@ -85,7 +85,7 @@ Array = NDArray[Any]
 
 
 def _truncated(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Draw normal numbers, those beyond two standard deviations again."""
+    """Draw normal numbers; redraw those beyond two standard deviations."""
     numbers: Array = np.asarray(rng.standard_normal(shape, dtype))
     while (far := np.abs(numbers) > 2).any():
         numbers[far] = rng.standard_normal(int(far.sum()), dtype)
@@ -125,7 +125,7 @@ op(
     gradients={"key": NONDIFF},
     infer=lambda key, shape, low, high: (shape_for_each(key, shape), np.dtype(np.int64)),
     batch=keyed,
-    doc="Return integers from ``low`` up to, but without, ``high``, determined by ``key``.",
+    doc="Return integers from ``low`` up to, but not including, ``high``, determined by ``key``.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Functions that draw random numbers from one generator that they share."""
+"""Functions that draw random numbers from one shared generator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAKING = Lock()
 
 
 def shared() -> Generator:
-    """Return the generator that functions use if they are given none."""
+    """Return the generator that functions use if they receive none."""
     global _shared
     if _shared is None:
         with _MAKING:
@@ -54,18 +54,18 @@ def shared() -> Generator:
 def set_seed(seed: int) -> None:
     """Seed the functions of this module: the same seed gives the same numbers again.
 
-    Modules that were saved while they drew from these draw from them where they are loaded too.
+    Saved modules that draw from these functions draw from them again after loading.
 
     Parameters
     ----------
     seed
-        An integer from 0 to ``2**63 - 1``. Without a call the operating system gives one, and
-        another in each forked process; see :class:`Generator`.
+        An integer from 0 to ``2**63 - 1``. If you never call this function, the operating system
+        provides a seed, a different one in each forked process; see :class:`Generator`.
 
     Raises
     ------
     ValueError
-        If the seed is no such integer.
+        If the seed is not such an integer.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def normal(
 ) -> Tensor:
     """Return normally distributed numbers.
 
-    It is :meth:`Generator.normal` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.normal` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -96,15 +96,15 @@ def normal(
 
     Returns
     -------
-    A tensor of the shape given, or of what that broadcasts to with the parameters.
+    A tensor of shape ``shape``, broadcast with the parameters.
 
     Raises
     ------
     TypeError
         If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
-        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
-        do not broadcast.
+        If ``stddev`` is known (not in a trace) and has values below 0, a size is negative, or
+        shapes do not broadcast.
 
     Examples
     --------
@@ -119,9 +119,9 @@ def normal(
 def uniform(
     shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return numbers spread evenly over ``[minval, maxval)``.
+    """Return numbers uniformly distributed over ``[minval, maxval)``.
 
-    It is :meth:`Generator.uniform` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.uniform` of the generator that :func:`set_seed` seeds.
 
     As in NumPy, rounding may give ``maxval`` itself where ``minval`` is not 0 or ``maxval`` not 1.
 
@@ -136,7 +136,7 @@ def uniform(
 
     Returns
     -------
-    A tensor of the shape given, or of what that broadcasts to with the bounds.
+    A tensor of shape ``shape``, broadcast with the bounds.
 
     Raises
     ------
@@ -158,9 +158,9 @@ def uniform(
 def truncated_normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return normally distributed numbers, those beyond two standard deviations drawn again.
+    """Return normally distributed numbers; those beyond two standard deviations are redrawn.
 
-    It is :meth:`Generator.truncated_normal` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.truncated_normal` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -174,15 +174,15 @@ def truncated_normal(
 
     Returns
     -------
-    A tensor of the shape given, or of what that broadcasts to with the parameters.
+    A tensor of shape ``shape``, broadcast with the parameters.
 
     Raises
     ------
     TypeError
         If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
-        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
-        do not broadcast.
+        If ``stddev`` is known (not in a trace) and has values below 0, a size is negative, or
+        shapes do not broadcast.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def truncated_normal(
 def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Tensor:
     """Return exponentially distributed numbers.
 
-    It is :meth:`Generator.exponential` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.exponential` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -209,14 +209,14 @@ def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None)
 
     Returns
     -------
-    A tensor of the shape given, or of what that broadcasts to with the scale.
+    A tensor of shape ``shape``, broadcast with the scale.
 
     Raises
     ------
     TypeError
         If ``dtype`` is not floating, or ``shape`` does not hold integers.
     ValueError
-        If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
+        If ``scale`` is known (not in a trace) and has values below 0, a size is negative, or shapes
         do not broadcast.
 
     Examples
@@ -232,7 +232,7 @@ def gamma(
 ) -> Tensor:
     """Return gamma-distributed numbers.
 
-    It is :meth:`Generator.gamma` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.gamma` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -240,14 +240,13 @@ def gamma(
         One size or a sequence of them.
     concentration, scale
         Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default. Gradients
-        reach both: for the concentration, by how the number that keeps its place in the
-        distribution moves.
+        reach both. The gradient of the concentration is the implicit reparameterization gradient.
     dtype
         A floating dtype; that of the concentration if not given.
 
     Returns
     -------
-    A tensor of the shape given.
+    A tensor of shape ``shape``.
 
     Raises
     ------
@@ -272,7 +271,7 @@ def gamma(
 def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
     """Return booleans that are true with a probability; they have no gradient.
 
-    It is :meth:`Generator.bernoulli` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.bernoulli` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -283,12 +282,12 @@ def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
 
     Returns
     -------
-    A boolean tensor of the shape given, or of what that broadcasts to with the probability.
+    A boolean tensor of shape ``shape``, broadcast with the probability.
 
     Raises
     ------
     ValueError
-        If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
+        If a probability is known (not in a trace) and is not from 0 to 1, a size is negative, or
         shapes do not broadcast.
     TypeError
         If ``shape`` does not hold integers.
@@ -304,7 +303,7 @@ def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
 def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
     """Return class numbers, drawn with the probabilities ``softmax(logits)``.
 
-    It is :meth:`Generator.categorical` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.categorical` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -326,8 +325,7 @@ def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
 
     Notes
     -----
-    The class drawn is that of the largest of the logits with noise of the Gumbel distribution
-    added.
+    The result is the class with the largest sum of logit and Gumbel noise.
 
     References
     ----------
@@ -342,25 +340,25 @@ def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
 
 
 def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
-    """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
+    """Return integers from ``low`` up to, but not including, ``high``; they have no gradient.
 
-    It is :meth:`Generator.randint` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.randint` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
     shape
         One size or a sequence of them.
     low, high
-        The bounds, integers; from 0 to ``low`` if that comes alone.
+        The bounds, integers; with one bound, it is ``high`` and ``low`` is 0.
 
     Returns
     -------
-    A tensor of ``int64`` of the shape given.
+    An ``int64`` tensor of shape ``shape``.
 
     Raises
     ------
     ValueError
-        If there is no integer in between (and one is wanted), or a size is negative.
+        If ``low`` is not below ``high`` and ``shape`` has elements, or a size is negative.
     TypeError
         If ``shape`` does not hold integers.
 
@@ -375,7 +373,7 @@ def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Te
 def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Tensor:
     """Return rows of ``x`` (or integers below ``x``) chosen at random.
 
-    It is :meth:`Generator.choice` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.choice` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
@@ -384,9 +382,9 @@ def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any
     shape
         How many to choose; one by default.
     replace
-        Whether a row may be chosen again.
+        Whether a row may be chosen more than once; true by default.
     p
-        The probability of each row, a vector; equal ones if not given. It gets no gradient, and
+        The probability of each row, a vector; all are equal if not given. It gets no gradient, and
         need not sum to 1.
 
     Returns
@@ -397,8 +395,8 @@ def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any
     Raises
     ------
     ValueError
-        If more rows are wanted than there are, and none may be chosen again; if there are no rows;
-        if ``p`` has not one probability for each row, or is known and somewhere below 0.
+        If ``replace`` is false and more rows are requested than there are; if there are no rows; if
+        ``p`` does not have one probability for each row, or is known and has negative values.
     numpy.exceptions.AxisError
         If ``x`` is a tensor without axes.
 
@@ -420,12 +418,12 @@ def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any
 def permutation(x: Any) -> Tensor:
     """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
 
-    It is :meth:`Generator.permutation` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.permutation` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
     x
-        An integer, or a tensor with at least one axis. Gradients go back to where the rows were.
+        An integer, or a tensor with at least one axis. Gradients return to the original rows.
 
     Returns
     -------
@@ -447,14 +445,14 @@ def permutation(x: Any) -> Tensor:
 
 
 def shuffle(x: Any) -> Tensor:
-    """Return the rows of ``x`` in random order; ``x`` is left as it is.
+    """Return the rows of ``x`` in random order; ``x`` itself does not change.
 
-    It is :meth:`Generator.shuffle` of the generator that :func:`set_seed` seeds.
+    The same as :meth:`Generator.shuffle` of the generator that :func:`set_seed` seeds.
 
     Parameters
     ----------
     x
-        A tensor with at least one axis. Gradients go back to where the rows were.
+        A tensor with at least one axis. Gradients return to the original rows.
 
     Returns
     -------

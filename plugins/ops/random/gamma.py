@@ -1,4 +1,4 @@
-"""Gamma-distributed numbers, and how they move with the concentration."""
+"""Gamma-distributed numbers, and their derivative with respect to the concentration."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
 
 
 def _rows_of_all(key: Array, concentration: Array) -> Array:
-    """Return numbers for a concentration each: in a data-parallel step, those of its rows.
+    """Return a number for each concentration; in a data-parallel step, for those of this rank.
 
-    How many words a number takes depends on all concentrations before it, other ranks' too.
+    The number of random words that a number takes depends on all concentrations before it,
+    including those of other ranks.
     """
     rows = batch_rows.get()
     if rows is None:
         return stream(key).standard_gamma(concentration)
     start, total = rows.place()
-    parts = communicator().exchange(concentration.tobytes())  # whatever it is, on all ranks
+    parts = communicator().exchange(concentration.tobytes())  # on all ranks, whatever the shape
     if concentration.shape[:1] != (rows.count,):
         return stream(key).standard_gamma(concentration)
     whole = np.frombuffer(b"".join(parts)).reshape(total, *concentration.shape[1:])
@@ -61,12 +62,12 @@ def _digamma(x: Array) -> Array:
 
 
 def gamma_slope(a: Array, z: Array) -> Array:
-    """Return how a gamma-distributed number ``z`` moves with its concentration ``a``.
+    """Return the derivative of a gamma-distributed ``z`` with respect to its concentration ``a``.
 
-    That is ``dz/da = -(dP(a, z)/da) / p(z)`` for the distribution P and its density p: the number
-    that keeps its place in the distribution. P is taken from the series
+    It is ``dz/da = -(dP(a, z)/da) / p(z)``, where ``P`` is the distribution function and ``p`` its
+    density: ``z`` keeps its quantile as ``a`` changes. ``P`` is taken from the series
     ``z**a * exp(-z) / gamma(a + 1) * sum(z**n / ((a + 1) ... (a + n)))`` and differentiated term by
-    term. For ``a`` above 10,000, where that is long, z is approximated by
+    term. For ``a`` above 10,000, where that series is long, z is approximated by
     ``a * (1 - 1 / (9 * a) + x / (3 * sqrt(a)))**3`` with a normal x.
 
     References
@@ -101,8 +102,8 @@ def _slope_kernel(xp: Any, concentration: Any, number: Any) -> Any:
 
 def _no_second_order(g: Any) -> Any:
     raise TypeError(
-        "random_gamma: gradients of second order are not known for the concentration of a gamma "
-        "distribution; stop them with gradtape.stop_gradient"
+        "random_gamma: second-order gradients with respect to the concentration of a gamma "
+        "distribution are not available; stop them with gradtape.stop_gradient"
     )
 
 
@@ -123,5 +124,5 @@ op(
     gradients={"concentration": _no_second_order, "number": _no_second_order},
     infer=lambda concentration, number: (concentration.shape, concentration.dtype),
     batch=leading,
-    doc="Return how gamma-distributed numbers move with their concentration.",
+    doc="Return the derivative of gamma-distributed numbers with respect to the concentration.",
 )

@@ -1,6 +1,6 @@
-"""``Generator``: where users get random numbers from.
+"""``Generator``: the source of random numbers for users.
 
-A generator holds a key and counts; the modules of the ops turn keys into numbers.
+A generator holds a seed and counts its draws; the ops turn the resulting keys into numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Generator(Continuous):
     function differ from call to call. Equal seeds give equal numbers, on every backend.
 
     ``snapshot = generator.state.numpy()`` reads the state, the two integers ``[seed, count]``, and
-    ``generator.state = snapshot`` sets it back: the draws since then come again.
+    ``generator.state = snapshot`` restores it: the draws since then are repeated.
 
     Parameters
     ----------
@@ -63,18 +63,17 @@ class Generator(Continuous):
 
     Notes
     -----
-    A process that is forked (``os.fork``, ``multiprocessing``) goes on with copies of its parent's
-    generators. One without a seed of yours goes on with another seed, so that no two processes draw
-    the same numbers. One with a seed draws what its parent, and every other process forked there,
-    would draw next, as NumPy's do; give each worker its own, ``set_seed(seed + worker)``.
+    A forked process (``os.fork``, ``multiprocessing``) continues with copies of its parent's
+    generators. A generator that you did not seed gets another seed there, so that no two processes
+    draw the same numbers. One that you seeded draws what its parent, and every other process forked
+    at that point, draws next, as NumPy's do: give each worker its own, ``set_seed(seed + worker)``.
 
     Raises
     ------
     ValueError
-        If the seed is no such integer, or a state that is set is not two integers of at least 0.
+        If the seed is not such an integer, or a new state is not two integers of at least 0.
     RuntimeError
-        At a draw inside :func:`gradtape.vmap` that does not say, by its ``randomness``, whether
-        each example has its own numbers.
+        At a draw inside a :func:`gradtape.vmap` whose ``randomness`` is ``"error"``, its default.
 
     Examples
     --------
@@ -92,12 +91,12 @@ class Generator(Continuous):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "state" and "state" in vars(self) and not isinstance(value, Variable):
-            self.state.assign(_state(value, self.state))  # it stays the variable that files know
+            self.state.assign(_state(value, self.state))  # the variable that files refer to
         else:
             super().__setattr__(name, value)
 
     def get_config(self) -> dict[str, Any]:
-        """Return what the constructor takes; the state itself is a variable.
+        """Return the constructor's arguments; the state itself is a variable.
 
         Returns
         -------
@@ -111,7 +110,7 @@ class Generator(Continuous):
         return {"seed": self.state.seed, "name": self.name}
 
     def set_seed(self, seed: int) -> None:
-        """Start again, as a new generator with this seed.
+        """Restart as a new generator with this seed.
 
         Parameters
         ----------
@@ -121,7 +120,7 @@ class Generator(Continuous):
         Raises
         ------
         ValueError
-            If the seed is no such integer.
+            If the seed is not such an integer.
 
         Examples
         --------
@@ -134,9 +133,9 @@ class Generator(Continuous):
         self.state.assign(beside(_seeded_key(seed), Tensor(self.state.array)))
 
     def next_key(self) -> Tensor:
-        """Return a key that was not used before, and count on.
+        """Return a key that was not used before, and increment the count.
 
-        Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
+        Inside ``vmap``, it is one key for each example or one for all, according to ``randomness``.
 
         Returns
         -------
@@ -145,7 +144,7 @@ class Generator(Continuous):
         Raises
         ------
         RuntimeError
-            If it is called inside a ``vmap`` whose ``randomness`` says neither.
+            If it is called inside a ``vmap`` whose ``randomness`` is ``"error"``, its default.
 
         Examples
         --------
@@ -159,7 +158,7 @@ class Generator(Continuous):
     def _count_on(self) -> Any:
         with self.state.lock:  # no other thread may get this key
             key, owner = self.state.value, backend_of(self.state.array)
-            # beside the state, whichever backend is the current one
+            # on the backend of the state, whatever the current one is
             if owner.waits:  # one draw, without a copy to the device
                 step = F.numbered_like(self.state.array)
             else:
@@ -181,13 +180,13 @@ class Generator(Continuous):
 
         Returns
         -------
-        A boolean tensor of the shape given, or of what that broadcasts to with the probability.
+        A boolean tensor of shape ``shape``, broadcast with the probability.
 
         Raises
         ------
         ValueError
-            If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
-            shapes do not broadcast.
+            If a probability is known (not in a trace) and is not from 0 to 1, a size is negative,
+            or shapes do not broadcast.
         TypeError
             If ``shape`` does not hold integers.
 
@@ -199,7 +198,7 @@ class Generator(Continuous):
         """
         refuse(improbable, probability, "bernoulli: a probability must be from 0 to 1")
         dtype = getattr(probability, "dtype", None)
-        # numbers in half precision are too coarse to fall below a small probability as they should
+        # half-precision numbers are too coarse to compare with a small probability
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
         return ops["less"](draws, probability)
 
@@ -227,8 +226,7 @@ class Generator(Continuous):
 
         Notes
         -----
-        The class drawn is that of the largest of the logits with noise of the Gumbel distribution
-        added.
+        The result is the class with the largest sum of logit and Gumbel noise.
 
         References
         ----------
@@ -250,23 +248,23 @@ class Generator(Continuous):
 
     @named_in("random")
     def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
-        """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
+        """Return integers from ``low`` up to, but not including, ``high``; they have no gradient.
 
         Parameters
         ----------
         shape
             One size or a sequence of them.
         low, high
-            The bounds, integers; from 0 to ``low`` if that comes alone.
+            The bounds, integers; with one bound, it is ``high`` and ``low`` is 0.
 
         Returns
         -------
-        A tensor of ``int64`` of the shape given.
+        An ``int64`` tensor of shape ``shape``.
 
         Raises
         ------
         ValueError
-            If there is no integer in between (and one is wanted), or a size is negative.
+            If ``low`` is not below ``high`` and ``shape`` has elements, or a size is negative.
         TypeError
             If a bound is not an integer, or ``shape`` does not hold integers.
 
@@ -297,10 +295,10 @@ class Generator(Continuous):
         shape
             How many to choose; one by default.
         replace
-            Whether a row may be chosen again.
+            Whether a row may be chosen more than once; true by default.
         p
-            The probability of each row, a vector; equal ones if not given. It gets no gradient, and
-            need not sum to 1.
+            The probability of each row, a vector; all are equal if not given. It gets no gradient,
+            and need not sum to 1.
 
         Returns
         -------
@@ -310,9 +308,9 @@ class Generator(Continuous):
         Raises
         ------
         ValueError
-            If more rows are wanted than there are, and none may be chosen again; if there are no
-            rows; if ``p`` has not one probability for each row, or is known and somewhere below 0,
-            nan or infinite, or above 0 for fewer rows than are to be chosen.
+            If ``replace`` is false and more rows are requested than there are; if there are no
+            rows; if ``p`` does not have one probability for each row, or is known and has values
+            that are negative, nan or infinite, or fewer values above 0 than rows are requested.
         numpy.exceptions.AxisError
             If ``x`` is a tensor without axes.
 
@@ -333,7 +331,7 @@ class Generator(Continuous):
         rows = largest(as_size(x, "random.choice"), 0) if whole else with_rows(x, "choice")[1]
         if p is not None:
             p = weights(p, rows)
-        # what a trace does not know, the ops of a run refuse
+        # the ops check in each run what a trace does not know
         if known_size(rows) and not rows and some_wanted(sizes):
             raise ValueError(f"random.choice: there is nothing to choose from, got {x!r}")
         if not replace and (prod(sizes) > rows) is True:
@@ -361,8 +359,7 @@ class Generator(Continuous):
         Parameters
         ----------
         x
-            An integer, or a tensor with at least one axis. Gradients go back to where the rows
-            were.
+            An integer, or a tensor with at least one axis. Gradients return to the original rows.
 
         Returns
         -------
@@ -389,12 +386,12 @@ class Generator(Continuous):
 
     @named_in("random")
     def shuffle(self, x: Any) -> Tensor:
-        """Return the rows of ``x`` in random order; ``x`` is left as it is.
+        """Return the rows of ``x`` in random order; ``x`` itself does not change.
 
         Parameters
         ----------
         x
-            A tensor with at least one axis. Gradients go back to where the rows were.
+            A tensor with at least one axis. Gradients return to the original rows.
 
         Returns
         -------
@@ -421,17 +418,17 @@ def _seeded_key(seed: int | None) -> np.ndarray[Any, Any]:
     if seed is None:
         seed = secrets.randbits(62)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise ValueError(f"random: a seed is an integer from 0 to 2**63 - 1, got {seed!r}")
+        raise ValueError(f"random: a seed must be an integer from 0 to 2**63 - 1, got {seed!r}")
     return np.array([seed, 0], np.int64)
 
 
 def _state(value: Any, state: Variable) -> Tensor:
-    """Return a state that users set, checked, where the ``state`` to replace is."""
+    """Return a new state from a user, checked, on the device of the ``state`` that it replaces."""
     given = as_tensor(value)
     if given.shape != (2,) or given.dtype.kind not in "iu":
         raise ValueError(
-            "random: a generator's state is two integers, [seed, count], such as "
-            f"generator.state.numpy() gives; got {value!r}"
+            "random: a generator's state must be two integers, [seed, count], as returned by "
+            f"generator.state.numpy(); got {value!r}"
         )
     refuse(negative, given, "Generator: the integers of a state must be at least 0")
     return beside(value, Tensor(state.array))

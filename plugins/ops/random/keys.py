@@ -36,35 +36,35 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Any]
 def stream(key: Any) -> np.random.Generator:
     """Return NumPy's generator at the start of a key's own stream."""
     seed, counter = to_numpy(key).astype(np.uint64)
-    # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
+    # the key selects the stream: mixing a seed in NumPy takes longer than drawing
     return np.random.Generator(np.random.Philox(key=[seed, counter]))
 
 
 def rows_drawn(
     key: Any, shape: tuple[int, ...], draw: Draw, like: bool = False, each: int = 0
 ) -> Any:
-    """Return what a key of its own draws: in a data-parallel step, rows of the whole batch's.
+    """Return numbers drawn with a key; in a data-parallel step, this rank's rows of the batch's.
 
-    What has as many rows as this rank has examples is taken for theirs; of numbers for a tensor
-    (``like``), also what has several rows for each.
+    An array is part of the batch's if it has as many rows as this rank has examples. Numbers for a
+    tensor (``like``) are part of it too if they have several rows for each example.
 
     Parameters
     ----------
     key
-        A key, or an array of keys, which give each example its own numbers already.
+        A key, or an array of keys, which already give each example its own numbers.
     shape
-        What is drawn for each key.
+        The shape of the numbers for each key.
     draw
-        Draws numbers of a shape.
+        A function that draws numbers of a shape.
     like
-        Whether they are for a tensor of that shape.
+        Whether the numbers are for a tensor of that shape.
     each
-        How many numbers Philox makes at once, if they can be drawn from any place on; else 0.
+        How many numbers Philox makes at once if draws can start at any position, otherwise 0.
     """
     rows = batch_rows.get()
     if rows is None or len(key.shape) > 1:
         return for_each(key, lambda rng: draw(rng, shape))
-    first, total = rows.place()  # by all ranks, whatever they draw: none may wait for another
+    first, total = rows.place()  # on all ranks, whatever they draw: none may wait for another
     times, rest = divmod(shape[0], rows.count) if shape and rows.count else (0, 0)
     if rest or not times or (times > 1 and not like):
         return for_each(key, lambda rng: draw(rng, shape))
@@ -79,12 +79,12 @@ def rows_drawn(
 
 
 def for_each(key: Any, draw: Callable[[np.random.Generator], Any]) -> Any:
-    """Return what is drawn for a key; for an array of keys, one draw for each, stacked."""
+    """Return the draws for a key; for an array of keys, one draw for each, stacked."""
     keys = to_numpy(key)
     if keys.ndim == 1:
         return draw(stream(keys))
     rows = keys.reshape(-1, 2)
-    some = rows if len(rows) else np.zeros((1, 2), keys.dtype)  # the shape of none is that of one
+    some = rows if len(rows) else np.zeros((1, 2), keys.dtype)  # one draw gives the empty shape
     drawn = np.stack([draw(stream(row)) for row in some])[: len(rows)]
     return drawn.reshape(*keys.shape[:-1], *drawn.shape[1:])
 
@@ -95,7 +95,7 @@ def shape_for_each(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def on_backend(numbers: Any, like: Any, dtype: Any = None) -> Any:
-    """Return what was drawn on the host where the array ``like`` is."""
+    """Return numbers drawn on the host on the device of the array ``like``."""
     owner = backend_of(like)
     return owner.asarray(numbers, dtype=dtype, device=owner.device(like))
 
@@ -132,5 +132,5 @@ op(
         key.dtype,
     ),
     batch=_split_rule,
-    doc="Return keys that one key determines, as many as the first axis of ``like`` is long.",
+    doc="Return keys derived from one key, as many as the first axis of ``like`` is long.",
 )

@@ -1,4 +1,4 @@
-"""What generators check of their parameters, and how these scale the numbers drawn."""
+"""Checks of generators' parameters, and scaling of the numbers drawn."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def negative(x: Any) -> Any:
 
 
 def improbable(x: Any) -> Any:
-    """Return where numbers are no probabilities."""
+    """Return where numbers are not probabilities."""
     return (x < 0) | (x > 1) | (x != x)
 
 
 def no_weight(x: Any) -> Any:
-    """Return where numbers are no relative probabilities."""
+    """Return where numbers are not relative probabilities."""
     return ~((x >= 0) & (x < np.inf))
 
 
 def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
-    """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
+    """Raise ``ValueError`` if the values of a parameter are known and some of them are wrong."""
     if type(value) not in (int, float):
         array = as_tensor(value).array
         if is_transformed(array):
@@ -63,23 +63,23 @@ def weights(p: Any, rows: Any) -> Tensor:
         )
     if p.shape is not None and same_size(p.shape[0], rows):
         return p
-    checked: Tensor = ops["reshape"](p, shape=(rows,))  # which a run refuses if it does not fit
+    checked: Tensor = ops["reshape"](p, shape=(rows,))  # a run raises if the size does not match
     return checked
 
 
 def check_possible(p: Any, wanted: int) -> None:
-    """Raise if fewer rows than are wanted have a probability above 0, as far as that is known."""
+    """Raise if fewer rows than requested are known to have a probability above 0."""
     array = as_tensor(p).array
     if not is_transformed(array):
         possible = int(np.count_nonzero(to_numpy(array)))
         if (possible < wanted) is True:
             raise ValueError(
-                f"random.choice: {wanted} rows are wanted, {possible} have a probability above 0"
+                f"random.choice: cannot choose {wanted} rows: {possible} have a probability above 0"
             )
 
 
 def with_rows(x: Any, name: str) -> tuple[Tensor, Any]:
-    """Return a tensor whose first axis may be shuffled, and its size; raise if it has none."""
+    """Return a tensor with rows, and the size of its first axis; raise if it has no axes."""
     x = as_tensor(x)
     if x.shape == ():
         raise np.exceptions.AxisError(
@@ -90,11 +90,11 @@ def with_rows(x: Any, name: str) -> tuple[Tensor, Any]:
 
 
 def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
-    """Return what a user gave as shape, checked."""
+    """Return a user's shape as a tuple of sizes, checked."""
     sizes = as_shape(shape, f"random.{name}")
     if any((n < 0) is True for n in sizes):
         raise ValueError(
-            f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
+            f"random.{name}: sizes must be at least 0, got {sizes} ({prod(sizes)} numbers)"
         )
     return sizes
 
@@ -113,14 +113,14 @@ def float_dtype(dtype: Any, name: str) -> str:
 
 
 def float_like(x: Any, name: str) -> TensorSpec | Any:
-    """Return a tensor whose shape and dtype are to be taken; raise if it is not floating."""
+    """Return a tensor that provides a shape and dtype; raise if it is not floating."""
     x = as_tensor(x)
     float_dtype(x.dtype, name)
     return x
 
 
 def scaled(draws: Any, offset: Any, scale: Any) -> Any:
-    """Return ``offset + scale * draws``, without ops for the numbers that change nothing."""
+    """Return ``offset + scale * draws``, without ops for an offset or scale that has no effect."""
     if not (isinstance(scale, (int, float)) and scale == 1):
         draws = draws * scale
     if not (isinstance(offset, (int, float)) and offset == 0):

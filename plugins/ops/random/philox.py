@@ -1,7 +1,7 @@
-"""NumPy's Philox in the arithmetic of any array library: the same numbers, made where a key is.
+"""NumPy's Philox generator for any array library: the same numbers, made on the key's device.
 
-What NumPy draws by rejection from a number's own words (normal, exponential, gamma numbers) has no
-such form: how many words each number takes depends on those before it.
+Numbers that NumPy draws by rejection (normal, exponential, gamma) cannot be made in this way: the
+number of words that each takes depends on the numbers before it.
 
 References
 ----------
@@ -20,7 +20,7 @@ __all__ = ["MOST_INTEGERS", "integers", "split", "uniform"]
 
 _FACTORS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
-#: How many integers :func:`integers` draws from, less one.
+#: The largest ``high - low`` that :func:`integers` takes.
 MOST_INTEGERS = 2**32 - 1
 
 
@@ -57,7 +57,7 @@ def _words(xp: Any, key: Any, count: int) -> Any:
 
 
 def _halves(xp: Any, key: Any, count: int) -> Any:
-    """Return the first 32-bit words: of each of 64 bits the low half, then the high one."""
+    """Return the first 32-bit words: the low half of each 64-bit word, then its high half."""
     words = _words(xp, key, -(-count // 2))
     halves = xp.stack([words & _u64(0xFFFFFFFF), words >> _u64(32)], axis=-1)
     return xp.reshape(halves, (*words.shape[:-1], 2 * words.shape[-1]))[..., :count]
@@ -75,21 +75,21 @@ def uniform(xp: Any, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     else:
         halves = _halves(xp, key, count) >> _u64(8)
         numbers = halves.astype(np.float32) * np.float32(2.0**-24)
-    if dtype == np.float16:  # rounding reaches the bound
+    if dtype == np.float16:  # rounding may reach the bound
         numbers = xp.minimum(numbers, np.float32(np.nextafter(np.float16(1), np.float16(0))))
     return _shaped(xp, numbers.astype(dtype), key, shape)
 
 
 def split(xp: Any, key: Any, count: int) -> Any:
-    """Return keys that each key determines, in the first axis."""
-    # that NumPy draws one again comes once in 2**63
+    """Return keys derived from each key, along a new first axis."""
+    # NumPy redraws one of 2**63 words: that is ignored here
     high, _ = _wide_product(_words(xp, key, 2 * count), _u64(2**63 - 1))
     keys = xp.reshape(high.astype(np.int64), (*key.shape[:-1], count, 2))
     return xp.moveaxis(keys, -2, 0).astype(key.dtype)
 
 
 def integers(xp: Any, key: Any, shape: tuple[int, ...], low: int, high: int) -> Any:
-    """Return integers for each key, from at most ``MOST_INTEGERS``, those drawn again left out."""
+    """Return integers for each key, at most ``MOST_INTEGERS`` apart, without those redrawn."""
     bound, count = high - low, prod(shape)
     below = (2**32 - bound) % bound
     again = below / 2**32

@@ -1,7 +1,7 @@
-"""LLVM, as the compiler of loops; what it compiled is kept in files for the next process.
+"""LLVM as the compiler of loops, with compiled code cached in files for later processes.
 
-A compiled loop is a function in C as Python's own: it is called with NumPy's arrays and numbers,
-and finds their memory where ``ndarray`` has it, which takes a tenth of what ``ctypes`` would.
+A compiled loop is a C function like Python's own. It receives NumPy arrays and numbers, and reads
+their memory from the ``ndarray`` structure, which takes a tenth of the time of ``ctypes``.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ __all__ = [
     "unusable",
 ]
 
-#: The environment variable that names the folder of compiled loops; empty for none.
+#: The environment variable with the folder of compiled loops; if it is empty, there is no cache.
 CACHE = "GRADTAPE_CACHE_DIR"
-#: With so many files the folder is emptied: constants such as learning rates are in the code.
+#: At this number of files the folder is emptied: constants such as learning rates are in the code.
 _MOST_FILES = 2000
-#: Invalid, divided by zero, overflow: bits of ``fenv.h``.
+#: The flags of ``fenv.h`` for invalid operations, division by zero and overflow.
 FLAGS = {"x86_64": 1 | 4 | 8, "AMD64": 1 | 4 | 8, "aarch64": 1 | 2 | 4, "arm64": 1 | 2 | 4}
-#: The name of the function in a text, and the bytes before what is an object's own.
+#: The name of the function in a text, and the size of an object's header in bytes.
 FUNCTION, HEADER = "loop_of_arrays", object.__basicsize__
-#: Where ``ndarray`` has what: memory, rank, shape, dtype, flags. A number has its value at HEADER.
+#: The offsets of ``ndarray``'s memory, rank, shape, dtype and flags. A number's value is at HEADER.
 DATA, RANK, SHAPE, DTYPE, STATE = (HEADER + n for n in (0, 8, 16, 40, 48))
-#: The flags of what is contiguous in C's order, and aligned.
+#: The flags of a C contiguous, aligned array.
 ORDERED = 0x1 | 0x100
-#: The dtypes of arrays and numbers that loops are given.
+#: The dtypes of the arrays and numbers that loops receive.
 DTYPES = {np.dtype(kind).name: np.dtype(kind) for kind in (bool, "i4", "i8", "f4", "f8")}
 _OF_PYTHON = "PyEval_RestoreThread PyEval_SaveThread PyObject_Vectorcall Py_IncRef _Py_NoneStruct"
 _FAST = 0x80  # METH_FASTCALL
-#: The C library, among what this process has.
+#: The C library, as part of this process.
 LIBRARY = ctypes.CDLL(None) if os.name != "nt" else None
 
 _alone = RLock()
@@ -72,25 +72,25 @@ def unavailable() -> str | None:
     if find_spec("llvmlite") is None:
         return 'loops are compiled by llvmlite, which is missing; pip install "gradtape[fused]"'
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return "loops read the memory of CPython's objects, of 64 bits"
+        return "loops need CPython with 64-bit objects, because they read their memory"
     if machine() not in FLAGS or not hasattr(LIBRARY, "fetestexcept"):
         return f"loops need the floating-point flags of the C library, unknown on {machine()}"
     if not _as_expected():
-        return f"loops read the memory of arrays, and NumPy {np.__version__} has it elsewhere"
+        return f"loops read the memory of arrays, whose layout in NumPy {np.__version__} is unknown"
     return None
 
 
 def unusable() -> str | None:
-    """Return why the LLVM that is installed cannot be used, or None if it can; it is imported."""
+    """Return why the installed LLVM cannot be used, or None if it can; it is imported."""
     try:
         llvm = import_module("llvmlite.binding")
-    except Exception as error:  # as it likes, for instance because a library is missing
+    except Exception as error:  # of any type, for example because a library is missing
         return f"llvmlite cannot be imported ({type(error).__name__}: {error})"
     return None if hasattr(llvm, "create_pass_builder") else "it needs llvmlite 0.45 or newer"
 
 
 def _as_expected() -> bool:
-    """Whether an array and a number have what is read of them where it is read."""
+    """Return whether arrays and numbers have the layout in memory that loops rely on."""
     array, number = np.ones((3, 5), np.float32), np.float64(1.5)
 
     def read(kind: Any, thing: Any, place: int) -> Any:
@@ -101,7 +101,7 @@ def _as_expected() -> bool:
         read(word, array, HEADER - 8) == id(np.ndarray)
         and read(word, array, DATA) == array.ctypes.data
         and read(ctypes.c_int, array, RANK) == array.ndim
-        # the strides are behind the lengths
+        # the strides follow the lengths
         and read(word, array, SHAPE + 8) == read(word, array, SHAPE) + 8 * array.ndim
         and read(word, array, DTYPE) == id(array.dtype)
         and read(ctypes.c_int, array, STATE) & ORDERED == ORDERED
@@ -125,11 +125,11 @@ def compiled(text: str, otherwise: Callable[..., None]) -> Callable[..., None]:
     Parameters
     ----------
     text
-        LLVM's intermediate representation of :data:`FUNCTION`, called as ``METH_FASTCALL``; its
-        first argument is an array of two integers: what the function notes for its next call, and
-        the address of ``otherwise``.
+        LLVM's intermediate representation of :data:`FUNCTION`, called as ``METH_FASTCALL``. Its
+        first argument is an array of two integers: the function's notes for its next call, and the
+        address of ``otherwise``.
     otherwise
-        A Python function, which it may call.
+        A Python function that it may call.
     """
     with _alone:
         address = _address(text)
@@ -137,13 +137,13 @@ def compiled(text: str, otherwise: Callable[..., None]) -> Callable[..., None]:
     method = _Method(b"loop", address, _FAST, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, *[ctypes.py_object] * 2]
-    # its module, which may be anything, lives as long as it
+    # its module, which may be any object, lives as long as the function
     function: Callable[..., None] = new(ctypes.addressof(method), state, (method, otherwise))
     return function
 
 
 def _address(text: str) -> int:
-    """Return where the machine code of a text is in this process."""
+    """Return the address of a text's machine code in this process."""
     llvm, target, engine = _engine()
     key = hashlib.sha256(f"{llvm.llvm_version_info}{_host()}{text}".encode()).hexdigest()[:32]
     if key in _addresses:
@@ -165,7 +165,7 @@ def _machine_code(llvm: Any, target: Any, text: str) -> bytes:
     module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
-    # else numbers that are beside each other by chance are divided with empty lanes: 0 / 0 is noted
+    # otherwise adjacent numbers may be divided together with empty lanes, and 0 / 0 sets a flag
     options.slp_vectorization = False
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
@@ -181,7 +181,7 @@ def _host() -> tuple[str, str, str]:
 
 @cache
 def _engine() -> tuple[Any, Any, Any]:
-    """Return LLVM, what it compiles for, and where machine code goes."""
+    """Return LLVM, its target machine, and the engine for machine code."""
     reason = unusable()
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
@@ -205,12 +205,12 @@ def _engine() -> tuple[Any, Any, Any]:
 
 
 def cache_folder(make: bool = False) -> tuple[Path | None, str | None]:
-    """Return the folder of compiled loops, none if none is wanted, and why it cannot be used.
+    """Return the folder of compiled loops, or None without a cache; and why it cannot be used.
 
     Parameters
     ----------
     make
-        Make it if it is not there.
+        Make the folder if it does not exist.
     """
     named = os.environ.get(CACHE)
     if named == "":
@@ -223,18 +223,18 @@ def cache_folder(make: bool = False) -> tuple[Path | None, str | None]:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         there = next(x for x in (folder, *folder.parents) if x.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            return folder, "it cannot be written"
-        # what is found there is run: nobody else may write to it
+            return folder, "it is not writable"
+        # the files in it are executed: other users must not be able to write to it
         state = folder.stat() if there == folder else None
-    except (OSError, RuntimeError) as error:  # a home that is not there, or cannot be written
+    except (OSError, RuntimeError) as error:  # the home folder is missing or not writable
         return folder, str(error)
     if state is not None and (state.st_uid != os.getuid() or state.st_mode & 0o022):
-        return folder, "others may write to it"
+        return folder, "other users may write to it"
     return folder, None
 
 
 def _path(key: str) -> Path | None:
-    """Return the file of a key in the user's own cache, if there is one."""
+    """Return the file for a key in the user's own cache, if there is a cache."""
     folder, problem = cache_folder(make=True)
     return None if folder is None or problem else folder / f"{key}.o"
 
@@ -257,5 +257,5 @@ def _keep(path: Path, code: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
             file.write(hashlib.sha256(code).digest() + code)
         os.replace(file.name, path)
-    except OSError:  # a full disk: compiled anew next time, then
+    except OSError:  # such as a full disk: the next process compiles it again
         pass

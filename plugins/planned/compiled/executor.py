@@ -12,20 +12,20 @@ __all__ = ["fused"]
 
 
 def fused(graph: Graph) -> Run:
-    """Return what runs ``graph`` on NumPy with loops that LLVM compiles at the first call.
+    """Return a function that runs ``graph`` on NumPy with loops that LLVM compiles on first use.
 
-    Functions such as ``tanh`` are in loops over few elements, and may differ from NumPy's in the
-    last place.
+    Loops over few elements include functions such as ``tanh``, which may differ from NumPy's in the
+    last digit.
 
     Parameters
     ----------
     graph
-        A graph as it was traced.
+        A traced graph.
 
     Raises
     ------
     BackendUnavailable
-        If llvmlite is missing, with what to install.
+        If llvmlite is missing; the message says what to install.
     """
     reason = unavailable()
     if reason is not None:

@@ -1,8 +1,8 @@
-"""Forms: what computes a step in a loop, as instructions of LLVM.
+"""Forms: the computations of steps in a loop, as instructions of LLVM.
 
-A form holds what is rounded in one way alone, so that results are NumPy's, bit for bit: arithmetic,
-roots, comparisons, conversions, and functions of single precision where they are NumPy's. The C
-library's functions differ from NumPy's in the last place.
+Forms contain only operations with a single correct rounding, so that results are NumPy's, bit for
+bit: arithmetic, roots, comparisons, conversions, and single-precision functions where they equal
+NumPy's. Functions of the C library differ from NumPy's in the last digit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .functions import FUNCTIONS, Add, constant
 
 __all__ = ["TRANSCENDENTAL", "TYPES", "Form", "conversion", "form_of"]
 
-#: Instructions, of which the last gives the result, or what adds them; and the dtypes that operands
-#: are converted to.
+#: Instructions, the last of which gives the result, or a function that adds them; and the dtypes
+#: to which operands are converted.
 Form: TypeAlias = tuple[Any, list[Any]]
 
-# {0} and on are the operands, then what the instructions before gave
+# {0} and so on are the operands, then the results of the instructions before
 _ALIKE = {"copyto": (), "positive": ()}
 _OF_FLOATS = {
     **_ALIKE,
@@ -96,12 +96,12 @@ _OF_TRUTHS = {
     "logical_xor": _XOR,
     "not_equal": _XOR,
 }
-#: The C library's.
+#: Functions of the C library.
 TRANSCENDENTAL = frozenset("cos exp expm1 log log1p sin tan tanh".split())
-#: Up to this many elements these are quicker in a loop than the call of a ufunc.
+#: Up to this number of elements, these functions are faster in a loop than a ufunc call.
 _FEW = 64
 _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
-#: The names of dtypes in instructions; of truths, those of values, which take a byte in memory.
+#: The LLVM types of dtypes; that of booleans is for values, which take a byte in memory.
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
 
 
@@ -113,7 +113,7 @@ def form_of(step: Step, exact: Container[str]) -> Form | None:
     step
         The step.
     exact
-        Which of :data:`FUNCTIONS` give NumPy's bits here.
+        Which of :data:`FUNCTIONS` equal NumPy's here, bit for bit.
     """
     out = step.out.dtype
     form: Any
@@ -148,7 +148,7 @@ def _called(op: str, char: str) -> tuple[str, ...] | None:
 
 
 def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
-    """Return what adds a product of finite factors, as a sum that begins with +0."""
+    """Return a form for a product of finite factors, as a sum that starts with +0."""
     size, infinite = f"@llvm.fabs.{'f32' if kind == 'float' else 'f64'}", constant(float("inf"))
 
     def form(add: Add, x: str, y: str) -> tuple[str, str]:
@@ -171,7 +171,7 @@ def _convertible(x: Any, target: Any) -> bool:
 
 
 def conversion(source: Any, target: Any) -> str | None:
-    """Return the instruction that converts a value; "" for none, None if it may not be exact."""
+    """Return the instruction that converts a value; "" for none, None if it may be inexact."""
     if source == target:
         return ""
     kinds = np.dtype(source).kind + np.dtype(target).kind

@@ -1,8 +1,8 @@
-"""Functions of single precision as NumPy computes them on processors that fuse multiply and add.
+"""Single-precision functions, as NumPy computes them on processors with fused multiply-add.
 
-They are arithmetic alone, so that a loop runs them for several elements at once: NumPy's own
-reduction of the range, and its polynomials. Where NumPy has another way (``exp`` above 88, ``sin``
-above 71476, ``log`` of what is no positive normal number), the group is left to NumPy.
+They consist of arithmetic only, so that a loop computes several elements at once, with NumPy's own
+range reduction and polynomials. Where NumPy uses another method (``exp`` above 88, ``sin`` above
+71476, ``log`` of anything but a positive normal number), the group is left to NumPy.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 __all__ = ["FUNCTIONS", "Add", "constant"]
 
-#: Adds an instruction, and returns the name of its value.
+#: A function that adds an instruction and returns the name of its value.
 Add: TypeAlias = Callable[[str], str]
 
-#: What is added to a small number to have it rounded, its integer in the lowest bits.
+#: Added to a small number to round it, which leaves the integer in the lowest bits.
 _ROUNDING = float.fromhex("0x1.8p23")
 _ROUNDING_BITS = 0x4B400000
 _COS = [float.fromhex(x) for x in "0x1.98e616p-16 -0x1.6c06dcp-10 0x1.55553cp-5 -0x1p-1 1".split()]
@@ -38,7 +38,7 @@ _LEAST, _MOST = -103.97208404541015625, 88.72283935546875
 
 
 def constant(value: float) -> str:
-    """Return a number of single or double precision, as it is written in instructions."""
+    """Return a number of single or double precision in the syntax of instructions."""
     return f"0x{struct.pack('>d', value).hex()}"
 
 
@@ -58,7 +58,7 @@ def _polynomial(add: Add, x: str, factors: Sequence[float]) -> str:
 
 
 def _reduced(add: Add, x: str, scale: float, parts: Sequence[float]) -> tuple[str, str]:
-    """Return the rest of a division, and bits of which the lowest are the quotient's."""
+    """Return the remainder of a division, and bits whose lowest are those of the quotient."""
     quotient = add(f"fmul float {x}, {_single(scale)}")
     shifted = add(f"fadd float {quotient}, {_single(_ROUNDING)}")
     quotient = add(f"fsub float {shifted}, {_single(_ROUNDING)}")
@@ -92,7 +92,7 @@ def _exp(add: Add, x: str) -> tuple[str, str]:
     value = add(f"fdiv float {above}, {below}")
     exponent = add(f"sub i32 {bits}, {_ROUNDING_BITS}")
     half = add(f"ashr i32 {exponent}, 1")
-    for part in (half, add(f"sub i32 {exponent}, {half}")):  # at once it may be no normal number
+    for part in (half, add(f"sub i32 {exponent}, {half}")):  # in one go it might not be normal
         power = add(f"shl i32 {add(f'add i32 {part}, 127')}, 23")
         value = add(f"fmul float {value}, {add(f'bitcast i32 {power} to float')}")
     value = add(f"select i1 {small}, float 0.0, float {value}")
@@ -118,7 +118,7 @@ def _log(add: Add, x: str) -> tuple[str, str]:
     return value, add(f"fcmp olt float {x}, {_single(2.0**-126)}")
 
 
-#: By name, what adds the instructions and returns the value, and whether it is left to NumPy.
+#: Functions that add instructions, and return the value and whether it is left to NumPy.
 FUNCTIONS: dict[str, Callable[[Add, str], tuple[str, str]]] = {
     "cos": _circle(1),
     "exp": _exp,

@@ -1,8 +1,9 @@
 """Loops: groups of steps as functions that LLVM compiles, each element read and written once.
 
-A loop holds what is rounded in one way alone, so that its results are NumPy's, bit for bit; sums
-are over the first axis, in NumPy's order. What NumPy warns of (``numpy.errstate``) a loop cannot:
-where the processor has noted such a thing, the group is run once more, by NumPy, which says so.
+A loop contains only operations with a single correct rounding, so that its results are NumPy's, bit
+for bit; sums are over the first axis, in NumPy's order. A loop cannot warn as NumPy does
+(``numpy.errstate``). If the processor has set a flag for such a warning, NumPy runs the group once
+more, and warns.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from .source import source
 
 __all__ = ["Loops"]
 
-#: A compiler takes seconds for so many, and minutes for ten times as many.
+#: A compiler takes seconds for this number of steps, and minutes for ten times as many.
 _MOST_STEPS = 400
-#: From so many steps on a loop pays for digits that differ from NumPy's.
+#: From this number of steps, a loop is worth digits that differ from NumPy's.
 _SEVERAL = 3
 
 
 class Loops(Emitter):
-    """Who runs groups as loops."""
+    """Runs groups as loops."""
 
     def takes(self, step: Step) -> bool:
-        """Return whether a step is one that loops compute as NumPy does.
+        """Return whether loops compute a step as NumPy does.
 
         Parameters
         ----------
         step
             The step.
         """
-        if len(step.outputs) != 1:  # several: a `cond`, say
+        if len(step.outputs) != 1:  # several, for example of a `cond`
             return False
         symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
         if any(np.dtype(x.dtype).name not in DTYPES for x in symbols):
@@ -54,7 +55,7 @@ class Loops(Emitter):
         return form_of(step, _exact_for(step)) is not None
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
-        """Return what runs a group, or None if a loop would not pay.
+        """Return a function that runs a group, or None if a loop would not pay.
 
         Parameters
         ----------
@@ -70,7 +71,7 @@ class Loops(Emitter):
 
 
 def _is_sum_of_rows(step: Step) -> bool:
-    """Whether a step adds up rows, as NumPy does one after another (it adds up a row pairwise)."""
+    """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
     shape = shape_of(x)
     rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
@@ -78,7 +79,7 @@ def _is_sum_of_rows(step: Step) -> bool:
 
 
 def _ties() -> bool:
-    """Whether NumPy's ``maximum`` of a zero and a negative zero is the second of them, here."""
+    """Return whether NumPy's ``maximum`` of a zero and a negative zero is the second one here."""
     zeros, negative = np.zeros(37, np.float32), np.full(37, -0.0, np.float32)
     pairs = [(f(a, b), b) for f in (np.maximum, np.minimum) for a, b in _both(zeros, negative)]
     return all((np.signbit(found) == np.signbit(b)).all() for found, b in pairs)
@@ -98,7 +99,7 @@ def _exact_for(step: Step) -> frozenset[str]:
 
 @cache
 def _exact() -> frozenset[str]:
-    """Return which functions of single precision give the bits of this NumPy, on this processor."""
+    """Return the single-precision functions that equal this NumPy's, bit for bit, here."""
     x = np.linspace(-85, 85, 2048, dtype=np.float32)
     x[:3] = 0.0, -0.0, np.nan
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
@@ -121,7 +122,7 @@ def _same_bits(x: Any, y: Any) -> bool:
 
 
 def _by_numpy(group: Group) -> Callable[..., None]:
-    """Return what runs a group step by step, by NumPy, into its outputs."""
+    """Return a function in which NumPy runs a group step by step into its outputs."""
 
     def run(*arrays: Any) -> None:
         values: dict[Symbol, Any] = dict(zip((*group.outputs, *group.inputs), arrays, strict=True))

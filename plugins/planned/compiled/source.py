@@ -1,9 +1,9 @@
 """The text of a group's loop, in LLVM's intermediate representation.
 
-The function is called from Python with the arrays of a group, outputs first. It makes sure that
-they are what the plan says (type, dtype, shape, order in memory), and calls the loop with their
-memory. Where they are not, or the processor has noted what NumPy warns of, it calls ``otherwise``
-with the same arguments. Nothing in it depends on the process: its machine code can be kept.
+The function is called from Python with the arrays of a group, outputs first. It checks that they
+are as the plan says (type, dtype, shape, order in memory), and calls the loop with their memory. If
+they are not, or the processor has set a flag that NumPy would warn of, it calls ``otherwise`` with
+the same arguments. It does not depend on the process, so its machine code can be cached.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .functions import constant
 
 __all__ = ["source"]
 
-#: A group of so many operations lets other threads run meanwhile.
+#: From this number of operations, a group lets other threads run meanwhile.
 _LONG = 2**14
-#: LLVM leaves no rest of loops of fewer rounds than these: it masks it.
+#: LLVM masks the remainder of loops with fewer rounds than this.
 _SHORT = 16
-#: How often what a loop did is repeated, for its warnings, before the loop is given up.
+#: The number of times that a loop is repeated for its warnings before it is given up.
 _MOST_REPEATED = 10
 _MEMORY = {**TYPES, "bool": "i8"}
-#: A value, and in which way it is read: element by element if nothing else is said.
+#: A value, and how it is read: element by element by default.
 Way: TypeAlias = tuple[Symbol, str]
-#: Other ways, in a loop over (o, b, h): how far apart elements are along each axis.
+#: Other ways, in a loop over (o, b, h): the distance of elements along each axis.
 _WAYS: dict[str, Callable[[int, int, int], list[int]]] = {
     "slopes": lambda o, b, h: [1, o, 0],
     "rows": lambda o, b, h: [h, 0, 1],
@@ -91,7 +91,7 @@ class _Source:
         )
 
     def _hints(self, alone: bool) -> list[str]:
-        """Return what is said of a short loop; LLVM warns where it cannot do what it is told."""
+        """Return the hints for a short loop; LLVM warns if it cannot follow them."""
         length = self.lengths[-1] if self.lengths else 1
         if not alone or length < 4:
             return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
@@ -124,7 +124,7 @@ class _Source:
     # -- the loop ----------------------------------------------------------------------------------
 
     def _strides(self) -> None:
-        """Find the loops, as few as possible, and how far apart elements of arrays are in each."""
+        """Find the loops, as few as possible, and the strides of all arrays in each."""
         whole = self.group.shape
         found = {(x, ""): _broadcast(shape_of(x), whole) for x in self.group.outputs}
         for step in self.group.members:
@@ -148,7 +148,7 @@ class _Source:
 
     def _loop(self) -> None:
         self._label("start")
-        # whether anything is left to NumPy
+        # whether anything must be left to NumPy
         self.lines += ["  %left = alloca i32", "  store i32 0, ptr %left"]
         self._pointers = {x: f"%m{i}" for i, x in enumerate(self.arrays)}
         for step in self.group.tails:
@@ -157,7 +157,7 @@ class _Source:
         self.lines.append(f"  ret i32 {self._load('i32', '%left')}")
 
     def _nest(self, lengths: Sequence[int], body: Callable[[list[str]], None]) -> None:
-        """Add loops within each other, the last one around a body."""
+        """Add nested loops, with a body in the innermost one."""
         opened = []
         for length in lengths:
             n = next(self._numbers)
@@ -167,7 +167,7 @@ class _Source:
             self.lines.append(f"  %k{n} = phi i64 [ 0, %{before} ], [ %n{n}, %tail{n} ]")
             opened.append((n, length))
         body([f"%k{n}" for n, _ in opened])
-        # the rest of a short loop is not to be done with empty lanes: 0 / 0 would be noted
+        # the remainder of a short loop must not use empty lanes: 0 / 0 would set a flag
         said = ", !llvm.loop !0" if lengths == self.lengths and lengths[-1:] < [_SHORT] else ""
         for n, length in reversed(opened):
             self.lines.append(f"  br label %tail{n}")
@@ -181,7 +181,7 @@ class _Source:
             said = ""
 
     def _begin(self, total: Symbol, places: list[str]) -> None:
-        # what is added to it stays what it is, a negative zero too
+        # negative zero plus any number is that number, also if it is negative zero
         self._store(total, _literal(-0.0, total.dtype), places[0])
 
     def _body(self, places: list[str]) -> None:
@@ -202,7 +202,7 @@ class _Source:
             self.lines.append(f"  store {kind} {total}, ptr {pointer}")
 
     def _place(self, way: Way, places: Sequence[str]) -> str:
-        """Return how many elements before the one that the loop is at."""
+        """Return the position of the loop's current element."""
         found = "0"
         for place, stride in zip(places, self.strides[way], strict=True):
             if stride:
@@ -290,7 +290,7 @@ class _Source:
         return self._load("ptr", "%self", DATA)
 
     def _check(self, *conditions: str) -> None:
-        """Go on if all hold, and to ``otherwise`` if not."""
+        """Continue if all conditions hold, otherwise go to ``otherwise``."""
         whole, *others = conditions
         for condition in others:
             whole = self._new(f"and i1 {whole}, {condition}")
@@ -299,7 +299,7 @@ class _Source:
         self._label(label)
 
     def _checked(self, i: int, x: Symbol) -> str:
-        """Return the memory of an argument, which is as the plan says."""
+        """Return the memory of an argument, after checking it against the plan."""
         shape, name = shape_of(x), np.dtype(x.dtype).name
         given = self._load("ptr", "%args", 8 * i)
         kind = self._load("ptr", given, HEADER - 8)
@@ -342,13 +342,13 @@ def _ways(step: Step) -> list[Way]:
 
 
 def _broadcast(shape: Shape, whole: Shape) -> list[int]:
-    """Return how far apart elements of an array are along the axes of what it broadcasts to."""
+    """Return the strides of an array along the axes of the shape that it broadcasts to."""
     padded = (1,) * (len(whole) - len(shape)) + shape
     return [0 if padded[axis] == 1 else prod(padded[axis + 1 :]) for axis in range(len(whole))]
 
 
 def _declaration(call: str) -> str:
-    """Return what declares the function that is called."""
+    """Return the declaration of a called function."""
     head, given = call.removeprefix("call ").rstrip(")").split("(")
     kinds = ", ".join(x.split()[0] for x in given.split(", ") if x)
     pure = " nounwind willreturn memory(none)" if head.split()[0] in ("float", "double") else ""

@@ -1,4 +1,4 @@
-"""``files``: saved files, changed as damage or an attacker would change them, and read again."""
+"""``files``: saved files, changed by damage or as an attacker would, and read again."""
 
 from .command import add_arguments, run
 

@@ -18,7 +18,7 @@ from .subjects import Subject, subjects
 
 __all__ = ["KINDS", "Case", "add_arguments", "case", "run"]
 
-#: Kinds of changes, with how often each is drawn.
+#: Kinds of changes, with their relative frequency.
 KINDS = {"metadata": 4, "json": 4, "raw": 2, "old": 2}
 # Running all samples of a file takes longer than reading it.
 _VERIFIED = 20
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     data
         Its bytes.
     expected
-        What it must give if it is accepted, or None.
+        The values that it must give if it is accepted; None if it may give any.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def case(seed: int, number: int, kinds: list[str] | None = None) -> Case:
-    """Return a case: the same for the same seed and number."""
+    """Return a case, which the seed and the number determine."""
     rng = random.Random(f"{seed} {number}")
     weights = {kind: n for kind, n in KINDS.items() if kinds is None or kind in kinds}
     kind = rng.choices([*weights], [*weights.values()])[0]
@@ -73,27 +73,27 @@ def _sealed(subject: Subject, rng: random.Random) -> bytes:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this fuzzer's own options to its parser."""
-    parser.add_argument("--minutes", metavar="N", type=float, help="stop after so long")
-    parser.add_argument("--files", metavar="N", type=int, help="stop after so many files")
+    parser.add_argument("--minutes", metavar="N", type=float, help="stop after N minutes")
+    parser.add_argument("--files", metavar="N", type=int, help="stop after N files")
     parser.add_argument("--first", metavar="N", type=int, default=0, help="the first file (0)")
     parser.add_argument(
-        "--kind", action="append", choices=[*KINDS], help="these changes alone (all of them)"
+        "--kind", action="append", choices=[*KINDS], help="only these changes (all)"
     )
     parser.add_argument("--workers", metavar="N", type=int, default=2, help="processes (2)")
     parser.add_argument(
         "--keep", metavar="FOLDER", help="store files that are not read as required"
     )
     parser.add_argument(
-        "--keep-going", action="store_true", help="look at all files before it ends"
+        "--keep-going", action="store_true", help="do not stop at the first failure"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read changed files until the time is over; return 1 if one is not read as it must be."""
+    """Read changed files until the time is up; return 1 if one is not read as it must be."""
     if not hasattr(os, "fork"):
-        print("fuzz files: it reads files in forked processes, which this system does not have")
+        print("fuzz files: it reads files in forked processes, which this system does not support")
         return 2
-    from .workers import Pool  # what limits processes is missing where they cannot fork
+    from .workers import Pool  # its limits on processes need a system that can fork
 
     seconds = options.seconds if options.minutes is None else 60 * options.minutes
     clock, found, failures = Clock(seconds, options.files), Counter[str](), 0

@@ -1,4 +1,4 @@
-"""Bytes that change without anybody's intention: flips, cuts, insertions, other pieces."""
+"""Accidental damage of bytes: flips, cuts, insertions, pieces of other files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["changed"]
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
-    """Return bytes of which some are others."""
+    """Return damaged bytes."""
     found = bytearray(data)
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         _CHANGES[rng.randrange(len(_CHANGES))](found, rng)
@@ -16,7 +16,7 @@ def changed(data: bytes, rng: random.Random) -> bytes:
 
 
 def _place(data: bytearray, rng: random.Random) -> int:
-    """Return a place, near the beginning more often than elsewhere: headers are there."""
+    """Return a position, more often near the beginning, where headers are."""
     size = max(1, len(data))
     return rng.randrange(min(size, rng.choice([100, 1000, 10_000, size])))
 

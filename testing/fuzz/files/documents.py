@@ -1,4 +1,4 @@
-"""What a file says, changed: its JSON and its arrays; digests and checksums are right after."""
+"""Changes of a file's contents, JSON and arrays; digests and checksums are correct afterwards."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _JUNK: list[Any] = [
     {"shape": None, "dtype": "int8"},
     {"shape": [2**40], "dtype": "float64"},
 ]
-# Kinds of nesting that are written as text, for what json.dumps would not write.
+# Nested values written as text, because json.dumps would not write them.
 _TEXTS = [
     "",
     " ",
@@ -95,7 +95,7 @@ Place = tuple[Any, Any]
 
 
 def changed(parts: Parts, rng: random.Random) -> Parts:
-    """Return parts in which one to four things are others."""
+    """Return parts with one to four changes."""
     texts = dict(parts.texts)
     found = Parts(dict(parts.attributes), texts, dict(parts.arrays))
     documents = {path: json.loads(text) for path, text in texts.items()}
@@ -115,14 +115,14 @@ def _edited(document: Any, rng: random.Random) -> Any:
     places = _by_depth(document)
     if not places:
         return rng.choice(_JUNK)
-    # by depth first, so that the few places near the root are not lost among the many below
+    # choose the depth first, so that the few places near the root are not lost among the others
     tree, key = rng.choice(places[rng.randrange(len(places))])
     rng.choice(_EDITS)(tree, key, places, rng)
     return document
 
 
 def _by_depth(document: Any) -> list[list[Place]]:
-    """Return all containers and keys, by how deep they are."""
+    """Return all containers and keys, by depth."""
     found: list[list[Place]] = []
     level = [document]
     while level:
@@ -153,7 +153,7 @@ def _delete(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) 
 
 
 def _take(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) -> None:
-    """Put what stands elsewhere here."""
+    """Put a value from elsewhere here."""
     other, at = rng.choice(rng.choice(places))
     tree[key] = _copy(other[at])
 
@@ -191,7 +191,7 @@ def _rename(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) 
 
 
 def _near(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) -> None:
-    """Change a value a little, keeping its type."""
+    """Change a value slightly, keeping its type."""
     value = tree[key]
     if type(value) is bool:
         tree[key] = not value
@@ -212,7 +212,7 @@ def _near(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) ->
 _EDITS = [_replace, _replace, _delete, _take, _swap, _repeat, _rename, _near, _near, _near]
 
 
-# -- beside the JSON -------------------------------------------------------------------------------
+# -- changes besides the JSON ----------------------------------------------------------------------
 
 
 def _text(parts: Parts, rng: random.Random) -> None:
@@ -220,7 +220,7 @@ def _text(parts: Parts, rng: random.Random) -> None:
 
 
 def _array(parts: Parts, rng: random.Random) -> None:
-    """Store another array in the place of one."""
+    """Replace an array by another one."""
     path = rng.choice(sorted(parts.arrays))
     array = parts.arrays[path]
     kind = rng.choice(["dtype", "shape", "swap", "flat", "empty", "long"])

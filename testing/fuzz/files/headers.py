@@ -1,4 +1,4 @@
-"""The headers of a file of format 2 in parts that can be changed, each checksum repaired after."""
+"""The headers of a file of format 2 in parts that can be changed; checksums are repaired."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Message:
     size: int | None = None
 
     def encoded(self) -> bytes:
-        """Return its bytes; ``size`` is what it claims to have."""
+        """Return its bytes; ``size`` is the size that it claims."""
         size = len(self.data) if self.size is None else self.size
         return p.MESSAGE.pack(self.kind & 255, size & 65535, self.flags & 255) + self.data
 
@@ -34,8 +34,8 @@ class Message:
 class Headers:
     """The superblock, all headers, and the bytes after them.
 
-    Addresses in links are numbers of objects while the headers are in parts, so that what is
-    written again fits wherever it comes to stand.
+    While the headers are in parts, addresses in links are numbers of objects, so that they are
+    correct wherever the objects are written.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -59,7 +59,7 @@ class Headers:
         return [m for messages in self.objects for m in messages if m.kind == p.LINK]
 
     def encoded(self) -> bytes:
-        """Return the file: addresses, lengths and checksums are right, but for what was set."""
+        """Return the file, with addresses, lengths and checksums correct unless changed."""
         addresses = []
         place = _START
         for messages in self.objects:
@@ -79,7 +79,7 @@ class Headers:
         return head + bytes(begin - len(head)) + rest
 
     def _moved(self, shift: int) -> bytes:
-        """Return the data, in which indices of compressed ones say where these are."""
+        """Return the data, with indices of compressed data adjusted to their new positions."""
         rest = bytearray(self.rest)
         for message in (m for messages in self.objects for m in messages):
             data = message.data
@@ -118,7 +118,7 @@ def _messages(body: bytes) -> list[Message]:
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
-    """Return a file in which one to three things of the headers are others."""
+    """Return a file with one to three changes in its headers."""
     headers = Headers(data)
     for _ in range(rng.choice([1, 1, 2, 3])):
         rng.choice(_CHANGES)(headers, rng)
@@ -127,7 +127,7 @@ def changed(data: bytes, rng: random.Random) -> bytes:
 
 
 def _in_place(data: bytes, rng: random.Random) -> bytes:
-    """Change bytes of the superblock or of a header where they stand, and repair its checksum."""
+    """Change bytes of the superblock or of a header in place, and repair the checksum."""
     found = bytearray(data)
     place, ends = _START, [(0, _START - 4)]
     while found[place : place + 4] == b"OHDR":
@@ -144,7 +144,7 @@ def _in_place(data: bytes, rng: random.Random) -> bytes:
     return bytes(found)
 
 
-# -- what may be changed ---------------------------------------------------------------------------
+# -- changes of the parts --------------------------------------------------------------------------
 
 
 def _object(headers: Headers, rng: random.Random) -> list[Message]:
@@ -185,7 +185,7 @@ def _length(headers: Headers, rng: random.Random) -> None:
 
 
 def _message(headers: Headers, rng: random.Random) -> None:
-    """Remove a message, repeat it, or take one of another object."""
+    """Remove a message, repeat it, or take one from another object."""
     messages = _object(headers, rng)
     at = rng.randrange(len(messages))
     action = rng.choice(["remove", "repeat", "take", "swap"])
@@ -215,7 +215,7 @@ def _whole(headers: Headers, rng: random.Random) -> None:
 
 
 def _target(headers: Headers, rng: random.Random) -> None:
-    """Let a link lead elsewhere."""
+    """Make a link point to another object."""
     links = [m for m in headers._links() if len(m.data) > 8]
     if links:
         message = rng.choice(links)
@@ -239,7 +239,7 @@ def _block(headers: Headers, rng: random.Random) -> None:
 
 
 def _data(headers: Headers, rng: random.Random) -> None:
-    """Cut what follows the headers, or make it longer."""
+    """Shorten or extend the bytes after the headers."""
     cut = rng.randrange(len(headers.rest) + 1)
     headers.rest = rng.choice([headers.rest[:cut], headers.rest + bytes(cut), headers.rest[cut:]])
 

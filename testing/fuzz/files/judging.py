@@ -1,4 +1,4 @@
-"""What reading a file must be like: right, or an error in words, in little time and memory."""
+"""Requirements on reading a file: the right values or a proper error, with limited resources."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ READERS: dict[str, Callable[[str], Any]] = {
     "load": gt.load,
     "lazy load": lambda path: gt.load(path, lazy=True),
     "inspect": gt.saving.inspect_text,
-    # in this process, which has limits of its own
+    # in this process, which has its own limits
     "verify": partial(gt.saving.verify, max_memory=math.inf, max_seconds=math.inf),
 }
 
 
 class Limits:
-    """The most that reading one file may take."""
+    """The maximum resources for reading one file."""
 
     seconds = 1.0
     hang = 5.0
@@ -47,14 +47,14 @@ def judged(path: str, expected: list[Any] | None, verify: bool) -> tuple[str, st
     path
         The file.
     expected
-        What it must give if it is accepted; ``None`` if it may give anything.
+        The values that it must give if it is accepted; ``None`` if it may give any.
     verify
-        Whether to run the file's functions on its samples too.
+        Whether to run the file's functions on its samples, too.
 
     Returns
     -------
     tuple
-        ``"refused"`` or ``"accepted"``, and what is wrong, if anything is.
+        ``"refused"`` or ``"accepted"``, and a description of what is wrong, or None.
     """
     outcome = "refused"
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -92,14 +92,14 @@ def _took(read: Callable[[str], Any], path: str) -> float:
 
 
 def _seconds() -> float:
-    """Return the time that this process and those that it started have computed."""
+    """Return the CPU time of this process and of those that it started."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
 
 @contextmanager
 def without_a_new_interpreter() -> Iterator[None]:
-    """Read files of format 1, and verify, in forks: nine in ten seconds are Python's start."""
+    """Read files of format 1, and verify, in forks: starting Python takes 90% of the time."""
     child.subprocess = Forked  # type: ignore[assignment, attr-defined]
     try:
         yield
@@ -108,7 +108,7 @@ def without_a_new_interpreter() -> Iterator[None]:
 
 
 class Forked:
-    """As much of :mod:`subprocess` as :mod:`..saving.container.child` needs."""
+    """The parts of :mod:`subprocess` that :mod:`..saving.container.child` needs."""
 
     DEVNULL = subprocess.DEVNULL
     TimeoutExpired = subprocess.TimeoutExpired
@@ -123,7 +123,7 @@ class Forked:
             code = 1
             try:
                 os.dup2(write, 1)
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what a crash tells
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the output of a crash
                 said = sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
                 sys.argv = ["-c", *command[place + 2 :]]
                 exec(command[place + 1], {"__name__": "__main__"})

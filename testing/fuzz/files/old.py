@@ -1,4 +1,4 @@
-"""Files of format 1 as HDF5's library wrote them, their metadata changed, checksums repaired."""
+"""Files of format 1 from HDF5's own library, with changed metadata and repaired checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .subjects import Parts, subjects
 
 __all__ = ["changed", "old_file", "old_files"]
 
-# Blocks that end with a checksum, beside object headers.
+# Blocks that end with a checksum, besides object headers.
 _BLOCKS = (b"OCHK", b"FRHP", b"FHIB", b"BTHD", b"BTLF", b"BTIN", b"FSHD")
 _LONGEST = 700
 _VALUES = [0, 1, 2, 3, 7, 8, 16, 64, 255, 256, 4096, 2**16 - 1, 2**31, 2**32 - 1, 2**40, 2**64 - 1]
@@ -30,11 +30,11 @@ def old_file(parts: Parts, version: str = "1.2", libver: str = "v110") -> bytes:
     Parameters
     ----------
     parts
-        What it holds.
+        The contents.
     version
-        Its format's version.
+        The version of the format.
     libver
-        Of HDF5's format: ``"earliest"`` has neither checksums nor dense groups.
+        The version of HDF5's format: ``"earliest"`` has neither checksums nor dense groups.
     """
     manifest = json.loads(parts.texts["/manifest"])
     texts = {path: text for path, text in parts.texts.items() if path != "/manifest"}
@@ -69,7 +69,7 @@ def old_files() -> list[tuple[bytes, str]]:
 
 
 def changed(data: bytes, rng: random.Random) -> bytes:
-    """Return a file in which one to three numbers of the metadata are others."""
+    """Return a file with one to three changed numbers in its metadata."""
     found = bytearray(data)
     blocks = _blocks(data)
     for _ in range(rng.choice([1, 1, 2, 3])):
@@ -86,7 +86,7 @@ def changed(data: bytes, rng: random.Random) -> bytes:
 
 @cache
 def _blocks(data: bytes) -> list[tuple[int, int]]:
-    """Return where metadata with a checksum begin and end."""
+    """Return where blocks of metadata with a checksum begin and end."""
     found = [(0, 44)] if data[8] in (2, 3) else []
     place = data.find(b"OHDR")
     while place >= 0:
@@ -104,12 +104,12 @@ def _blocks(data: bytes) -> list[tuple[int, int]]:
             if found_end is not None:
                 rare.append((place, found_end))
             place = data.find(signature, place + 4)
-    # what indices are made of as often as all object headers
+    # parts of indices as often as all object headers
     return found + rare * (1 + len(found) // (1 + len(rare)))
 
 
 def _end_of(data: bytes, begin: int) -> int | None:
-    """Return where a block ends whose length nothing near it says: by trying, as it is right."""
+    """Return the end of a block of unknown length, found by trying lengths for its checksum."""
     for end in range(begin + 8, min(begin + _LONGEST, len(data) - 4)):
         value = int.from_bytes(data[end : end + 4], "little")
         if value and checksum(data[begin:end]) == value:

@@ -1,4 +1,4 @@
-"""Sound files to change, and what they give when they are loaded."""
+"""Valid files to change, and their values when they are loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = np.linspace(-1.0, 1.0, 6, dtype="float32").reshape(2, 3)
 
 @dataclass
 class Parts:
-    """What a file holds, apart from how it is written down."""
+    """The contents of a file, independent of how they are written."""
 
     attributes: dict[str, str]
     texts: dict[str, str]
@@ -42,24 +42,24 @@ class Parts:
             )
 
     def encoded(self, compression: str | None = None) -> bytes:
-        """Return a file of them: checksums and digests are right."""
+        """Return a file with these contents, with correct checksums and digests."""
         return bytes(to_bytes(self.attributes, self.texts, self.arrays, compression))
 
 
 @dataclass
 class Subject:
-    """A sound file.
+    """A valid file.
 
     Attributes
     ----------
     name
-        For messages.
+        A name for messages.
     data
         Its bytes.
     parts
-        What it holds.
+        Its contents.
     behaviour
-        What it gives when it is loaded; see :func:`behaviour`.
+        Its values when it is loaded; see :func:`behaviour`.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Subject:
 
 
 def _plain() -> gt.Module:
-    """Return variables of many kinds, in containers of each kind."""
+    """Return a module with variables of many kinds, in containers of each kind."""
     module: Any = gt.Module("plain")
     for dtype in ("bool", "int8", "uint16", "int64", "float16", "float64", "complex64"):
         setattr(module, dtype, gt.Variable(np.arange(6).reshape(2, 3).astype(dtype)))
@@ -80,7 +80,7 @@ def _plain() -> gt.Module:
 
 
 class _Traced(gt.Module):
-    """Graphs of each kind of node."""
+    """A module with graphs that contain each kind of node."""
 
     def __init__(self) -> None:
         super().__init__("traced")
@@ -103,7 +103,7 @@ class _Traced(gt.Module):
 
 
 def _layers() -> gt.Module:
-    """Return layers, which come back as themselves."""
+    """Return a module with layers, which are restored with their classes."""
     layers = gt.layers
     model = layers.Sequential(
         [layers.Dense(3, activation="relu"), layers.BatchNorm(), layers.Dense(2)]
@@ -114,7 +114,7 @@ def _layers() -> gt.Module:
 
 
 class _Marking(gt.layers.Layer):
-    """A layer of one's own, whose mask is a graph in the file."""
+    """A user's layer, whose mask is a graph in the file."""
 
     def call(self, x: Any, mask: Any = None) -> Any:
         return gt.concatenate([x, x[:, ::-1]], axis=1)
@@ -138,7 +138,7 @@ def _network() -> gt.Module:
 
 
 def _training() -> gt.Module:
-    """Return what training keeps: optimizers, schedules, metrics, layers with state."""
+    """Return a module with all objects of training: optimizers, schedules, metrics, layers."""
     layers, training = gt.layers, gt.training
     module: Any = gt.Module("training")
     schedule = training.schedules.PiecewiseConstantDecay([2, 4], [0.1, 0.01, 0.001])
@@ -188,7 +188,7 @@ def subjects() -> list[Subject]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "subject.h5")
         for name, (make, compression) in _MAKERS.items():
-            with warnings.catch_warnings(action="ignore"):  # of float64, which is meant
+            with warnings.catch_warnings(action="ignore"):  # about float64, which is intended
                 gt.save(make(), path)
             parts = Parts.of(path)
             data = parts.encoded(compression)
@@ -199,7 +199,7 @@ def subjects() -> list[Subject]:
 
 
 def behaviour(path: str) -> list[Any]:
-    """Return what a file gives: the same means that it is the same model."""
+    """Return the values of a loaded file; equal values mean the same model."""
     model = gt.load(path)
     found: list[Any] = [(name, _bytes(v)) for name, v in sorted(model.named_variables.items())]
     found += [("tree", repr(_plain_values(model)))]

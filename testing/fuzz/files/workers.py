@@ -1,4 +1,4 @@
-"""Forked processes that read files: each may crash, hang or take too much, and is replaced."""
+"""Forked processes that read files: those that crash, hang or use too much are replaced."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .judging import Limits
 
 __all__ = ["Pool"]
 
-# Address space beside what the process has: an allocation above is refused.
+# The address space in addition to that of the process: larger allocations are refused.
 _ADDRESSES = 2 * 2**30
-# A process that waits for something takes no time of its own.
+# A process that only waits uses no CPU time.
 _WAITING = 60.0
 _NUMBER = struct.Struct("<q")
 
@@ -34,15 +34,15 @@ class Pool:
     Parameters
     ----------
     read
-        Gives what to count the file as, and what is wrong with how it is read.
+        Returns the label to count the file under, and a description of what is wrong, or None.
     first
         The first number.
     workers
-        How many processes; each reads every so many-th file.
+        The number of processes; with n of them, each reads every n-th file.
     clock
-        When to stop.
+        The limit of the run.
     hang
-        How many seconds of computing one number may take.
+        The maximum CPU time for one number, in seconds.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Pool:
         ]
 
     def results(self) -> Iterator[Result]:
-        """Yield the number, the label and what is wrong of each file."""
+        """Yield the number of each file, its label, and a description of what is wrong."""
         gc.freeze()
         for worker in self._workers:
             worker.start()
@@ -96,7 +96,7 @@ class _Worker:
         self.pipe: int | None = None
 
     def start(self) -> None:
-        """Fork, to go on with the next number."""
+        """Fork a process that continues with the next number."""
         self.pipe, write = os.pipe()
         self._set(-1)
         self._rest = b""
@@ -116,7 +116,7 @@ class _Worker:
         self._at[:] = _NUMBER.pack(number)
 
     def _work(self, write: int) -> None:
-        """Read files until the time is over, or one took too much memory."""
+        """Read files until the time is up, or one has used too much memory."""
         _limit()
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         number = self._next
@@ -127,14 +127,14 @@ class _Worker:
             label, wrong = self._read(number)
             signal.setitimer(signal.ITIMER_PROF, 0)
             taken = _peak() - before
-            # the first file brings in what all need
+            # the first file imports everything that is needed
             if number != self._next and taken > Limits.memory:
                 wrong = wrong or f"it took {taken / 2**20:,.0f} MB"
             os.write(write, json.dumps([number, label, wrong]).encode() + b"\n")
             number += self._step
 
     def received(self) -> Iterator[Result]:
-        """Yield what the process has said; replace it when it is gone."""
+        """Yield the results of the process; replace it if it has ended."""
         if self.pipe is None:
             return
         data = os.read(self.pipe, 2**16)
@@ -157,14 +157,14 @@ class _Worker:
             said = "hang" if -code == signal.SIGPROF else f"crash ({_name(code)})"
             yield number, said, said
         elif code:
-            yield self._next, "crash", f"the process ends with {_name(code)} before it reads"
+            yield self._next, "crash", f"the process ended with {_name(code)} before it could read"
             return
         over = self._last is not None and self._next >= self._last
         if not over and self._clock.runs(0):
             self.start()
 
     def waited_for(self) -> Iterator[Result]:
-        """End a process that waits for something that does not come."""
+        """End a process that waits forever."""
         number = _NUMBER.unpack(self._at)[0]
         if number != self._seen[0]:
             self._seen = (number, time.monotonic())
@@ -192,7 +192,7 @@ def _limit() -> None:
 
 
 def _peak_from_here() -> int:
-    # Without this a file is not noticed that takes what the process had, and gave back, before.
+    # Without this, memory would go unnoticed that the process had used and freed before.
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
         stream.write("5")
     return _peak()

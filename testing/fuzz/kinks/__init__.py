@@ -1,7 +1,7 @@
-"""Kinks, infinities and zeros: what an op's gradients are where a slope is not one number.
+"""Kinks, infinities and zeros: the gradients of ops where a slope is not one number.
 
-It imports no gradtape, so that whoever measures another library can read it without.
-``docs/make_kinks.py`` makes docs/kinks.md of it; the fuzzer ``traps`` takes its points as known.
+It does not import gradtape, so that scripts that measure other libraries can read it without.
+``docs/make_kinks.py`` makes docs/kinks.md from it; the fuzzer ``traps`` treats its points as known.
 """
 
 from __future__ import annotations

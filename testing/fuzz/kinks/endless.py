@@ -202,7 +202,7 @@ ENDLESS: list[Kink] = [
         )
         for at in ([0.0], [1.0])
     ),
-    # nan, and where it goes
+    # nan, and where it spreads
     *(
         Kink(
             f"gt.{name}(x, 1.0)",

@@ -1,4 +1,4 @@
-"""A row of the table of kinks, infinities and zeros; it needs no gradtape."""
+"""A row of the table of kinks, infinities and zeros, without gradtape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEG, NAN = -INF, float("nan")
 
 @dataclass(frozen=True)
 class Interval:
-    """Any slope from ``low`` to ``high`` is a subgradient: each is right in its way."""
+    """Any slope from ``low`` to ``high`` is a subgradient, and each of them is right."""
 
     low: float
     high: float
@@ -43,16 +43,16 @@ class Kink:
     Attributes
     ----------
     call, jax, tensorflow
-        The call as text, of ``x``, in each library; ``""`` where there is none.
+        The call as text, with argument ``x``, in each library; ``""`` if it has none.
     at
         The point, a number or nested lists.
     first, second
         The right slope, and the slope of the sum of slopes: numbers, an :class:`Interval` of
         subgradients, or None where there is none.
     reason
-        Why that is right, and, where ours is another, why it is so on purpose.
+        Why that is right, and why gradtape's differs on purpose if it does.
     on_purpose
-        Whether ours is another on purpose.
+        Whether gradtape's differs on purpose.
     """
 
     call: str

@@ -1,4 +1,4 @@
-"""The fuzzer of calls: every function with a NumPy namesake, against NumPy."""
+"""The fuzzer of calls: every function with a NumPy namesake, compared with NumPy."""
 
 from .run import add_arguments, run
 

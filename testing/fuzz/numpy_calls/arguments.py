@@ -1,4 +1,4 @@
-"""What calls are made of: arrays in every layout, plain values; as NumPy's, ours, and text."""
+"""Arguments of calls: arrays in every layout and plain values, for both libraries and as text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NDArray = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in memory: what is stored, and the view of it that is the array."""
+    """The layout of an array in memory: an array, and a view of it, which is the argument."""
 
     stored: Callable[[NDArray], NDArray]
     view: Callable[[Any], Any]
     text: str
 
 
-#: Layouts by name. ``text`` is the view in Python, of an array or tensor ``{}``.
+#: Layouts by name. ``text`` is the view in Python, with ``{}`` for the array or tensor.
 LAYOUTS = {
     "plain": Layout(lambda x: x, lambda x: x, "{}"),
     "fortran": Layout(lambda x: np.ascontiguousarray(x.T), lambda x: x.T, "{}.T"),
@@ -38,8 +38,8 @@ LAYOUTS = {
 class Array:
     """An array argument.
 
-    ``form`` is what gradtape is given: ``"tensor"``, or NumPy's ``"ndarray"`` or ``"list"``, which
-    NumPy is given too.
+    ``form`` is the type that gradtape receives: ``"tensor"``, or ``"ndarray"`` or ``"list"``, which
+    NumPy receives as well.
     """
 
     values: NDArray
@@ -51,7 +51,7 @@ class Array:
         return replace(self, values=np.asarray(values))
 
     def numpy(self) -> Any:
-        """Return what NumPy is called with."""
+        """Return the argument for NumPy."""
         if self.form == "list":
             return self.values.tolist()
         layout = LAYOUTS[self.layout]
@@ -68,7 +68,7 @@ class Array:
         return tensor
 
     def text(self, tensor: bool) -> str:
-        """Return the argument in Python: a ``tensor``, or an array of NumPy's."""
+        """Return the argument in Python, as a ``tensor`` or as a NumPy array."""
         if self.form == "list":
             return str(self.values.tolist())
         layout = LAYOUTS[self.layout]
@@ -85,7 +85,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Code:
-    """An argument that is written in Python: a function of arrays, say. ``xp`` is np or gt."""
+    """An argument written in Python, such as a function of arrays. ``xp`` is np or gt."""
 
     source: str
 
@@ -99,7 +99,7 @@ class Code:
 
 
 def theirs(value: Any) -> Any:
-    """Return an argument as NumPy is given it."""
+    """Return an argument in the form that NumPy receives."""
     if type(value) is Array:
         return value.numpy()
     if type(value) is Code:
@@ -110,7 +110,7 @@ def theirs(value: Any) -> Any:
 
 
 def ours(value: Any, xp: Any) -> Any:
-    """Return an argument as gradtape is given it."""
+    """Return an argument in the form that gradtape receives."""
     if type(value) is Array:
         return value.tensor() if value.form == "tensor" else value.numpy()
     if type(value) is Code:
@@ -143,7 +143,7 @@ def arrays_in(value: Any) -> list[Array]:
 
 
 def mapped(value: Any, place: int, new: Array) -> Any:
-    """Return an argument with another array at one ``place`` of those that ``arrays_in`` gives."""
+    """Return an argument in which a new array replaces number ``place`` of ``arrays_in``."""
     if type(value) is Array:
         return new
     items = []

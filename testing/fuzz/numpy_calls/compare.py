@@ -1,4 +1,4 @@
-"""Whether two answers are the same: in shape, dtype and value, or in the kind of error."""
+"""Comparison of two answers, in shape, dtype and value, or in the kind of error."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Answer", "answer_of", "answers", "difference", "leaves_of", "quietly
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call gave: a result or an error."""
+    """The answer to a call: a result or an error."""
 
     result: Any = None
     error: BaseException | None = None
 
     def text(self) -> str:
-        """Return the answer in words."""
+        """Return the answer as text."""
         if self.error is not None:
             said = " ".join(str(self.error).split())
             return f"{type(self.error).__name__}: {said}"
@@ -48,14 +48,14 @@ def answers(call: Call) -> tuple[Answer, Answer]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Run without warnings: random numbers divide by zero, and that is meant."""
+    """Run without warnings: random numbers divide by zero, which is intended."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def answer_of(run: Callable[[], Any]) -> Answer:
-    """Return what a function gives."""
+    """Return the answer of a function."""
     try:
         return Answer(run())
     except Exception as error:
@@ -72,7 +72,7 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def _value(leaf: Any) -> Any:
-    """Return a leaf as an array of NumPy's, None if it is none."""
+    """Return a leaf as a NumPy array; None if it is not one."""
     if isinstance(leaf, (Tensor, Variable)):
         return np.asarray(leaf.numpy())
     if isinstance(leaf, (np.ndarray, np.generic)):
@@ -81,9 +81,9 @@ def _value(leaf: Any) -> Any:
 
 
 def difference(call: Call, theirs: Answer, ours: Answer) -> str | None:
-    """Return in what two answers differ, in a word or two; None if they are the same."""
+    """Return the difference between two answers in a few words; None if they are the same."""
     if call.target.name.startswith("np.") and all(x.form != "tensor" for x in call.arrays):
-        return None  # NumPy alone was called
+        return None  # only NumPy was called
     if theirs.error is not None:
         if ours.error is None:
             return f"no {_family(theirs.error).__name__}"
@@ -116,7 +116,7 @@ def difference(call: Call, theirs: Answer, ours: Answer) -> str | None:
 
 
 def _plain_alike(one: Any, other: Any) -> bool:
-    """Return whether a Python number stands for an array without axes, or the other way."""
+    """Return whether one is a Python number and the other an array without axes."""
     try:
         return bool(np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True))
     except (TypeError, ValueError):
@@ -131,7 +131,7 @@ def _identical(a: Any, b: Any) -> bool:
 
 
 def scale_of(call: Call) -> float:
-    """Return the size of what the call computes with: rounding is relative to it."""
+    """Return the size of a call's numbers, to which rounding is relative."""
     most, count = 1.0, 1
     for array in call.arrays:
         values = array.values
@@ -145,7 +145,7 @@ def scale_of(call: Call) -> float:
 
 
 def _close(a: Any, b: Any, scale: float) -> bool:
-    """Return whether values agree within rounding."""
+    """Return whether values agree up to rounding."""
     eps = float(np.finfo(a.dtype).eps)
     with np.errstate(all="ignore"):
         wide = "complex128" if a.dtype.kind == "c" else "float64"
@@ -158,7 +158,7 @@ def _close(a: Any, b: Any, scale: float) -> bool:
 
 
 def _parts_fine(x: Any, y: Any, eps: float, scale: float) -> Any:
-    """Return where complex values agree part by part, which infinities need."""
+    """Return where complex values agree in each part, as needed for infinities."""
     fine = np.ones(x.shape, bool)
     for p, q in ((x.real, y.real), (x.imag, y.imag)):
         fine &= (np.abs(p - q) <= eps * (np.abs(q) + scale)) | (p == q) | ((p != p) & (q != q))
@@ -169,7 +169,7 @@ def _parts_fine(x: Any, y: Any, eps: float, scale: float) -> Any:
 
 
 def _family(error: BaseException) -> type[BaseException]:
-    """Return what users catch an error of NumPy's as: the nearest public class."""
+    """Return the class by which users catch a NumPy error: the nearest public one."""
     public = (np.exceptions.AxisError, np.linalg.LinAlgError)
     for kind in type(error).__mro__:
         if kind in public or kind.__module__ == "builtins":
@@ -185,12 +185,12 @@ def _error_difference(call: Call, theirs: BaseException, ours: BaseException) ->
     if not said.strip():
         return "an error without words"
     if str(ours) == str(theirs) and call.target.name.startswith("np."):
-        return None  # NumPy's own, before it asks tensors
+        return None  # NumPy's own error, before it calls a tensor's method
     return None if _names(call, said) else "an error that names no op"
 
 
 def _names(call: Call, said: str) -> bool:
-    """Return whether a message says which function it comes from."""
+    """Return whether a message names its function."""
     name = call.target.function.rpartition(".")[2].lower()
     if name.lstrip("arc") in said or "{" in name:
         return True

@@ -1,4 +1,4 @@
-"""``Difference``: a way to differ from NumPy that is kept, and the tests it is made of."""
+"""``Difference``: an intended difference from NumPy, and the tests that define it."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ Predicate = Callable[[Call, Answer, Answer], bool]
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference that is kept.
+    """An intended difference.
 
     Attributes
     ----------
     what
-        The functions, for the page.
+        The functions, as text for the page.
     differs
         Whether a call, with NumPy's answer and ours, differs in this way.
     reason
-        What differs and why, for the page.
+        The difference and its reason, as text for the page.
     example
-        An expression of ``xp`` (numpy or gradtape) and ``array`` whose answers differ so.
+        An expression of ``xp`` (numpy or gradtape) and ``array`` whose answers differ in this way.
     varies
-        Whether NumPy's answer is not the same on every machine.
+        Whether NumPy's answer depends on the machine.
     """
 
     what: str
@@ -83,7 +83,7 @@ class Difference:
 
 
 def shown(example: str, tensors: bool) -> Answer:
-    """Return what NumPy, or gradtape, answers to an example."""
+    """Return the answer of NumPy or gradtape to an example."""
     xp = package() if tensors else np
 
     def array(*given: Any) -> Any:
@@ -95,23 +95,23 @@ def shown(example: str, tensors: bool) -> Answer:
         return answer_of(lambda: eval(example, names))
 
 
-# -- what predicates are made of -------------------------------------------------------------------
+# -- parts of predicates ---------------------------------------------------------------------------
 
 
 def plain(call: Call) -> list[Any]:
-    """Return the arguments that are no arrays, those in lists and tuples too."""
+    """Return the arguments other than arrays, including those in lists and tuples."""
     values = [a.value for a in call.arguments]
     return [leaf for leaf in leaves_of(values) if type(leaf) is not Array]
 
 
 def among(*functions: str) -> Callable[[Call], bool]:
-    """Return a test for calls of some functions, whichever way they are called."""
+    """Return a test for calls of some functions, in any form."""
     known = frozenset(functions)
     return lambda call: call.target.function in known
 
 
 def refuses(ours: Answer, *words: str) -> bool:
-    """Return whether gradtape refuses a call, with one of some words in the message."""
+    """Return whether gradtape refuses a call with one of these texts in the message."""
     return isinstance(ours.error, (TypeError, ValueError)) and any(
         word in str(ours.error) for word in words
     )
@@ -123,7 +123,7 @@ def dtype_differs(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def same_values(call: Call, theirs: Answer, ours: Answer, flat: bool = False) -> bool:
-    """Return whether values agree to the least precision of the call, whatever their dtypes."""
+    """Return whether values agree to the lowest precision of the call, whatever their dtypes."""
     if theirs.error is not None or ours.error is not None:
         return False
     mine, its = (
@@ -146,7 +146,7 @@ def _near(a: Any, b: Any, eps: float, scale: float) -> bool:
     return bool((same | (np.abs(x - y) <= eps * (np.abs(y) + scale))).all())
 
 
-# -- other calls of NumPy's that give our answer: what is kept is right ----------------------------
+# -- other NumPy calls with our answer, which show that a difference is right ----------------------
 
 
 def _agrees(call: Call, ours: Answer, exact: bool = False, flat: bool = False) -> bool:
@@ -169,28 +169,28 @@ def _wide(array: Array) -> Array:
 
 
 def in_double(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether our answer is NumPy's of double precision: nothing overflows on its way."""
+    """Return whether our answer is NumPy's in double precision, where nothing overflows."""
     return ours.error is None and _agrees(mapped_arrays(call, _wide), ours)
 
 
 def counted(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether our answer is NumPy's of 0 and 1 in place of booleans."""
+    """Return whether our answer is NumPy's for 0 and 1 instead of booleans."""
     return ours.error is None and _agrees(
         _numbers(call, lambda x: x.with_values(x.values + np.uint8(0))), ours
     )
 
 
 def without(name: str, sets: bool = False) -> Predicate:
-    """Return a test whether our answer is NumPy's without an argument, which is given.
+    """Return a test whether our answer is NumPy's without a certain argument.
 
-    If they are ``sets``, repeated elements and their order do not count.
+    For ``sets``, repeated elements and their order do not count.
     """
 
     def test(call: Call, theirs: Answer, ours: Answer) -> bool:
         places = [i for i, a in enumerate(call.arguments) if a.name == name]
         if not places or ours.error is not None:
             return False
-        after = [  # by name, what stood behind it
+        after = [  # by name, as they come after it
             a if a.theirs else replace(a, ours=a.name, theirs=a.name)
             for a in call.arguments[places[0] + 1 :]
         ]
@@ -204,14 +204,14 @@ def without(name: str, sets: bool = False) -> Predicate:
 
 
 def calling(function: Callable[..., Any]) -> Predicate:
-    """Return a test whether our answer is that of another function of NumPy's."""
+    """Return a test whether our answer is that of another NumPy function."""
     return lambda call, theirs, ours: _agrees(
         Call(replace(call.target, theirs=function), call.arguments), ours
     )
 
 
 def _numbers(call: Call, change: Callable[[Any], Any]) -> Call:
-    """Return a call with what stands for an array, a number or a list, changed."""
+    """Return a call with its array-like arguments (arrays, numbers, lists) changed."""
     made = []
     for i, a in enumerate(call.arguments):
         alone = type(a.value) in (int, float, complex, bool) and (
@@ -222,19 +222,19 @@ def _numbers(call: Call, change: Callable[[Any], Any]) -> Call:
 
 
 def _as_array(x: Array) -> Array:
-    """Return an array in place of a list, of nothing as NumPy reads it."""
+    """Return an array instead of a list; an empty list gets NumPy's dtype."""
     if x.form != "list":
         return x
     return Array(x.values if x.values.size else np.asarray(x.values.tolist()), form="ndarray")
 
 
 def as_arrays(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether our answer is NumPy's once arrays are in place of lists and numbers."""
+    """Return whether our answer is NumPy's with arrays instead of lists and numbers."""
     return _agrees(_numbers(call, _as_array), ours, exact=True)
 
 
 def as_vectors(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether our answer is NumPy's of vectors of one number in place of numbers."""
+    """Return whether our answer is NumPy's with vectors of one number instead of numbers."""
     return (
         accepted(call, theirs, ours)
         and without_axes(call)
@@ -245,7 +245,7 @@ def as_vectors(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def finite_agree(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether values differ only where one is not finite, in calls that have infinities."""
+    """Return whether values differ only where one is not finite, in calls with infinities."""
     if difference(call, theirs, ours) not in ("value", "dtype"):
         return False
     numbers = [x for x in plain(call) if type(x) in (float, complex)]
@@ -261,7 +261,7 @@ def finite_agree(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def beyond(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether gradtape refuses a Python number that an integer dtype does not hold."""
+    """Return whether gradtape refuses a Python number that an integer dtype cannot hold."""
     if not isinstance(ours.error, OverflowError):
         return False
     names = [x for x in plain(call) if type(x) is str and x.startswith(("int", "uint"))]
@@ -273,12 +273,12 @@ def beyond(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def _is_weak(values: Any) -> bool:
-    """Return whether a list of these numbers is weak; an empty one is of Python's floats."""
+    """Return whether a list of these numbers is weak; an empty one counts as Python floats."""
     return values.dtype.kind in "ifc" or not values.size
 
 
 def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether NumPy gives our answer once Python's numbers have the dtype of arrays."""
+    """Return whether NumPy gives our answer if Python numbers get the dtype of arrays."""
     dtypes = [x.values.dtype for x in call.arrays if x.form != "list"]
     if not dtypes or ours.error is not None:
         return False
@@ -296,7 +296,7 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
             return type(value)(weaker(item, numbers) for item in value)
         return value
 
-    # with all numbers, with those that stand for arrays, with single ones, and with lists alone
+    # for all numbers, for those used as arrays, for single ones, and for lists only
     count, first = len(call.arguments), sum(a.ours is None for a in call.arguments)
     beside = [i for i, a in enumerate(call.arguments) if a.name in ("prepend", "append")]
     for chosen in (range(count), range(first), beside, *([i] for i in range(count)), ()):
@@ -313,7 +313,7 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def without_axes(call: Call) -> bool:
-    """Return whether an array of the call, or a number in place of the first, has no axes."""
+    """Return whether an array of the call, or a number as the first argument, has no axes."""
     numbers = (int, float, complex, bool)
     return any(x.values.ndim == 0 for x in call.arrays) or any(
         type(a.value) in numbers and (i == 0 or a.name in ("a", "b", "x", "y", "v"))
@@ -327,7 +327,7 @@ def values_differ(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def leaf(answer: Answer, place: int = 0) -> Any:
-    """Return a result, or one of several, as an array of NumPy's."""
+    """Return a result, or one of several, as a NumPy array."""
     found = list(leaves_of(answer.result))[place]
     return np.asarray(found.numpy() if hasattr(found, "numpy") else found)
 
@@ -335,7 +335,7 @@ def leaf(answer: Answer, place: int = 0) -> Any:
 def same_when(
     rearranged: Callable[[Call, Any], Any],
 ) -> Callable[[Call, Answer, Answer], bool]:
-    """Return a test whether results, the first of several, agree once they are rearranged."""
+    """Return a test whether results (the first of several) agree after a rearrangement."""
 
     def test(call: Call, theirs: Answer, ours: Answer) -> bool:
         if theirs.error is not None or ours.error is not None:
@@ -350,7 +350,7 @@ def same_when(
 
 
 def taken(call: Call, indices: Any) -> Any:
-    """Return the elements that are sorted, in an order."""
+    """Return the sorted elements in the given order."""
     x = call.arrays[0].values
     axis = call.argument("axis")
     named = axis is not None or all(a.ours != "axis" for a in call.arguments)
@@ -390,7 +390,7 @@ def out_of_range(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def saying(*words: str) -> Predicate:
-    """Return a test whether gradtape refuses a call in some words."""
+    """Return a test whether gradtape refuses a call with one of these texts."""
     return lambda call, theirs, ours: refuses(ours, *words)
 
 
@@ -416,7 +416,7 @@ def one_raises(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def both_raise(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether both raise, errors of different kinds."""
+    """Return whether both raise, with errors of different kinds."""
     return theirs.error is not None and ours.error is not None
 
 
@@ -428,7 +428,7 @@ def same_spectrum(theirs: Answer, ours: Answer) -> bool:
 
 
 def shapes_differ(theirs: Answer, ours: Answer) -> bool:
-    """Return whether both give results, some of another shape."""
+    """Return whether both give results, with different shapes."""
     if theirs.error is not None or ours.error is not None:
         return False
 
@@ -439,12 +439,12 @@ def shapes_differ(theirs: Answer, ours: Answer) -> bool:
 
 
 def finite_ones(call: Call, x: Any) -> Any:
-    """Return results with nan in place of what is not finite."""
+    """Return results with nan instead of values that are not finite."""
     return np.where(np.isfinite(x), x, np.nan)
 
 
 def _from_first(coefficients: Any, least: float) -> Any:
-    """Return coefficients from the first on that is finite and not so small."""
+    """Return coefficients from the first one that is finite and not too small."""
     coefficients = np.atleast_1d(coefficients)
     if coefficients.ndim > 1:
         return coefficients
@@ -453,7 +453,7 @@ def _from_first(coefficients: Any, least: float) -> Any:
 
 
 def _last_agree(a: Any, b: Any) -> bool:
-    """Return whether the last elements are the same, where both are finite."""
+    """Return whether the last elements agree where both are finite."""
     n = min(len(a), len(b))
     a, b = a[len(a) - n :], b[len(b) - n :]
     fine = np.isfinite(a) & np.isfinite(b)
@@ -461,7 +461,7 @@ def _last_agree(a: Any, b: Any) -> bool:
 
 
 def same_but_zeros(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether polynomials are the same, but for zeros and nan in front."""
+    """Return whether polynomials are the same, except for leading zeros and nan."""
     if theirs.error is not None or ours.error is not None:
         return False
     if not all(np.isfinite(x.values).all() for x in call.arrays):  # nan is 0 times infinity
@@ -485,7 +485,10 @@ def cast_at_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nan_filled(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether there is, for NumPy's nan, what large numbers for infinities give."""
+    """Return whether our answer is NumPy's with its nan filled in.
+
+    The filling is NumPy's answer to large numbers instead of infinities.
+    """
     x = call.arrays[0].values if call.arrays else np.zeros(())
     if theirs.error is not None or ours.error is not None or not np.isinf(x).any():
         return False
@@ -500,6 +503,6 @@ def nan_filled(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 
 def one_apart(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether integers, which were floats, differ by 1 at most."""
+    """Return whether integers computed from floats differ by at most 1."""
     a, b = leaf(theirs), leaf(ours)
     return b.dtype.kind in "iu" and float(np.abs(a.astype(float) - b.astype(float)).max()) <= 1

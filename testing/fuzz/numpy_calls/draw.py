@@ -1,4 +1,4 @@
-"""``Draw``: the random choices of one call, most of them valid, and the arrays that it is given."""
+"""``Draw``: the random choices of one call, most of them valid, and its arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DTYPES", "Draw"]
 
 NDArray = np.ndarray[Any, Any]
 
-#: Dtypes, each as often as it stands here.
+#: Dtypes, each as often as it is chosen.
 DTYPES = (
     "float64 float64 float64 float32 float32 float32 float16 int64 int64 int32 int16 int8 "
     "uint8 uint16 uint32 uint64 bool bool complex128 complex64"
@@ -43,7 +43,7 @@ class Draw:
     Parameters
     ----------
     rng
-        Where they come from.
+        The source of random numbers.
     dtype
         The dtype of the call's first array.
     """
@@ -53,14 +53,14 @@ class Draw:
         self.dtype = dtype
         self.first: NDArray | None = None
         self.given: dict[str, Any] = {}
-        #: whether one argument may yet be made wrong
+        #: whether one argument may still be made wrong
         self.wrong = rng.random() < 0.15
         self.tensor_first = False
 
     # -- choices -----------------------------------------------------------------------------------
 
     def chance(self, probability: float) -> bool:
-        """Return True so often."""
+        """Return True with a probability."""
         return self.rng.random() < probability
 
     def pick(self, values: Sequence[Any]) -> Any:
@@ -68,14 +68,14 @@ class Draw:
         return values[int(self.rng.random() * len(values))]
 
     def mistake(self) -> bool:
-        """Return whether this argument shall be wrong: one at most, in few calls."""
+        """Return whether to make this argument wrong: at most one, in few calls."""
         if self.wrong and self.rng.random() < 0.4:
             self.wrong = False
             return True
         return False
 
     def integer(self, low: int, high: int) -> int:
-        """Return an integer from ``low`` to ``high``, both included."""
+        """Return an integer from ``low`` to ``high``, inclusive."""
         return low + int(self.rng.random() * (high - low + 1))
 
     # -- shapes ------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Draw:
         return self.first
 
     def shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
-        """Return a shape with so many axes; sometimes it has no elements."""
+        """Return a shape with ``least`` to ``most`` axes, sometimes without elements."""
         rank = self.pick(RANKS)
         if self.mistake():
             least, most = 0, 4
@@ -113,7 +113,7 @@ class Draw:
     # -- arrays ------------------------------------------------------------------------------------
 
     def values(self, shape: Sequence[int], dtype: str, plain: bool = False) -> NDArray:
-        """Return random values, among them, unless ``plain``, special and large ones."""
+        """Return random values; unless ``plain``, some of them are special or large."""
         size = 1
         for n in shape:
             size *= n
@@ -144,7 +144,7 @@ class Draw:
         return np.array(listed, made).reshape(shape)
 
     def wrap(self, values: NDArray, tensor: bool = False) -> Array:
-        """Return values as an argument, in some layout and form, and note the first."""
+        """Return values as an argument, in some layout and form; remember the first."""
         form = self.pick(FORMS)
         if tensor or (self.first is None and self.tensor_first):
             form = "tensor"
@@ -156,7 +156,7 @@ class Draw:
         return Array(values, layout, form)
 
     def another_dtype(self) -> str:
-        """Return the dtype of a further array: often that of the first."""
+        """Return the dtype of another array, which is often that of the first."""
         if self.first is not None and self.chance(0.6):
             return self.first.dtype.name
         if self.first is None:
@@ -171,7 +171,7 @@ class Draw:
         kinds: str = "biufc",
         plain: bool = False,
     ) -> Array:
-        """Return an array argument; of dtypes of ``kinds`` alone unless it shall be wrong."""
+        """Return an array argument; unless it is made wrong, its dtype is one of ``kinds``."""
         dtype = dtype or self.another_dtype()
         if np.dtype(dtype).kind not in kinds and not self.mistake():
             fit = [name for name in DTYPES if np.dtype(name).kind in kinds]
@@ -202,7 +202,7 @@ class Draw:
         return self.integer(-rank, rank - 1)
 
     def axes(self, rank: int | None = None) -> Any:
-        """Return an axis or a tuple of different ones."""
+        """Return an axis or a tuple of different axes."""
         rank = self.x.ndim if rank is None else rank
         if self.chance(0.6):
             return self.axis(rank)

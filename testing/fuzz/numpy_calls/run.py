@@ -1,4 +1,4 @@
-"""The run: calls one after another, what they found, and the report."""
+"""A run: calls one after another, its findings, and the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_e
 
 @dataclass(frozen=True)
 class Finding:
-    """A difference that is not explained: the smallest call that shows it."""
+    """An unexplained difference, with the smallest call that shows it."""
 
     index: int
     call: Call
@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What a run found."""
+    """The findings of a run."""
 
     calls: int = 0
     errors: int = 0
@@ -42,20 +42,20 @@ class Report:
 
     @property
     def unexplained(self) -> int:
-        """How many calls differ for no known reason."""
+        """The number of calls that differ for no known reason."""
         return sum(self.found.values())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this fuzzer is told beside a seed and a time."""
-    parser.add_argument("--calls", metavar="N", type=int, help="stop after so many calls")
-    parser.add_argument("--only", metavar="TEXT", help="only functions whose name has this in it")
-    parser.add_argument("--at", metavar="I", type=int, help="only the call of this index")
+    """Add this fuzzer's own options to its parser."""
+    parser.add_argument("--calls", metavar="N", type=int, help="stop after N calls")
+    parser.add_argument("--only", metavar="TEXT", help="only functions whose name contains TEXT")
+    parser.add_argument("--at", metavar="I", type=int, help="only the call with index I")
     parser.add_argument("--exact", action="store_true", help="TEXT is the whole name")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the fuzzer, print what it found, and return 1 if something is unexplained."""
+    """Run the fuzzer, print its findings, and return 1 if a difference is unexplained."""
     clock = Clock(options.seconds, options.calls if options.seconds or options.calls else 20_000)
     only = options.only
     report = fuzz(options.seed, clock, only=only, exact=options.exact, at=options.at)
@@ -83,10 +83,10 @@ def fuzz(
     at: int | None = None,
     most: int = 200,
 ) -> Report:
-    """Run calls until the clock says so; one finding for each function and way to differ."""
+    """Run calls until the time is up; keep one finding per function and kind of difference."""
     xp = package()
     before = xp.default_dtype()
-    xp.set_default_dtype("float64")  # that of NumPy for Python's numbers
+    xp.set_default_dtype("float64")  # NumPy's dtype for Python numbers
     try:
         targets, missing = find_targets()
         report = Report(missing=missing)
@@ -103,7 +103,7 @@ def fuzz(
 
 
 def draw_call(seed: int, index: int, targets: Sequence[Target]) -> Call:
-    """Return the call of an index: every target in turn, with every dtype in turn."""
+    """Return the call of an index: targets take turns, and so do dtypes."""
     rng = random.Random(f"{seed}:{index}")
     turn, place = divmod(index, len(targets))
     target = targets[place]
@@ -112,16 +112,16 @@ def draw_call(seed: int, index: int, targets: Sequence[Target]) -> Call:
 
 
 def _ends_python(call: Call) -> bool:
-    """Return whether NumPy 2.4 would crash: it compares with a number that the dtype lacks."""
+    """Return whether NumPy 2.4 would crash: it compares with a number out of the dtype's range."""
     numbers = [a.value for a in call.arguments if type(a.value) is int]
     masked = any(a.name == "where" and a.value is not None for a in call.arguments)
     return masked and bool(numbers) and call.target.function in COMPARISONS
 
 
 def _step(seed: int, index: int, targets: Sequence[Target], report: Report, most: int) -> None:
-    """Make one call and note what comes of it."""
+    """Make one call and record its outcome."""
     call = draw_call(seed, index, targets)
-    report.calls += 1  # also of one that is not made, or a run of that one alone would not end
+    report.calls += 1  # also for a call that is not made, so that a run of it alone ends
     if _ends_python(call):
         return
     theirs, ours = answers(call)

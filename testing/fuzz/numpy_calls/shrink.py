@@ -1,4 +1,4 @@
-"""Failures made small: fewer arguments, smaller arrays, simpler values."""
+"""Reduction of failures: fewer arguments, smaller arrays, simpler values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reduced(call: Call, fails: Callable[[Call], bool], seconds: float = 2.0) -> 
 
 
 def _smaller(call: Call) -> Iterator[Call]:
-    """Give calls that are a little simpler, the greatest steps first."""
+    """Give slightly simpler calls, the largest simplifications first."""
     for place, argument in reversed(list(enumerate(call.arguments))):
         if not argument.required:
             yield call.without(place)

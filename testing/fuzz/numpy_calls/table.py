@@ -1,11 +1,11 @@
-"""The table of functions: what kind each parameter is, where its name alone does not say."""
+"""The table of functions, with the kinds of parameters that their names do not determine."""
 
 from __future__ import annotations
 
 __all__ = ["METHODS", "NOT_CALLED", "OPERATORS", "PARAMETERS"]
 
-#: By function, ``parameter=kind`` in the order of drawing (those not named here come last, in the
-#: order of the signature). A kind is a function of ``kinds.py``, or words with ``|`` between them.
+#: By function, ``parameter=kind`` in the order of drawing (others come last, in the order of the
+#: signature). A kind is a function of ``kinds``, or values separated by ``|``.
 PARAMETERS: dict[str, str] = {
     # arithmetic, comparison
     "where": "condition=mask_first x=like y=like",
@@ -221,7 +221,7 @@ PARAMETERS: dict[str, str] = {
     "fft.ifftshift": "axes=axes",
 }
 
-#: Methods of arrays that take what the function of their name takes, without the array.
+#: Methods of arrays with the same arguments as the function of their name, except for the array.
 METHODS = (
     "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum "
     "diagonal dot flatten item max mean min nonzero prod ravel repeat reshape round searchsorted "
@@ -259,7 +259,7 @@ OPERATORS = {
     "list({0})": "array",
 }
 
-#: Public names of NumPy's that are not called, with the reason.
+#: Public names of NumPy that are not called, with the reason.
 NOT_CALLED = {
     **dict.fromkeys(
         (

@@ -1,4 +1,4 @@
-"""``Target``: something to call in both libraries, and how its arguments are drawn."""
+"""``Target``: a function to call in both libraries, and how its arguments are drawn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def package() -> Any:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call, of the parameter ``name``: by position if it has no other names."""
+    """An argument for the parameter ``name``: positional if it has no other names."""
 
     value: Any
     ours: str | None = None
@@ -39,7 +39,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Target:
-    """Something to call.
+    """A function to call.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class Target:
         Its name for users, such as ``"linalg.det"``, ``"np.sum"`` (NumPy's function on tensors),
         ``"Tensor.sum"`` or ``"{0} + {1}"``.
     theirs, ours
-        What is called with NumPy's arguments and with ours.
+        The functions that are called with NumPy's arguments and with ours.
     draw
-        Returns the arguments of a random call.
+        A function that returns the arguments of a random call.
     template
-        The call in Python, of ``{xp}`` and ``{args}``, or of places.
+        The call in Python, with ``{xp}`` and ``{args}``, or with positions.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Target:
 
     @property
     def function(self) -> str:
-        """The name of the function, whichever way it is called."""
+        """The name of the function, without the form of the call."""
         return self.name.removeprefix("np.").removeprefix("Tensor.")
 
 
@@ -98,7 +98,7 @@ class Call:
         return self.target.template.format(*args)
 
     def argument(self, name: str) -> Any:
-        """Return the value of an argument by our name, None if it is not given."""
+        """Return the value of an argument by gradtape's name; None if it is not given."""
         found = [a.value for a in self.arguments if a.name == name]
         return found[0] if found else None
 
@@ -108,7 +108,7 @@ class Call:
         return [array for a in self.arguments for array in arrays_in(a.value)]
 
     def with_array(self, place: int, new: Array) -> Call:
-        """Return the call with another array in one place of ``arrays``."""
+        """Return the call with number ``place`` of ``arrays`` replaced."""
         made = []
         for argument in self.arguments:
             count = len(arrays_in(argument.value))
@@ -119,7 +119,7 @@ class Call:
         return Call(self.target, tuple(made))
 
     def with_value(self, place: int, value: Any) -> Call:
-        """Return the call with another value of one argument."""
+        """Return the call with another value for one argument."""
         made = list(self.arguments)
         made[place] = replace(made[place], value=value)
         return Call(self.target, tuple(made))
@@ -129,24 +129,24 @@ class Call:
         return Call(self.target, self.arguments[:place] + self.arguments[place + 1 :])
 
 
-# -- how a signature is drawn ----------------------------------------------------------------------
+# -- drawing of a signature ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of ours, beside NumPy's."""
+    """A parameter of a gradtape function, with its counterpart in NumPy."""
 
     name: str
     theirs: str | None
     kind: Kind
     required: bool
     variadic: bool = False
-    #: whether it may, or must, be given by position, in the same place of both
+    #: whether it may, or must, be positional, at the same position in both
     place: str = "may"
 
 
 def named_kind(text_: str) -> Kind:
-    """Return a kind by its name in the table, or by its words."""
+    """Return a kind by its name in the table, or by its values."""
     if text_ in KINDS:
         return KINDS[text_]
     if "|" not in text_:
@@ -190,20 +190,20 @@ def parameters_of(path: str, function: Any, namesake: Any) -> list[Parameter]:
 
 
 def _signature(function: Any, path: str, xp: Any = None) -> dict[str, inspect.Parameter]:
-    """Return a function's parameters; those that a method hands on to the function are added."""
+    """Return a function's parameters, including those that a method passes on to the function."""
     found = dict(inspect.signature(THEIR_SIGNATURES.get(function, function)).parameters)
     rest = [name for name, p in found.items() if p.kind is p.VAR_KEYWORD]
     if rest and path.startswith("Tensor."):
         whole = getattr(xp or package(), path.removeprefix("Tensor."))
         for name, p in list(inspect.signature(whole).parameters.items())[1:]:
-            if name == "correction":  # NumPy's methods do not hand it on
+            if name == "correction":  # NumPy's methods do not pass it on
                 continue
             found.setdefault(name, p.replace(kind=p.KEYWORD_ONLY))
     return {name: p for name, p in found.items() if name not in rest}
 
 
 def _of_self(path: str, mine: Mapping[str, inspect.Parameter]) -> dict[str, str]:
-    """Return the kinds of a method: those of the function, whose array is ``self``."""
+    """Return the kinds for a method: those of the function, whose array is ``self``."""
     parts = PARAMETERS.get(path) or PARAMETERS.get(path.removeprefix("Tensor."), "")
     said = dict(part.split("=", 1) for part in parts.split())
     first = next((name for name in ("self", "x", "a") if name in said), None)
@@ -212,7 +212,7 @@ def _of_self(path: str, mine: Mapping[str, inspect.Parameter]) -> dict[str, str]
 
 
 def drawing(parameters: Sequence[Parameter], order: Sequence[str]) -> Callable[..., list[Argument]]:
-    """Return what draws the arguments of a call."""
+    """Return a function that draws the arguments of a call."""
 
     def draw(d: Draw) -> list[Argument]:
         given: dict[str, tuple[Parameter, Any]] = {}
@@ -237,7 +237,7 @@ def drawing(parameters: Sequence[Parameter], order: Sequence[str]) -> Callable[.
             ):
                 made.append(Argument(value, required=p.required, name=name))
             elif p.place == "must":
-                continue  # it cannot be given, what stands before it being left out
+                continue  # it cannot be positional if an argument before it is left out
             else:
                 by_position = False
                 made.append(Argument(value, p.name, p.theirs, p.required, name))
@@ -246,7 +246,7 @@ def drawing(parameters: Sequence[Parameter], order: Sequence[str]) -> Callable[.
     return draw
 
 
-# -- what there is to call -------------------------------------------------------------------------
+# -- the targets -----------------------------------------------------------------------------------
 
 
 def _public_functions() -> Iterator[tuple[str, Any, Any]]:
@@ -269,21 +269,21 @@ def _public_functions() -> Iterator[tuple[str, Any, Any]]:
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Any:
-    """Return what NumPy's function, which returns None, makes of an array."""
+    """Return the array that NumPy's function, which returns None, has changed."""
     arr = np.array(arr)
     np.put_along_axis(arr, indices, values, axis)
     return arr
 
 
 def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Any:
-    """Return what NumPy's function, which returns None, makes of an array."""
+    """Return the array that NumPy's function, which returns None, has changed."""
     a = np.array(a)
     np.fill_diagonal(a, val, wrap)
     return a
 
 
 def _einsum(subscripts: str, /, *operands: Any, optimize: bool = False) -> None:
-    """Have the signature of NumPy's function, which says ``*operands`` alone."""
+    """Provide the signature of NumPy's function, which itself has only ``*operands``."""
 
 
 THEIR_SIGNATURES = {np.einsum: _einsum}
@@ -291,7 +291,7 @@ INSTEAD = {"put_along_axis": _put_along_axis, "fill_diagonal": _fill_diagonal}
 
 
 def _protocol(function: Any) -> bool:
-    """Return whether a function of NumPy's hands tensors on to us."""
+    """Return whether a NumPy function passes tensors to gradtape."""
     return isinstance(function, np.ufunc) or hasattr(function, "_implementation")
 
 
@@ -306,13 +306,13 @@ def _tensor_first(draw: Callable[[Draw], list[Argument]]) -> Callable[[Draw], li
 def _with_others(
     draw: Callable[[Draw], list[Argument]], function: Any, namesake: Any, path: str
 ) -> Callable[[Draw], list[Argument]]:
-    """Return what draws arguments that NumPy's function has and ours has not, now and then."""
+    """Return a function that sometimes adds arguments that only NumPy's function has."""
     mine = _signature(function, path)
     others = [name for name in _signature(namesake, path) if name in OTHERS and name not in mine]
-    if path in ("isin", "partition", "argpartition"):  # their kinds are others
+    if path in ("isin", "partition", "argpartition"):  # their kinds have other meanings
         others = []
     elif "kind" in others:
-        others = ["kind"]  # orders are those of fields there
+        others = ["kind"]  # there, orders are for fields
     if not others:
         return draw
 
@@ -327,7 +327,7 @@ def _with_others(
 
 
 def find_targets() -> tuple[list[Target], dict[str, str]]:
-    """Return all targets, and the public functions that have no generator, with the reason."""
+    """Return all targets, and the public functions without a generator, with the reason."""
     targets: list[Target] = []
     missing: dict[str, str] = {}
     methods: dict[str, Callable[..., Any]] = {}

@@ -241,7 +241,7 @@ def test_where_arrays_are_laid_out_otherwise_nothing_is_compiled(place: str, mon
 
     assert compiler.unavailable() is None
     monkeypatch.setattr(compiler, place, getattr(compiler, place) + 8)
-    assert "has it elsewhere" in (compiler.unavailable.__wrapped__() or "")
+    assert "whose layout in NumPy" in (compiler.unavailable.__wrapped__() or "")
 
 
 def test_a_broken_llvmlite_is_told_from_a_missing_one(monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Activations, each an op of its own: one pass forward, one rule.
+"""Activations, each as one op, with one forward kernel and one gradient rule.
 
-Those of NumPy's own names (``tanh``) are elementwise ops like any other and stand there.
+Those with names of NumPy's (``tanh``) are among the elementwise ops.
 """

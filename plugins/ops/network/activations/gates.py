@@ -15,7 +15,7 @@ from .sigmoids import between, sigmoid_kernel
 __all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]
 
 
-# where all gates are open or shut in every dtype, up to rounding: an infinite x has their limits
+# beyond this, gates are open or closed in every dtype, up to rounding, as for an infinite x
 _FAR = 1e3
 
 
@@ -49,7 +49,7 @@ def _silu_slope(x: Any, s: Any) -> Any:
 
 hard_silu = elementwise(
     "hard_silu",
-    # the gate first: then fewer arrays are alive at a time
+    # the gate first, so that fewer arrays are alive at a time
     lambda xp, x: between(xp, x + 3, 0, 6) / 6 * xp.maximum(x, -3),
     holomorphic=False,
     doc="""Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.
@@ -107,7 +107,7 @@ def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
 
 
 def _gelu_rule(g: Any, x: Any, approximate: bool) -> Any:
-    x = F.clip(x, -50.0, 50.0)  # as flat as it gets, and its square fits into float16
+    x = F.clip(x, -50.0, 50.0)  # the slope is constant beyond, and the square fits into float16
     if not approximate:
         share = F.erfc(x * -_HALF) * 0.5
         return g * (share + x * F.exp(x * x * -0.5) * _DENSITY)
@@ -122,7 +122,7 @@ _gelu = elementwise(
     _gelu_kernel,
     kind=Op,
     holomorphic=False,
-    doc="Return ``x`` times the share of a normal distribution that is below it.",
+    doc="Return ``x`` times the normal distribution function of ``x``.",
     x=_gelu_rule,
 )
 
@@ -135,8 +135,8 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     x
         A floating tensor of any shape.
     approximate
-        Use ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`` instead: quicker, and off
-        by less than 0.0005. False by default: the exact form takes the error function from SciPy.
+        Use ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`` instead, which is faster
+        and off by less than 0.0005. False by default: the exact form needs SciPy's error function.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     Raises
     ------
     BackendUnavailable
-        If the exact form is wanted and SciPy is not installed.
+        If the exact form is requested and SciPy is not installed.
     TypeError
         If ``x`` is complex, or not a tensor, an array or a number.
 
@@ -176,7 +176,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
     Returns
     -------
-    A tensor of the dtype of ``x`` and its shape, but for half the size along the axis.
+    A tensor of the dtype and shape of ``x``, except for half the size along the axis.
 
     Raises
     ------

@@ -25,7 +25,7 @@ relu = elementwise(
 
     Notes
     -----
-    The gradient is 1 for positive ``x`` and 0 elsewhere, at 0 and nan too.
+    The gradient is 1 for positive ``x`` and 0 elsewhere, including 0 and nan.
 
     References
     ----------
@@ -118,7 +118,7 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
 
 
 def _elu_slope(x: Any, alpha: float) -> Any:
-    # the exponential of positive x is not wanted, and could overflow
+    # the exponential of positive x is not needed, and could overflow
     return F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * alpha)
 
 
@@ -140,7 +140,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     x
         A floating tensor of any shape.
     alpha
-        The size of the limit for large negative numbers, 1 by default.
+        The absolute value of the limit for large negative numbers, 1 by default.
 
     Returns
     -------
@@ -183,7 +183,7 @@ selu = elementwise(
 
     Notes
     -----
-    ``alpha`` is 1.6733 and ``scale`` 1.0507, rounded here: they keep mean 0 and variance 1. The
+    ``alpha`` is 1.6733 and ``scale`` 1.0507 (rounded): they preserve mean 0 and variance 1. The
     gradient at 0 is ``scale * alpha``.
 
     References
@@ -209,7 +209,7 @@ _celu = elementwise(
     _celu_kernel,
     kind=Op,
     holomorphic=False,
-    # the exponential of positive x is not wanted, and could overflow
+    # the exponential of positive x is not needed, and could overflow
     x=lambda g, x, alpha: g * F.exp(F.where(x > 0, 0.0, x) / alpha),
     doc="Return ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``, elementwise.",
 )
@@ -224,7 +224,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     x
         A floating tensor of any shape.
     alpha
-        A positive number, 1 by default: results are above its negative.
+        A positive number, 1 by default; results are above ``-alpha``.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     return _celu(x, alpha=float(alpha))
 
 
-# -- smooth ones -----------------------------------------------------------------------------------
+# -- smooth rectifiers -----------------------------------------------------------------------------
 
 
 softplus = elementwise(
@@ -285,8 +285,8 @@ softplus = elementwise(
 def _squareplus_kernel(xp: Any, x: Any, *, b: float = 4.0) -> Any:
     size = xp.abs(reals(x))
     root = xp.hypot(x, xp.full_like(x, math.sqrt(b)))
-    total = 0.5 * size + 0.5 * root  # each half: their sum could overflow
-    # below 0 the difference cancels; their product is b
+    total = 0.5 * size + 0.5 * root  # each halved: their sum could overflow
+    # the difference loses digits for negative x; its product with the sum is b
     return xp.where(x < 0, 0.25 * b / total, total)
 
 
@@ -315,7 +315,7 @@ def squareplus(x: Any, b: float = 4.0) -> Tensor:
     x
         A floating tensor of any shape.
     b
-        How round the bend is, a positive number; 4 by default.
+        The roundness of the bend, a positive number; 4 by default.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def _soft_shrink_kernel(xp: Any, x: Any, *, threshold: float = 0.5) -> Any:
 _hard_shrink = _shrink(
     "hard_shrink",
     _hard_shrink_kernel,
-    "Return ``x`` where it is above a threshold in size, else 0.",
+    "Return ``x`` where its absolute value is above a threshold, otherwise 0.",
 )
 _soft_shrink = _shrink(
     "soft_shrink", _soft_shrink_kernel, "Return ``x`` moved towards 0 by a threshold, or 0."
@@ -84,7 +84,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
 
     Notes
     -----
-    The gradient is 1 where ``x`` is kept, and 0 elsewhere, at the threshold too.
+    The gradient is 1 where ``x`` is kept, and 0 elsewhere, including at the threshold.
 
     References
     ----------
@@ -100,7 +100,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
 
 @named
 def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
-    """Return ``x`` moved towards 0 by ``threshold``, and 0 where it is no larger than that.
+    """Return ``x`` moved towards 0 by ``threshold``, or 0 where it is no larger than that.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ softsign = elementwise(
 
 
 def between(xp: Any, x: Any, low: float, high: float) -> Any:
-    """Return real numbers, and a bound instead of those beyond it."""
+    """Return real numbers, limited to two bounds."""
     return xp.minimum(xp.maximum(reals(x), xp.full_like(x, low)), xp.full_like(x, high))
 
 
@@ -116,7 +116,7 @@ hard_tanh = elementwise(
     "hard_tanh",
     lambda xp, x: between(xp, x, -1, 1),
     holomorphic=False,
-    doc="""Return ``x`` between -1 and 1, and these bounds beyond, elementwise.
+    doc="""Return ``x`` limited to the interval from -1 to 1, elementwise.
 
     Notes
     -----

@@ -16,7 +16,7 @@ __all__ = ["log_softmax", "softmax"]
 
 
 def shifted_below_zero(xp: Any, x: Any, axis: int) -> Any:
-    """Return ``x`` less its maximum, so that its exponentials stay finite."""
+    """Return ``x`` minus its maximum, so that its exponentials stay finite."""
     return x - xp.max(reals(x), axis=axis, keepdims=True)
 
 

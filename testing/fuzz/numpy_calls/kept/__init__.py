@@ -1,4 +1,4 @@
-"""Where gradtape differs from NumPy on purpose: in data, from which docs/numpy.md is written."""
+"""The intended differences from NumPy, as data from which docs/numpy.md is written."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ DIFFERENCES: tuple[Difference, ...] = (*EVERYWHERE, *NUMBERS, *STATISTICS, *REST
 
 
 def explained(call: Call, theirs: Answer, ours: Answer) -> Difference | None:
-    """Return the kept difference that explains two answers, if there is one."""
+    """Return the intended difference that explains two answers, if there is one."""
     return next((known for known in DIFFERENCES if known.differs(call, theirs, ours)), None)

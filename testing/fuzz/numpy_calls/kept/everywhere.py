@@ -1,4 +1,4 @@
-"""What differs on purpose in many functions."""
+"""Intended differences in many functions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ EVERYWHERE = (
         "Internal errors of NumPy",
         lambda call, theirs, ours: (
             isinstance(theirs.error, STUMBLES)
-            and not isinstance(theirs.error, ValueError)  # an AxisError is of both kinds
+            and not isinstance(theirs.error, ValueError)  # an AxisError is both
             and isinstance(ours.error, (TypeError, ValueError))
             and "has no attribute" not in str(ours.error)
         ),

@@ -1,4 +1,4 @@
-"""What differs on purpose in linear algebra, transforms, polynomials, sets and sorting."""
+"""Intended differences in linear algebra, transforms, polynomials, sets and sorting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["NUMBERS"]
 
 
 def cross_agrees(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Return whether our answer is that of ``np.cross``; where 0 meets infinity, nan."""
+    """Return whether our answer is that of ``np.cross``, or nan where 0 meets infinity."""
     infinite = any(not np.isfinite(x.values).all() for x in call.arrays)
     return infinite or calling(np.cross)(call, theirs, ours)
 

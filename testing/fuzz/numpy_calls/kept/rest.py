@@ -1,4 +1,4 @@
-"""What differs on purpose in single functions."""
+"""Intended differences in single functions."""
 
 from __future__ import annotations
 

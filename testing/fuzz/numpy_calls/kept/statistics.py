@@ -1,4 +1,4 @@
-"""What differs on purpose in statistics and in numbers between two ends."""
+"""Intended differences in statistics and in ranges of numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUANTILES = (
 
 
 def ascending(call: Call) -> bool:
-    """Return whether the points of ``interp`` ascend, or with a period do not meet."""
+    """Return whether the points of ``interp`` ascend or, with a period, do not coincide."""
     points, period = call.argument("xp").values, call.argument("period")
     if period is not None:
         points = np.sort(points % period)
@@ -49,7 +49,7 @@ def _finite(x: Any) -> bool:
 
 
 def _lacking(answer: Answer) -> Any:
-    """Return where there is no number, or the integer that nan becomes."""
+    """Return where there is nan, or the integer that nan becomes."""
     x = leaf(answer)
     return ~np.isfinite(x) if x.dtype.kind in "fc" else x == np.iinfo(x.dtype).min
 

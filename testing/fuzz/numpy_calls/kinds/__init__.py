@@ -1,4 +1,4 @@
-"""What each kind of parameter is given: functions of the call's ``Draw``, by name."""
+"""The arguments for each kind of parameter: functions of the call's ``Draw``, by name."""
 
 from .base import KINDS, Kind, words
 from .names import BY_NAME, OTHERS

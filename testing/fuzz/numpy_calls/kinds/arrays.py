@@ -19,7 +19,7 @@ __all__: list[str] = []  # they are found in the table of kinds
 
 @kind
 def array(d: Draw) -> Any:
-    """Any array; the first is in few calls a Python number."""
+    """Any array; in few calls the first one is a Python number."""
     if d.first is None and not d.tensor_first and d.chance(0.03):
         return d.scalar("ifcb")
     return d.array()
@@ -27,7 +27,7 @@ def array(d: Draw) -> Any:
 
 @kind
 def like(d: Draw) -> Any:
-    """What broadcasts with the first array: an array or a Python number."""
+    """An array or a Python number that broadcasts with the first array."""
     if d.chance(0.15):
         return d.scalar("iifcb")
     return d.array(d.beside(d.x.shape))
@@ -44,7 +44,7 @@ def small_integers(d: Draw) -> Any:
 
 @kind
 def same(d: Draw) -> Any:
-    """An array of the first one's shape."""
+    """An array with the shape of the first one."""
     return d.array((*d.x.shape, 2) if d.mistake() else d.x.shape)
 
 
@@ -60,7 +60,7 @@ def filled_vector(d: Draw) -> Any:
 
 @kind
 def points(d: Draw) -> Any:
-    """Real numbers on a line, different from one another."""
+    """Distinct real numbers."""
     count = d.integer(1, 5)
     values = np.cumsum([d.pick((0.25, 0.5, 1.0, 2.0)) for _ in range(count)]) - 1.0
     return d.wrap(values.astype(d.pick(("float64", "float32"))))
@@ -68,7 +68,7 @@ def points(d: Draw) -> Any:
 
 @kind
 def points_too(d: Draw) -> Any:
-    """As many real numbers as the points that came before."""
+    """As many real numbers as there are points before."""
     count = d.given["xp"].values.shape[0] + d.mistake()
     return d.array((count,), kinds="iuf")
 
@@ -100,7 +100,7 @@ def at_most_two(d: Draw) -> Any:
 
 @kind
 def mask(d: Draw) -> Any:
-    """Truth values that broadcast to the first array."""
+    """Booleans that broadcast to the first array."""
     shape = d.x.shape
     cut = d.integer(0, len(shape)) if d.chance(0.4) else 0
     shape = tuple(1 if d.chance(0.2) else n for n in shape[cut:])
@@ -114,7 +114,7 @@ def mask_first(d: Draw) -> Any:
 
 @kind
 def flags_along(d: Draw) -> Any:
-    """Truth values along the axis that was drawn before (of the flattened array if none)."""
+    """Booleans along the axis drawn before (of the flattened array if there is none)."""
     axis = d.given.get("axis")
     try:
         size = d.x.size if axis is None else d.x.shape[axis]
@@ -172,7 +172,7 @@ def axis_of_arrays(d: Draw) -> Any:
 
 @kind
 def columns(d: Draw) -> Any:
-    """Arrays for column_stack and its kin: of one shape."""
+    """Arrays of one shape, for functions such as column_stack."""
     shape = d.shape(0, 3)
     return [d.array(shape) for _ in range(d.integer(1, 3))]
 
@@ -188,7 +188,7 @@ def nested(d: Draw) -> Any:
 
 @kind
 def several(d: Draw) -> Any:
-    """Arrays that broadcast with each other, given one by one."""
+    """Arrays that broadcast with each other, as separate arguments."""
     made = [d.array()]
     made.extend(d.array(d.beside(d.x.shape)) for _ in range(d.integer(0, 2)))
     return made
@@ -196,7 +196,7 @@ def several(d: Draw) -> Any:
 
 @kind
 def edges(d: Draw) -> Any:
-    """Numbers that ascend or descend."""
+    """Ascending or descending numbers."""
     values = np.sort(d.values((d.integer(1, 4),), "float64", plain=True))
     return d.array((3, 2)) if d.mistake() else d.wrap(values[:: d.pick((1, -1))].copy())
 
@@ -209,7 +209,7 @@ def keys(d: Draw) -> Any:
 
 @kind
 def filling(d: Draw) -> Any:
-    """What goes along a diagonal: a number, or several."""
+    """The values for a diagonal: a number, or several."""
     return d.scalar("iif") if d.chance(0.5) else d.array((d.integer(0, 3),), d.x.dtype.name)
 
 
@@ -235,7 +235,7 @@ def scalar(d: Draw) -> Any:
 
 @kind
 def zero_d(d: Draw) -> Any:
-    """A number, a Python one or an array."""
+    """A Python number, or an array without axes."""
     return d.array(()) if d.chance(0.3) else d.scalar("iifc")
 
 
@@ -276,7 +276,7 @@ def tolerance(d: Draw) -> Any:
 
 @kind
 def cutoff(d: Draw) -> Any:
-    """A singular value that is small beside the largest."""
+    """A singular value that is small compared with the largest."""
     return d.pick((1e-8, 1e-5, 0.1, 0.5))
 
 
@@ -297,7 +297,7 @@ def ddof(d: Draw) -> Any:
 
 @kind
 def mean(d: Draw) -> Any:
-    """The mean that a variance is taken about: of the first array, along the axis of the call."""
+    """The mean for a variance: that of the first array, along the axis of the call."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -363,8 +363,8 @@ def device(d: Draw) -> Any:
 
 @kind
 def out(d: Draw) -> Any:
-    """Where to write a result: nowhere, or a tensor, which cannot be."""
-    # never without axes: np.cumsum(1.0, -1, out=np.zeros(())) ends Python (NumPy 2.4)
+    """The array for a result: none, or a tensor, which is refused."""
+    # never without axes: np.cumsum(1.0, -1, out=np.zeros(())) crashes Python (NumPy 2.4)
     return Code(f"xp.zeros({d.x.shape or (1,)})") if d.chance(0.5) else None
 
 

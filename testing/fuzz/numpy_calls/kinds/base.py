@@ -22,7 +22,7 @@ def kind(function: Kind) -> Kind:
 
 
 def words(*known: Any) -> Kind:
-    """Return a kind that gives one of several words."""
+    """Return a kind that gives one of several values, such as names of modes."""
 
     def word(d: Draw) -> Any:
         return d.pick(("no such", 7)) if d.mistake() else d.pick(known)

@@ -1,4 +1,4 @@
-"""Kinds of matrices, and of what is multiplied or solved."""
+"""Kinds of matrices, and of other operands of products and systems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__: list[str] = []  # they are found in the table of kinds
 
 
 def well(d: Draw, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return matrices whose inverse is no large one."""
+    """Return matrices whose inverse is not large."""
     values = d.values(shape, dtype, plain=True)
     if values.dtype.kind in "fciu" and shape[-1] == shape[-2]:
         values = values % 3 if values.dtype.kind in "iu" else np.clip(values.real, -3, 3)
@@ -34,7 +34,7 @@ def matrix_dtype(d: Draw) -> str:
 
 @kind
 def square(d: Draw) -> Any:
-    """Square matrices, in few calls singular ones or none."""
+    """Square matrices, in few calls singular or empty ones."""
     n = d.integer(1, 4) if d.chance(0.95) else 0
     shape = (*d.shape(0, 2)[: d.integer(0, 2)], n, n)
     if d.mistake():
@@ -78,7 +78,7 @@ def matrix(d: Draw) -> Any:
 
 @kind
 def right_side(d: Draw) -> Any:
-    """What equations with the first matrices are solved for."""
+    """The right-hand side of equations with the first matrices."""
     n = d.x.shape[-1] if d.x.ndim else 2
     if d.mistake():
         n += 1
@@ -89,7 +89,7 @@ def right_side(d: Draw) -> Any:
 
 @kind
 def right_side_rows(d: Draw) -> Any:
-    """What an overdetermined system is solved for."""
+    """The right-hand side of an overdetermined system."""
     n = d.x.shape[0] if d.x.ndim else 2
     shape = (n + d.mistake(), d.integer(1, 3)) if d.chance(0.5) else (n,)
     return d.wrap(d.values(shape, d.x.dtype.name, plain=True))
@@ -104,7 +104,7 @@ def plain_matrix(d: Draw) -> Any:
 
 @kind
 def factor(d: Draw) -> Any:
-    """What is multiplied with the first array by ``matmul``."""
+    """The second operand of ``matmul`` with the first array."""
     x = d.x.shape
     if not x:
         return d.array(d.shape(1, 2) if not d.mistake() else ())
@@ -120,7 +120,7 @@ SIZES_OF_PRODUCTS = (0, 1, 2, 3, 3)
 
 @kind
 def dotted(d: Draw) -> Any:
-    """What is multiplied with the first array by ``dot``."""
+    """The second operand of ``dot`` with the first array."""
     x = d.x.shape
     if not x or d.chance(0.1):
         return d.array(d.shape()) if d.chance(0.5) else d.scalar()
@@ -139,7 +139,7 @@ def inner_(d: Draw) -> Any:
 
 @kind
 def same_vector(d: Draw) -> Any:
-    """For ``matvec``: a vector, or several, as long as the matrix is wide."""
+    """A vector, or several, for ``matvec``: as long as the matrix is wide."""
     width = (d.x.shape[-1] if d.x.ndim else 1) + d.mistake()
     return d.array((*d.x.shape[:-2], width) if d.chance(0.5) else (width,))
 
@@ -166,7 +166,7 @@ def of_threes_too(d: Draw) -> Any:
 
 @kind
 def tensordot_axes(d: Draw) -> Any:
-    """The axes of the second array, drawn with the whole of the call."""
+    """The axes of the second array, drawn together with the rest of the call."""
     return d.given.pop("_axes", 1)
 
 
@@ -189,7 +189,7 @@ def tensordot_other(d: Draw) -> Any:
 
 @kind
 def chain(d: Draw) -> Any:
-    """Matrices that are multiplied with each other."""
+    """Matrices to multiply with each other."""
     sizes = [d.integer(1, 4) for _ in range(d.integer(3, 5))]
     made = [d.array((m, n + d.mistake())) for m, n in pairwise(sizes)]
     return made
@@ -215,7 +215,7 @@ EINSUM = (
 
 @kind
 def einsum_call(d: Draw) -> Any:
-    """Subscripts, beside which the shapes of the operands are noted."""
+    """Subscripts; the shapes of the operands are remembered."""
     subscripts, *shapes_ = d.pick(EINSUM)
     d.given["_shapes"] = shapes_
     return d.pick(("i->j", "ij,,", "i$")) if d.mistake() else subscripts

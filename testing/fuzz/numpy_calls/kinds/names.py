@@ -1,4 +1,4 @@
-"""Which kind a parameter is of, by its name."""
+"""The kind of a parameter, by its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["BY_NAME", "OTHERS", "ROOMS"]
 #: The modules that fill the table of kinds.
 ROOMS = (arrays, matrices, places)
 
-#: The kind of a parameter that has such a name, unless the table of functions says another.
+#: The kind of a parameter with this name, unless the table of functions has another.
 BY_NAME: dict[str, Kind] = {
     **dict.fromkeys("x a m v p z obj".split(), KINDS["array"]),
     **dict.fromkeys("y b x2 values".split(), KINDS["like"]),
@@ -54,7 +54,7 @@ BY_NAME: dict[str, Kind] = {
     "x1": KINDS["array"],
 }
 
-#: Kinds of arguments that NumPy's functions have and ours have not.
+#: Kinds of arguments that NumPy's functions have and ours lack.
 OTHERS: dict[str, Kind] = {
     **{name: BY_NAME[name] for name in "casting copy dtype stable where".split()},
     "order": lambda d: d.pick("CFAK"),

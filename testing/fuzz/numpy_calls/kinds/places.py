@@ -73,7 +73,7 @@ def other_axis(d: Draw) -> Any:
 
 @kind
 def moved(d: Draw) -> Any:
-    """Axes to move, or a place for each of those that came before."""
+    """Axes to move, or a destination for each of the axes before."""
     source = d.given.get("source")
     if source is None:
         return d.axes()
@@ -91,7 +91,7 @@ def shape(d: Draw) -> Any:
 
 @kind
 def wide(d: Draw) -> Any:
-    """A shape that the first array is broadcast to."""
+    """A shape to which the first array can be broadcast."""
     if d.mistake():
         return d.pick(((7,), (-1,), 1.5))
     shape_ = [d.integer(0, 3) if n == 1 and d.chance(0.6) else n for n in d.x.shape]
@@ -101,7 +101,7 @@ def wide(d: Draw) -> Any:
 
 @kind
 def reshaped(d: Draw) -> Any:
-    """A shape of as many elements."""
+    """A shape with the same number of elements."""
     size = d.x.size
     if d.mistake():
         return d.pick(((-1, -1), (size + 1,), (2.0, -1), (-2,)))
@@ -118,7 +118,7 @@ def reshaped(d: Draw) -> Any:
 
 @kind
 def index_first(d: Draw) -> Any:
-    """Indices that choose among three arrays."""
+    """Indices that choose between three arrays."""
     low, high = (-1, 3) if d.mistake() else (0, 1)
     values = np.array([d.integer(low, high) for _ in range(6)])
     made = values[: d.integer(1, 6)] if d.chance(0.6) else values.reshape(2, 3)
@@ -132,7 +132,7 @@ def chosen_from(d: Draw) -> Any:
 
 
 def size_along(d: Draw) -> int:
-    """Return how long the axis of the call is."""
+    """Return the size of the axis of the call."""
     named = d.given.get("axis")
     if named is None:
         return d.x.size
@@ -144,7 +144,7 @@ def size_along(d: Draw) -> int:
 
 @kind
 def indices(d: Draw) -> Any:
-    """Indices along the axis that was drawn before."""
+    """Indices along the axis drawn before."""
     n = size_along(d)
     if d.mistake():
         return d.pick((n, -n - 1, 1.5, [0.5]))
@@ -160,7 +160,7 @@ def indices(d: Draw) -> Any:
 
 @kind
 def indices_along(d: Draw) -> Any:
-    """Indices of the first array's rank, along the axis that was drawn before."""
+    """Indices with the first array's rank, along the axis drawn before."""
     n = size_along(d)
     named = d.given.get("axis")
     if named is None:
@@ -188,7 +188,7 @@ def put_values(d: Draw) -> Any:
 
 @kind
 def nth(d: Draw) -> Any:
-    """Places in the order along the axis of the call."""
+    """Positions in the order along the axis of the call."""
     n = size_along(d)
     if d.mistake() or not n:
         return d.pick((n, -n - 1, 1.5))
@@ -208,7 +208,7 @@ def sorter(d: Draw) -> Any:
 
 @kind
 def edited(d: Draw) -> Any:
-    """Where to delete or insert."""
+    """Positions to delete or insert at."""
     n = size_along(d)
     if d.mistake():
         return d.pick((n + 1, -n - 2, 1.5))
@@ -253,7 +253,7 @@ def reps(d: Draw) -> Any:
 
 @kind
 def shifts(d: Draw) -> Any:
-    """How far to roll: as many numbers as there are axes."""
+    """Distances to roll by, one for each axis."""
     named = d.given.get("axis")
     if isinstance(named, tuple) and named and d.chance(0.7):
         return tuple(d.integer(-4, 4) for _ in range(len(named) + d.mistake()))
@@ -262,7 +262,7 @@ def shifts(d: Draw) -> Any:
 
 @kind
 def widths(d: Draw) -> Any:
-    """How much to pad."""
+    """Widths of padding."""
     if d.mistake():
         return d.pick((-1, 1.5, ((1, 2), (3, 4), (5, 6), (7, 8), (1, 1))))
     if d.chance(0.4):
@@ -274,7 +274,7 @@ def widths(d: Draw) -> Any:
 
 @kind
 def spacings(d: Draw) -> Any:
-    """How far the points of ``gradient`` are from each other."""
+    """The distances between the points of ``gradient``."""
     rank = d.x.ndim if d.given.get("axis") is None else 1
     if d.chance(0.4):
         return []
@@ -286,7 +286,7 @@ def spacings(d: Draw) -> Any:
 
 @kind
 def dx_points(d: Draw) -> Any:
-    """Where the values of ``trapezoid`` stand, along the axis of the call."""
+    """The coordinates of the values of ``trapezoid``, along the axis of the call."""
     named = d.given.get("axis", -1)
     try:
         n = d.x.shape[named]
@@ -297,7 +297,7 @@ def dx_points(d: Draw) -> Any:
 
 @kind
 def weights(d: Draw) -> Any:
-    """Weights of the first array's shape, or along the axis of the call."""
+    """Weights with the first array's shape, or along the axis of the call."""
     named = d.given.get("axis")
     shape_ = d.x.shape
     if type(named) is int and -len(shape_) <= named < len(shape_) and d.chance(0.6):
@@ -320,7 +320,7 @@ def analytic_weights(d: Draw) -> Any:
 
 @kind
 def counts(d: Draw) -> Any:
-    """Integers from 0."""
+    """Integers of at least 0."""
     values = [d.integer(-1 if d.mistake() else 0, 5) for _ in range(d.integer(0, 6))]
     return d.wrap(
         np.array(values, d.pick(("int64", "int32", "int8")) if not d.mistake() else "float64")
@@ -357,7 +357,7 @@ def finite_real(d: Draw) -> Any:
 
 @kind
 def index(d: Draw) -> Any:
-    """What stands between brackets."""
+    """An index for square brackets."""
     rank = d.x.ndim
     if rank and d.chance(0.12):
         return d.wrap(d.values(d.x.shape[: d.integer(1, rank)], "bool"))
