@@ -11,7 +11,7 @@ import numpy as np
 from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
-from .doors import open_arrays
+from .formats import open_arrays
 from .names import LAYOUTS, NameMapping, layout_of
 from .plan import Plan
 from .report import WeightsReport

@@ -5,10 +5,10 @@ from __future__ import annotations
 from . import arrays, matrices, places
 from .base import KINDS, Kind, words
 
-__all__ = ["BY_NAME", "OTHERS", "ROOMS"]
+__all__ = ["BY_NAME", "MODULES", "OTHERS"]
 
 #: The modules that fill the table of kinds.
-ROOMS = (arrays, matrices, places)
+MODULES = (arrays, matrices, places)
 
 #: The kind of a parameter with this name, unless the table of functions has another.
 BY_NAME: dict[str, Kind] = {
