@@ -292,7 +292,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(name, dtype, **rules)
-        # kept aside, so that the projections do not get it
+        # the last projection applies it to the result; here it would count twice
         self._activity, self.activity_regularizer = self.activity_regularizer, None
         self.num_heads, self.key_dim, self.value_dim = positive(
             self,

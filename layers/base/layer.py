@@ -150,7 +150,7 @@ class Layer(Module):
             self.dtype = None if dtype is None else as_dtype(dtype).name
         if rules.pop("trainable", None) is False:  # compat's layers pass None
             self.trainable = False
-        allowed = self._rules() or ("activity_regularizer",)  # for layers of the user's
+        allowed = self._rules() or ("activity_regularizer",)  # for users' own layers
         for rule, given in rules.items():
             if rule not in allowed:
                 raise unknown_argument(type(self), rule, allowed)
@@ -278,7 +278,7 @@ class Layer(Module):
         mask
             The mask of the inputs, of shape ``(batch, steps)``.
         """
-        keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # as Keras calls it
+        keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # Keras's name
         return mask if keeps else None
 
     def check_restored(self) -> list[Any]:

@@ -87,7 +87,7 @@ def takes_mask(layer: Any) -> bool:
 
 @functools.cache
 def _class_takes_mask(kind: Any) -> bool:
-    calls = (kind.__call__, getattr(kind, "call", None))  # the former may be an adapter's
+    calls = (kind.__call__, getattr(kind, "call", None))  # __call__ may be an adapter's
     return any("mask" in inspect.signature(call).parameters for call in calls if call is not None)
 
 

@@ -193,4 +193,4 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     y_true, y_pred = classes_of(name, y_true, y_pred)
     own = ops["take_along_axis"](y_pred, ops["expand_dims"](y_true, axis=-1), axis=-1)
     among = ops["count_nonzero"](y_pred > own, axis=-1) < k
-    return ops["logical_and"](among, y_true >= 0)  # a negative index counted from the end
+    return ops["logical_and"](among, y_true >= 0)  # negative labels index from the end

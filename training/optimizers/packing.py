@@ -250,7 +250,7 @@ def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_
     block, small = BLOCK // itemsize, SMALL // itemsize
     if bounds[-1][1] <= block:
         small = block + 1  # one block
-    first = start = stop = 0  # of the members that wait for their neighbours
+    first = start = stop = 0  # of small members that will share a block
     for i, (a, b, _) in enumerate(bounds):
         if stop > start and (b - start > block or b - a >= small):
             yield _Block(start, stop, slice(first, i), None)
