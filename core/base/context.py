@@ -173,7 +173,7 @@ def told_trainable(x: Any, answer: bool) -> bool:
 #: mention them.
 running: ContextVar[tuple[BackwardPass | Graph, ...]] = ContextVar("gradtape_running", default=())
 
-#: How many steps a loop may take; None for any number.
+#: The most steps of a loop; None for no limit.
 loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
 
 

@@ -17,7 +17,7 @@ __all__ = ["check_rules"]
 
 
 def check_rules(op: Primitive) -> None:
-    """Make the rules of ``op`` raise for a gradient whose shape is not the input's.
+    """Make the rules of ``op`` raise if they return a gradient of a wrong shape.
 
     Such a gradient would be broadcast in the backward pass, and the results would be silently
     wrong. A gradient of another dtype is cast.
@@ -109,6 +109,6 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
     got, want = gradient.shape, like.shape
     if not unsure(got) and not unsure(want) and got != want:
         raise GradientError(
-            f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but must return "
-            f"the input's shape {want}"
+            f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but it must "
+            f"return shape {want}"
         )

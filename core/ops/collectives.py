@@ -182,7 +182,7 @@ class Engine:
         return False
 
     def connect(self, **options: Any) -> Communicator:
-        """Join the job that the process was started for.
+        """Join the job that this process belongs to.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class BatchRows:
         return self._place
 
 
-#: The rows of the batch that a data-parallel step runs on.
+#: This rank's rows of the batch, during a data-parallel step.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DISABLE", "KINDS", "Kind", "PluginInfo"]
 
-#: The environment variable that names plugins to leave out.
+#: The environment variable with the names of plugins to disable.
 DISABLE = "GRADTAPE_DISABLE_PLUGINS"
 
 

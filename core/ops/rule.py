@@ -79,8 +79,8 @@ class Rule:
                 keywords.append(name)
             else:
                 raise PluginError(
-                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it "
-                    f"may ask for inputs {op.inputs}, 'out', '<input>_like' or parameters "
+                    f"op {op.name!r}: the gradient rule of {target!r} has a parameter {name!r}; it "
+                    f"may name inputs {op.inputs}, 'out', '<input>_like' or parameters "
                     f"{tuple(op.defaults)}"
                 )
         self.keywords = tuple(keywords)

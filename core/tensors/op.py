@@ -145,8 +145,8 @@ class Op(Primitive):
         for name in names:
             if name not in known:
                 raise PluginError(
-                    f"op {self.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it "
-                    f"may ask for {known}"
+                    f"op {self.name!r}: the gradient rule {fn.__name__!r} has a parameter "
+                    f"{name!r}; it may name {known}"
                 )
 
         def vjp(

@@ -70,7 +70,7 @@ def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
 
 
 class exclusive:
-    """Keep other threads from changing variables while a block reads and changes them.
+    """Prevent other threads from changing variables while a block reads and changes them.
 
     It is reentrant, and any thread may enter it again.
 

@@ -246,7 +246,8 @@ class Tensor(Handle, Operators):
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(
-                    f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor"
+                    f"a {value.dtype} tensor cannot become dtype {dtype} without a copy; leave out "
+                    "copy=False"
                 )
             return value.astype(dtype)
         return value.copy() if copy else value
@@ -358,13 +359,13 @@ class Tensor(Handle, Operators):
         if shape is None or (shape and is_open(shape[0])):
             raise not_known(self.array, "len() (in a trace, use x.shape[0])")
         if not shape:
-            raise TypeError("len() of a tensor without axes")
+            raise TypeError("len() of a tensor without axes; its number of elements is x.size")
         return int(shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
         shape = self.array.shape
         if shape is not None and not shape:
-            raise TypeError("iteration over a tensor without axes")
+            raise TypeError("iteration over a tensor without axes; its only element is x.item()")
         return self._items()
 
     def _items(self) -> Iterator[Tensor]:

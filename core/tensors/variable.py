@@ -377,7 +377,7 @@ class Variable(Held):
         if array.dtype is not self._array.dtype and value.dtype != self.dtype:
             if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
-                    f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
+                    f"{method}: variable {self.name!r} has dtype {self.dtype}, but the value has "
                     f"{value.dtype}; cast it with value.astype({self.dtype.name!r})"
                 )
             check_cast(value, self.dtype, f"{method} to variable {self.name!r}")
@@ -404,7 +404,8 @@ class Variable(Held):
         own = self._array.shape
         if not same_shape(shape, own) and not TensorSpec(own, self.dtype).admits(shape):
             raise ValueError(
-                f"{method}: variable {self.name!r} has shape {self.shape}, the value has {shape}"
+                f"{method}: variable {self.name!r} has shape {self.shape}, but the value has shape "
+                f"{shape}"
             )
 
     def _set(self, array: Any) -> None:

@@ -68,7 +68,7 @@ class Call:
                     f"{name}: argnums is {argnums}, but there are {len(args)} positional arguments"
                 )
         if not keys:
-            raise ValueError(f"{name}: argnums is empty")
+            raise ValueError(f"{name}: argnums is empty; name at least one argument")
         places = [key if isinstance(key, str) else key % len(args) for key in keys]
         if len(set(places)) < len(places):
             raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
@@ -135,7 +135,7 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
         raise TypeError(
             f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
             + (
-                "pass floating ones, or fix them: functools.partial(fn, ...)"
+                "pass floating ones, or bind them with functools.partial(fn, ...)"
                 if name in ("jvp", "vjp", "linearize", "hvp")
                 else "pass floating ones, or choose other arguments with argnums"
             )

@@ -258,7 +258,9 @@ def _fitting(tangent: Tensor, primal: Any) -> Tensor:
     """Return a tangent in its primal's dtype."""
     shape, want = tangent.shape, primal.shape
     if not same_shape(shape, want) and not TensorSpec(want, primal.dtype).admits(shape):
-        raise ValueError(f"ForwardAccumulator: a tangent has shape {shape}, its primal {want}")
+        raise ValueError(
+            f"ForwardAccumulator: a tangent has shape {shape}, but its primal has {want}"
+        )
     if tangent.dtype == primal.dtype:
         return tangent
     if tangent.dtype.kind == "c" and primal.dtype.kind != "c":

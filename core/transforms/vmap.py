@@ -232,4 +232,6 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
     for i in (*known, *range(len(leaves))):
         if axes[i] is not None:
             return Tensor.with_id(leaves[i].array, 0)
-    raise ValueError("vmap: no argument has a batch axis; in_axes is None for all of them")
+    raise ValueError(
+        "vmap: no argument has a batch axis; set in_axes to an axis for at least one argument"
+    )

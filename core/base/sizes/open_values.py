@@ -19,7 +19,7 @@ class OpenSize(TraceError):
     """Code needs the value of a size, number or comparison that is known only in a run."""
 
 
-# users meet a TraceError
+# users see a TraceError
 OpenSize.__module__, OpenSize.__name__, OpenSize.__qualname__ = (
     TraceError.__module__,
     *("TraceError", "TraceError"),
@@ -64,8 +64,8 @@ class Open:
             if hasattr(self.stands_for, name) and not name.startswith("_"):
                 self._refuse(
                     f".{name}",
-                    "compute with operators and with gradtape's functions, or give its "
-                    "TensorSpec the size",
+                    "compute with operators and with gradtape's functions, or set the size in its "
+                    "TensorSpec",
                 )
             raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
 
@@ -92,27 +92,27 @@ class Open:
         self._refuse(
             "a decision (if, while, and, or, not, in, max, min)",
             "write gradtape.where or gradtape.cond for a choice, gradtape.while_loop to repeat, "
-            "gradtape.maximum or gradtape.minimum, or give its TensorSpec the size",
+            "gradtape.maximum or gradtape.minimum, or set the size in its TensorSpec",
         )
 
     def __index__(self) -> int:
         self._refuse(
             "Python or NumPy (range, a list, len(), an array)",
             "compute with gradtape's functions (gradtape.arange, zeros, tile; gradtape.scan or "
-            "while_loop to repeat), or give its TensorSpec the size",
+            "while_loop to repeat), or set the size in its TensorSpec",
         )
 
     def __int__(self) -> int:
         self._refuse(
             "int()",
-            "a size is an integer as it is: write n, n // 2, or math.floor, math.ceil or round of "
-            "a number, or give its TensorSpec the size",
+            "a size already is an integer: write n, n // 2, or math.floor, math.ceil or round of a "
+            "number, or set the size in its TensorSpec",
         )
 
     def __float__(self) -> float:
         self._refuse(
             "Python (float(), math)",
-            "write n ** 0.5, n / 2 or a gradtape function of it, or give its TensorSpec the size",
+            "write n ** 0.5, n / 2 or a gradtape function of it, or set the size in its TensorSpec",
         )
 
     def __complex__(self) -> complex:
@@ -126,8 +126,8 @@ class Open:
         if is_users_call():
             self._refuse(
                 "a dictionary or a set",
-                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
-                "size",
+                "compare it with the keys in gradtape.cond or where, or set the size in its "
+                "TensorSpec",
             )
         return hash((type(self), self.key))
 
@@ -167,6 +167,6 @@ def checked(key: str, depth: int) -> tuple[str, int]:
         raise OpenSize(
             f"{user_line()}: an expression of sizes is too long for a trace, for instance after "
             "many steps of a loop; use gradtape.while_loop, compute with gradtape.constant(n), or "
-            "give its TensorSpec the size"
+            "set the size in its TensorSpec"
         )
     return key, depth

@@ -114,7 +114,7 @@ class Compound:
             shift = Fraction(1 - b, b) if below else 0
             yield summed({m: Fraction(c, b) for m, c in terms_of(a).items()}, {(): shift})
         elif self.kind == "//" and not below and nonnegative(a) and nonnegative(b):
-            yield terms_of(a)  # a division by 0 is an error
+            yield terms_of(a)  # b is not 0 here: a division by 0 raises
         elif self.kind == "%" and nonnegative(b):
             yield {} if below else summed(terms_of(b), {(): -1})
         elif self.kind == ("max" if below else "min"):

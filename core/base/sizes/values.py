@@ -41,7 +41,7 @@ class _Computing(Open):
             self._refuse(
                 "a NumPy array (np.array, np.prod)",
                 "write math.prod(x.shape), gradtape.constant([n, 2]), gradtape.zeros((n, 2)) and "
-                "other functions of gradtape, or give its TensorSpec the size",
+                "other functions of gradtape, or set the size in its TensorSpec",
             )
         array = np.empty((), object)
         array[()] = self
