@@ -25,7 +25,7 @@ BatchRule: TypeAlias = (
     "Literal['elementwise'] | Composed"
     " | Callable[[Primitive, list[Any], list[bool], dict[str, Any]], Any]"
 )
-#: How tangents pass through an op: how it is linear, or ``rule(tangents, inputs, outputs,
+#: The forward rule: the kind of linearity of the op, or ``rule(tangents, inputs, outputs,
 #: **params)``.
 ForwardRule: TypeAlias = "Literal['linear', 'multilinear'] | Callable[..., Any]"
 

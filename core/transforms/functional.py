@@ -147,7 +147,7 @@ def vjp(
     fn
         A function of ``primals`` that returns tensors in any nested containers.
     primals
-        Its arguments; all of them are differentiated with respect to.
+        Its arguments; the derivatives are with respect to all of them.
     has_aux
         Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
     strict
@@ -288,7 +288,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
     fn
         A function that returns tensors in any nested containers.
     primals
-        Its arguments; all of them are differentiated with respect to.
+        Its arguments; the derivatives are with respect to all of them.
     strict
         Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
