@@ -171,7 +171,7 @@ def test_one_value_is_set_where_a_mask_of_each_example_says() -> None:
     slope = gt.grad(lambda x: gt.sum(x.at[x > 0.2].set(x[1]) ** 2))
     wanted = np.stack([slope(gt.constant(row)) for row in X])
     np.testing.assert_allclose(gt.vmap(slope)(X), wanted)
-    with pytest.raises(TypeError, match=r"at\[...\].set: values of dtype float64 do not go"):
+    with pytest.raises(TypeError, match=r"at\[...\].set: a tensor of int64 cannot hold values"):
         gt.vmap(lambda x: x.astype("int64").at[x > 0.2].set(0.5))(X)
     with pytest.raises(TraceError, match=r"use gradtape\.where"):
         gt.vmap(lambda x: x.at[x > 0.2].set(gt.ones(3)))(X)

@@ -87,7 +87,9 @@ def test_an_operator_in_a_rule_is_the_same_in_every_mode(factor: str) -> None:
 
 @pytest.mark.parametrize("argument", ["batch", "jvp"])
 def test_a_rule_in_a_word_that_is_misspelt_is_refused(argument: str) -> None:
-    with pytest.raises(gt.errors.PluginError, match=rf"{argument} is a function or .*got 'liner'"):
+    with pytest.raises(
+        gt.errors.PluginError, match=rf"{argument} must be a function .*got 'liner'"
+    ):
         Op("rules::misspelt", "exp", inputs=("x",), **{argument: "liner"})
 
 
