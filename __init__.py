@@ -1,4 +1,4 @@
-"""gradtape: automatic differentiation from plugins, models saved with their gradients.
+"""gradtape: automatic differentiation with plugins, and models saved with their gradients.
 
 >>> import gradtape as gt
 >>> x = gt.constant(3.0)
@@ -16,8 +16,8 @@ from .public import publish, publish_lazily
 
 __version__ = "0.1.0"
 
-# All names directly under `gradtape`, by the modules that have them. A name is imported when it is
-# first used, so that `import gradtape` stays quick. Type checkers read __init__.pyi, which
+# All names directly under `gradtape`, by the modules that define them. A name is imported at its
+# first use, so that `import gradtape` stays fast. Type checkers read __init__.pyi, which
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
@@ -156,4 +156,4 @@ _TABLE = {
 
 
 publish_lazily(_TABLE, wholes={".core.": ".core.extend", ".plugins.ops.": ".plugins.ops"})
-publish(_errors.__name__, f"{__name__}.errors")  # users meet them before they import the module
+publish(_errors.__name__, f"{__name__}.errors")  # users see errors before importing the module

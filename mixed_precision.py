@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from .core import extend  # noqa: F401
 from .core.base.precision import Policy, get_policy, policy, set_policy
 from .public import publish

@@ -1,7 +1,8 @@
-"""Public names: users meet an object under the path at which they find it, and under no other.
+"""Public names: an object is shown under the public path where users find it.
 
-A module of public names ends with ``publish(__name__)``. Errors, ``repr`` and ``help`` then name
-its functions and classes by it, ``dir`` lists its public names, and a mistyped name gets a hint.
+A module of public names ends with ``publish(__name__)``. Errors, ``repr`` and ``help`` then show
+its functions and classes under its name, ``dir`` lists its public names, and a mistyped name gets a
+hint.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ __all__ = ["HOMES", "IMPORTING", "MissingName", "publish", "publish_lazily"]
 
 _ROOT = __name__.rpartition(".")[0]
 
-#: Each name directly under the package, with the module that has it; ``"."`` for a module itself.
+#: Each name directly under the package, with the module that defines it; ``"."`` for a module.
 HOMES: dict[str, str] = {}
-#: Held while something is imported late: threads that begin with different modules of one circle
-#: of packages and their parts would else wait for each other, which Python raises an error about.
+#: Held during lazy imports: otherwise threads that start with different modules of an import cycle
+#: would wait for each other, which is an error in Python.
 IMPORTING = RLock()
-#: The modules whose names are public: what they have named keeps that name.
+#: The modules of public names: an object that was named by one of them keeps that name.
 _PUBLISHED: set[str] = set()
 
 
 def publish(
     module_name: str, path: str | None = None, above: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Make the names in a module's ``__all__`` all that users see of it, and name them by it.
+    """Show users only the names in a module's ``__all__``, and name its objects by the module.
 
     Modules in ``__all__`` are published too.
 
@@ -38,10 +39,11 @@ def publish(
     module_name
         The module.
     path
-        The public module that has these names as well, where that is not imported in time.
+        Another public module with the same names, if it may be imported later than the objects are
+        used.
     above
-        By the module of the package that has it, names with spaces between them that the module
-        cannot import, since they stand above it: each is imported when it is first asked for.
+        Names that the module cannot import itself, because they are in higher packages: by their
+        module, a text with spaces between them. Each is imported at its first use.
     """
     module = sys.modules[module_name]
     names = tuple(module.__all__)
@@ -60,22 +62,22 @@ def publish(
         with IMPORTING:
             found = getattr(import_module(homes[name], _ROOT), name)
         value = _hand_out(found, path or module_name, names)
-        setattr(module, name, value)  # not asked for again
+        setattr(module, name, value)  # so that this runs once
         return value
 
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
 def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
-    """Make names public directly under the package, and import each when it is first asked for.
+    """Make names public directly under the package, and import each at its first use.
 
     Parameters
     ----------
     table
-        By module, its public names with spaces between them; by ``"."``, modules.
+        By module, its public names, separated by spaces; ``"."`` lists modules.
     wholes
-        By the beginning of a module's name, what is imported before it, since it imports all that
-        has this beginning: threads that began with different parts would wait for each other.
+        By the prefix of a module's name, the package to import first. It imports all modules with
+        this prefix: threads that start with different ones would wait for each other.
     """
     package = sys.modules[_ROOT]
     HOMES.update((name, home) for home, names in table.items() for name in names.split())
@@ -84,7 +86,7 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
         home = HOMES.get(name)
         if home is None:
             raise MissingName(_ROOT, name)
-        if _is_there(home):  # nothing to wait for: who holds the lock may wait for this thread
+        if _is_there(home):  # no lock needed: its holder may be waiting for this thread
             value = _hand_out(getattr(sys.modules[_ROOT + home], name), _ROOT, HOMES)
             setattr(package, name, value)
             return value
@@ -95,7 +97,7 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
             if whole is not None:
                 import_module(whole, _ROOT)
             value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
-        setattr(package, name, value)  # not asked for again
+        setattr(package, name, value)  # so that this runs once
         return value
 
     def __dir__() -> list[str]:
@@ -105,23 +107,23 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
 
 
 def _is_there(home: str) -> bool:
-    """Return whether a module has been imported, and not half of it."""
+    """Return whether a module is imported completely."""
     module = sys.modules.get(_ROOT + home)
     return module is not None and not getattr(module.__spec__, "_initializing", False)
 
 
 def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
-    """Name one of our functions or classes by the public module that has it, and return it.
+    """Name one of gradtape's functions or classes by its public module, and return it.
 
-    What stands directly under the package is named so, whichever module has it too; otherwise the
-    first public name stays.
+    An object directly under the package is named by the package, even if other modules have it
+    too. Any other object keeps its first public name.
     """
     if isinstance(value, (FunctionType, type)):
         home, name = value.__module__, value.__name__
-        # under another name than its own (an alias) pickle would not find it
+        # not under an alias, by which pickle would not find it
         if home.startswith(f"{_ROOT}.") and home not in _PUBLISHED and name in names:
             above = f"{_ROOT}{HOMES.get(name)}" in (home, module_name)
-            if isinstance(value, type):  # its annotations are evaluated where it was written
+            if isinstance(value, type):  # its annotations are evaluated in its own module
                 hints = vars(value).get("__annotations__", {})
                 for key, hint in hints.items():
                     if isinstance(hint, str):
@@ -130,17 +132,17 @@ def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
     return value
 
 
-# -- names that are not there ----------------------------------------------------------------------
+# -- missing names ---------------------------------------------------------------------------------
 
 
 class MissingName(AttributeError):
-    """A module has no such name; a hint is looked for when the message is read.
+    """A module has no such name; the message looks for a hint when it is read.
 
-    So ``hasattr``, and ``getattr`` with a default, cost what they cost elsewhere.
+    So ``hasattr``, and ``getattr`` with a default, are as fast as usual.
     """
 
     def __init__(self, module_name: str, name: str) -> None:
-        # an object, because Python would else add itself and a hint of its own
+        # obj is set, because otherwise Python would set it and add its own hint
         super().__init__(module_name, name, obj=sys.modules[module_name])
 
     def __str__(self) -> str:
@@ -155,21 +157,21 @@ class MissingName(AttributeError):
         return f"AttributeError({str(self)!r})"
 
     def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
-        return AttributeError, (str(self),)  # a module is not pickled, nor found by our name
+        return AttributeError, (str(self),)  # modules, and this class's name, cannot be pickled
 
 
-# a traceback shows the name of the type: Python's the one, IPython's the other
+# tracebacks show the type's name: Python uses __qualname__, IPython __name__
 MissingName.__module__ = "builtins"
 MissingName.__qualname__ = MissingName.__name__ = "AttributeError"
 
 
-#: What to write for names that NumPy has and we do not, where none of ours is alike.
+#: What to use for names that gradtape lacks and that have no similar name in it.
 _INSTEAD = {
     "": {
         "apply_over_axes": "reductions take several axes, gt.sum(x, axis=(0, 1))",
         "array_equiv": "gt.all(gt.equal(a, b))",
         "asanyarray": "gt.asarray(x)",
-        "asmatrix": "gt.asarray(x), a tensor of two axes",
+        "asmatrix": "gt.asarray(x), a tensor with two axes",
         "bmat": "gt.block",
         "c_": "gt.column_stack or gt.stack(..., axis=-1)",
         "copyto": "gt.where, or x.at[index].set(values): a tensor never changes",
@@ -177,7 +179,7 @@ _INSTEAD = {
         "einsum_path": "np.einsum_path; gt.einsum takes optimize=",
         "errstate": "np.errstate",
         "float": "Python's float, or gt.float32 or gt.float64",
-        "float128": "gt.float64, the widest that there is",
+        "float128": "gt.float64, the widest float dtype",
         "frompyfunc": "gt.vmap",
         "half": "gt.float16",
         "histogram2d": "np.histogram2d(x.numpy(), y.numpy()); it has no gradient",
@@ -190,9 +192,9 @@ _INSTEAD = {
         "isrealobj": "not gt.isdtype(x.dtype, 'complex floating')",
         "isscalar": "np.isscalar",
         "issubdtype": "gt.isdtype(x.dtype, 'real floating')",
-        "longdouble": "gt.float64, the widest that there is",
+        "longdouble": "gt.float64, the widest float dtype",
         "mask_indices": "gt.nonzero(mask)",
-        "matrix": "gt.asarray(x), a tensor of two axes",
+        "matrix": "gt.asarray(x), a tensor with two axes",
         "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
         "manual_seed": "gt.random.set_seed(seed)",
         "ndarray": "gt.Tensor",
@@ -259,7 +261,7 @@ _INSTEAD = {
 
 
 def _hint(module_name: str, name: str) -> str:
-    """Return what somebody who wrote ``name`` may have meant, in words."""
+    """Return a hint for a missing name, or an empty text."""
     if name.startswith("_"):
         return ""
     instead = _INSTEAD.get(module_name.removeprefix(_ROOT), {}).get(name)
@@ -269,7 +271,7 @@ def _hint(module_name: str, name: str) -> str:
 
     paths: dict[str, list[str]] = {}
     for home, known in _public_names():
-        # what stands in the module itself is meant rather than what stands elsewhere
+        # a name in the module itself takes precedence over the same name elsewhere
         place = 0 if home == module_name else len(paths)
         paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
     found = paths.get(name.lower()) or _in_tensorflow(name)
@@ -287,20 +289,20 @@ def _hint(module_name: str, name: str) -> str:
 
 
 def _public_names() -> Iterator[tuple[str, str]]:
-    """Yield the modules of public names, each with every name that it has."""
+    """Yield each public name with its module."""
     for name, home in HOMES.items():
         yield _ROOT, name
         if home == "." and name not in (
             "compat",
             "plot",
             "sklearn",
-        ):  # other libraries' names, or needs
+        ):  # these have other libraries' names, or need an extra
             module = import_module(f".{name}", _ROOT)
             yield from ((module.__name__, part) for part in module.__all__)
 
 
 def _in_tensorflow(name: str) -> list[str]:
-    """Return the paths of what TensorFlow calls ``name``."""
+    """Return the paths of gradtape's objects that TensorFlow calls ``name``."""
     tensorflow = import_module(".compat.tensorflow", _ROOT)
     aliases = import_module(".compat.tensorflow.names", _ROOT).ALIASES
     found = (aliases[space].get(name, "tf.") for space in ("tf", "tf.math"))

@@ -1,8 +1,8 @@
 """Find the packages: the repository root is ``gradtape``; ``namespaces/`` has packages of it too.
 
-A folder ``random`` at the root would hide Python's own module if Python starts there, so the
-packages of public names (``gradtape.nn``, ``gradtape.random``, ...) are one level down. The guides
-are packed for ``gradtape tutorial``.
+A folder called ``random`` at the root would shadow Python's own module if Python starts there, so
+the packages of public names (``gradtape.nn``, ``gradtape.random``, ...) are one level down. The
+guides are included for ``gradtape tutorial``.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ NAMESPACES = find_packages("namespaces")
 PACKAGES = [*find_packages(".", exclude=["docs*", "namespaces*", "tests*"]), "docs.guides"]
 
 setup(
-    script_name=Path(__file__).name,  # keeps this file out of the package, whose root it is in
+    script_name=Path(__file__).name,  # so that this file, at the root, is not packed as a module
     packages=["gradtape", *(f"gradtape.{name}" for name in (*PACKAGES, *NAMESPACES))],
     package_dir={
         "gradtape": ".",

@@ -445,7 +445,7 @@ def _shape(self: Any) -> Any:
     held = self.array.shape
     if held is None:
         if is_users_call():  # None == None would say that two shapes are equal
-            raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
+            raise not_known(self.array, "shape (its rank is unknown: give its TensorSpec a rank)")
         return None
     return tuple.__new__(_OwnShape, held)
 

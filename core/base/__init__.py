@@ -1,5 +1,5 @@
-"""The ground: dtypes, shapes, containers, what surrounds running code, and ops found by name.
+"""The lowest layer: dtypes, shapes, containers, the context of running code, and ops by name.
 
-Stands on nothing but errors. What rooms above must do for those below is found late, through
-``table``.
+Imports only the errors. What it needs from the packages above it is looked up when it is used,
+through ``table``.
 """

@@ -1,7 +1,7 @@
-"""What surrounds the running code: active tapes, the graph that is traced, batches, and more.
+"""The context of running code: active tapes, the graph being traced, batches, and more.
 
-All of it follows ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the
-code that started it; a bare new thread starts with none.
+All of it is in ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the
+code that started it, and a plain new thread starts with none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=No
 
 
 class Reducer(Protocol):
-    """What makes gradients of a part of a batch those of the whole."""
+    """Turns the gradients of one rank's part of a batch into those of the whole batch."""
 
     def weighed(
         self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[Any]
     ) -> list[Tensor | None]:
-        """Return the upstream gradients with which this rank's targets count."""
+        """Return the upstream gradients, weighted by this rank's share of the batch."""
 
     def reduced(
         self, targets: list[Tensor], sources: list[Any], grads: list[Tensor | None]
@@ -35,11 +35,11 @@ class Reducer(Protocol):
         """Return the gradients of all ranks."""
 
     def refuse(self, method: str, sources: list[Any]) -> None:
-        """Raise if a derivative of another kind would be by variables, and of this rank alone."""
+        """Raise if another derivative with respect to variables would cover only this rank."""
 
 
 class Batching(NamedTuple):
-    """A batch that is running: its level, a tensor as long as it, and what random numbers do."""
+    """A running batch: its level, a tensor of its length, and the mode of random numbers."""
 
     level: int
     like: Tensor
@@ -50,20 +50,20 @@ class Batching(NamedTuple):
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
 
-#: Whether what runs is the backward pass of a tape that has recorded in batches which have ended.
+#: Whether the backward pass of a tape is running that recorded inside batches which have ended.
 after_batches: ContextVar[bool] = ContextVar("gradtape_after_batches", default=False)
 
 
-#: Whether whoever asks for derivatives wants an error where a path is broken.
+#: Whether a broken gradient path is an error for the derivatives being computed.
 strictness: ContextVar[bool] = ContextVar("gradtape_strictness", default=False)
 
 
-#: What a tape's gradients by variables go through, each rank's becoming those of all ranks.
+#: Turns each rank's gradients with respect to variables into those of all ranks.
 reducing: ContextVar[Reducer | None] = ContextVar("gradtape_reducing", default=None)
 
 
 class BackwardPass:
-    """A backward pass that is running, and the id of the tensor at whose gradient it is."""
+    """A running backward pass, and the id of the tensor whose gradient it is handling."""
 
     __slots__ = ("output",)
 
@@ -72,7 +72,7 @@ class BackwardPass:
 
 
 class Mode:
-    """Whether modules called without ``training`` train, and whether one of them has asked."""
+    """The ``training`` that modules called without one use, and whether one has read it."""
 
     __slots__ = ("asked", "training")
 
@@ -81,8 +81,8 @@ class Mode:
         self.asked = False
 
 
-#: Whether what runs has run before (a gradient computes again what it needs), or is a trial: ops
-#: with an effect then have none.
+#: Whether code runs for a second time (a gradient recomputes what it needs) or as a trial: ops with
+#: an effect then have none.
 muted: ContextVar[bool] = ContextVar("gradtape_muted", default=False)
 
 
@@ -96,18 +96,18 @@ def muting() -> Iterator[None]:
         muted.reset(token)
 
 
-#: Of which examples of a batch what runs is meant, if not of all: booleans, the innermost last.
+#: The examples of a batch that effects apply to, if not to all: booleans, the innermost last.
 _meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=())
 
 
 def meant() -> tuple[Tensor, ...]:
-    """Return which examples what runs is meant for: all for which each of these tensors is true."""
+    """Return the masks of the examples that effects apply to: those where every mask is true."""
     return _meant.get()
 
 
 @contextmanager
 def meant_for(chosen: Tensor) -> Iterator[None]:
-    """Run a block, for all examples, whose effects are meant for some of them."""
+    """Run a block for all examples, with effects only for the chosen ones."""
     token = _meant.set((*_meant.get(), chosen))
     try:
         yield
@@ -115,26 +115,26 @@ def meant_for(chosen: Tensor) -> Iterator[None]:
         _meant.reset(token)
 
 
-#: What converts the functions that modules run, inside a function that is traced by AutoGraph.
+#: Converts the functions that modules run, inside a function that AutoGraph traces.
 converting: ContextVar[Callable[[Any], Any] | None] = ContextVar(
     "gradtape_converting", default=None
 )
 
 
 def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a user's function, or what AutoGraph makes of it in a function that it converts."""
+    """Return a user's function, converted by AutoGraph inside a function that it converts."""
     convert = converting.get()
     converted: Callable[..., Any] = function if convert is None else convert(function)
     return converted
 
 
-#: What a call with ``training=...`` hands on to the modules that are called inside it.
+#: The ``training=...`` of a call, which modules called inside it inherit.
 training_mode: ContextVar[Mode | None] = ContextVar("gradtape_training", default=None)
 
 
 @contextmanager
 def calling_in(training: Any) -> Iterator[Mode]:
-    """Run a block whose modules are to train, or not, where they are called without a word."""
+    """Run a block in which modules called without ``training`` use this value."""
     mode = Mode(training)
     token = training_mode.set(mode)
     try:
@@ -143,8 +143,8 @@ def calling_in(training: Any) -> Iterator[Mode]:
         training_mode.reset(token)
 
 
-# While a function is traced: what was asked whether it trains (a variable, a module), by its id,
-# with the answer. The trace holds as long as the answers do.
+# While a function is traced: the variables and modules whose ``trainable`` was read, by id, with
+# the value. The trace is valid while these values stay the same.
 _asked: ContextVar[dict[int, tuple[Any, bool]] | None] = ContextVar(
     "gradtape_trainable", default=None
 )
@@ -152,7 +152,7 @@ _asked: ContextVar[dict[int, tuple[Any, bool]] | None] = ContextVar(
 
 @contextmanager
 def noting_trainable() -> Iterator[dict[int, tuple[Any, bool]]]:
-    """Note, by its id, what is asked in a block whether it trains, with the answer."""
+    """Collect the objects whose ``trainable`` is read in a block, by id, with the value."""
     asked: dict[int, tuple[Any, bool]] = {}
     token = _asked.set(asked)
     try:
@@ -162,7 +162,7 @@ def noting_trainable() -> Iterator[dict[int, tuple[Any, bool]]]:
 
 
 def told_trainable(x: Any, answer: bool) -> bool:
-    """Return what somebody who asks whether ``x`` trains is told, and note it for the trace."""
+    """Return ``answer``, the value of ``x.trainable``, and note it for the trace."""
     asked = _asked.get()
     if asked is not None:
         asked.setdefault(id(x), (x, answer))
@@ -170,16 +170,16 @@ def told_trainable(x: Any, answer: bool) -> bool:
 
 
 #: The backward passes on tensors, and the graphs run op by op, around the running code: messages
-#: tell of them.
+#: mention them.
 running: ContextVar[tuple[BackwardPass | Graph, ...]] = ContextVar("gradtape_running", default=())
 
-#: How many steps a loop may take; None for any number.
+#: The most steps of a loop; None for no limit.
 loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
 
 
 @contextmanager
 def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
-    """Make ``tapes`` the active ones for a block, whatever was active before."""
+    """Make ``tapes`` the only active ones for a block."""
     token = active_tapes.set(tapes)
     try:
         yield
@@ -189,7 +189,7 @@ def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
 
 @contextmanager
 def using_ended_batches(allowed: bool) -> Iterator[None]:
-    """Run a block that may use what tapes keep of batches which have ended."""
+    """Run a block that may use values from ended batches that tapes keep."""
     token = after_batches.set(allowed or after_batches.get())
     try:
         yield
@@ -199,7 +199,7 @@ def using_ended_batches(allowed: bool) -> Iterator[None]:
 
 @contextmanager
 def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
-    """Trace a block into ``graph`` with no tape or batch of the surrounding code looking on."""
+    """Trace a block into ``graph``, hidden from the tapes and batches of the surrounding code."""
     graph_token = active_graph.set(graph)
     tapes_token = active_tapes.set(recorders)
     batches_token = active_batches.set(())
@@ -213,12 +213,12 @@ def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded.
+    """Leave any trace, tape and batch for a block: state created in it is eager and unrecorded.
 
     Yields
     ------
     None
-        Tensors and variables made in the block have values, whatever surrounds it.
+        Tensors and variables created in the block have values, even inside a trace.
 
     Examples
     --------

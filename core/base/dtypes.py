@@ -21,18 +21,18 @@ __all__ = [
     "set_default_dtype",
 ]
 
-#: Python scalars are weak: they follow the dtype of the arrays beside them.
+#: Python scalars are weak: they take the dtype of the arrays that they are combined with.
 SCALARS = frozenset({bool, int, float, complex})
 
 _default = np.dtype(np.float32)
 _COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}
-# Kinds that an array may have: bool, signed, unsigned, float, complex. Never object, string or
-# time.
+# The kinds of dtypes that tensors may have: bool, signed, unsigned, float and complex, but not
+# object, string or time.
 _KINDS = frozenset("biufc")
 
 
 def default_dtype() -> np.dtype[Any]:
-    """Return the dtype given to Python floats (``float32`` unless set otherwise).
+    """Return the dtype of tensors made from Python floats (``float32`` by default).
 
     Returns
     -------
@@ -48,18 +48,18 @@ def default_dtype() -> np.dtype[Any]:
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Set the dtype given to Python floats, in the whole process.
+    """Set the dtype of tensors made from Python floats, in the whole process.
 
     Parameters
     ----------
     dtype
-        ``float16``, ``float32`` or ``float64``. Python's complex numbers get the precision that
-        goes with it (``complex64`` for ``float16`` too).
+        ``float16``, ``float32`` or ``float64``. Python's complex numbers get the matching precision
+        (``complex64`` for ``float16`` too).
 
     Raises
     ------
     ValueError
-        If the dtype is another.
+        If it is another dtype.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def default_complex_dtype() -> np.dtype[Any]:
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return ``dtype`` as a NumPy dtype; refuse what no tensor can hold.
+    """Return ``dtype`` as a NumPy dtype; raise for one that tensors cannot have.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     except TypeError as error:
         refuse_bfloat16(dtype)
         try:
-            if type(dtype).__module__ == "builtins":  # it is no other library's
+            if type(dtype).__module__ == "builtins":  # not another library's dtype
                 raise
             result = numpy_dtype(dtype)
         except TypeError:
@@ -109,27 +109,27 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def refuse_bfloat16(dtype: Any) -> None:
-    """Say what to use in place of ``bfloat16``, which is refused with what else is no dtype."""
+    """Raise for ``bfloat16`` with a message that says what to use instead."""
     if str(dtype) == "bfloat16":
         raise TypeError(
-            "bfloat16 is no dtype of tensors; layers compute in it with "
+            "tensors cannot have dtype bfloat16; layers compute in it with "
             "mixed_precision.policy('mixed_bfloat16')"
         )
 
 
-#: The types of NumPy's dtypes: looking one up is much quicker than ``isinstance``.
+#: The types of NumPy's dtypes: a look-up is much faster than ``isinstance``.
 DTYPES = frozenset(type(np.dtype(char)) for char in "?bhilqBHILQefdgFDG")
-# Dtypes of other libraries, and NumPy's of their names.
+# NumPy's dtypes, by other libraries' dtypes of the same name.
 _OTHERS: dict[Any, np.dtype[Any]] = {}
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of an array of any library as NumPy's.
+    """Return the dtype of any library's array as a NumPy dtype.
 
     Parameters
     ----------
     dtype
-        NumPy's dtype, or one whose text ends in the name of that, as ``torch.float32``.
+        A NumPy dtype, or another whose text ends in the name of one, such as ``torch.float32``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``Handle``: an array and its identity, all that those below tensors know of them."""
+"""``Handle``: an array and its identity, the part of a tensor that lower layers know."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Self
 
 __all__ = ["Handle", "next_id"]
 
-#: Identities on tapes, in the order of creation; 0 is nobody's.
+#: Identities on tapes, in the order of creation; 0 belongs to none.
 next_id = count(1).__next__
 
 
 class Handle:
-    """An array of any type, and the number by which tapes know it."""
+    """An array of any type, and the number that identifies it on tapes."""
 
     __slots__ = ("__weakref__", "array", "id")
 
@@ -23,11 +23,11 @@ class Handle:
         self.array = array
         self.id = next_id()
 
-    __init__.__qualname__ = "Tensor.__init__"  # so errors name what users call
+    __init__.__qualname__ = "Tensor.__init__"  # so that errors name the class that users know
 
     @classmethod
     def with_id(cls, array: Any, id: int) -> Self:
-        """Return a handle with a given identity on tapes: a variable's, or 0 for none.
+        """Return a handle with the given identity on tapes: a variable's, or 0 for none.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Handle:
         Tensor
             A handle of the array.
         """
-        handle = object.__new__(cls)  # without an identity of its own, which would be thrown away
+        handle = object.__new__(cls)  # skips __init__, which would use up an identity
         handle.array = array
         handle.id = id
         return handle

@@ -1,4 +1,4 @@
-"""Whether reference counts say who else has an object, and arrays that are used again by them."""
+"""Whether reference counts show that an object has other holders, and arrays reused by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["COUNTS", "Kept"]
 def _counts() -> bool:
     if not hasattr(sys, "getrefcount"):
         return False
-    # without a global lock, a count may be old when it is read
+    # without a global lock, a count may be stale when it is read
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     things = [object()]
@@ -23,24 +23,25 @@ def _counts() -> bool:
     return sys.getrefcount(things[0]) == once + len(others)
 
 
-#: Whether a reference more is one more in the count.
+#: Whether each further reference adds exactly one to the count.
 COUNTS = _counts()
 
 
 class Kept:
-    """Makes flat arrays, and gives one again when nobody has it, or a part of it, any longer.
+    """Makes flat arrays, and reuses each one when nothing refers to it, or to a part of it.
 
-    Fresh memory costs more than a pass over memory that was used before: the system clears it.
+    New memory costs more than a pass over memory that was used before: the system clears it.
     """
 
-    #: How many arrays of a size it keeps: while somebody has the last result, the next has another.
+    #: How many arrays of each size it keeps: while the last result is in use, the next call needs
+    #: another one.
     _EACH = 2
-    #: Of how many sizes.
+    #: How many sizes it keeps arrays of.
     _SIZES = 16
 
     def __init__(self) -> None:
         self._held: dict[tuple[Any, int], list[NDArray[Any]]] = {}
-        for array in [np.empty(1)]:  # as in empty: a list has it, and a loop
+        for array in [np.empty(1)]:  # as in empty: a list and a loop refer to it
             self._alone = self._count(array)
 
     @staticmethod
@@ -48,17 +49,17 @@ class Kept:
         return sys.getrefcount(array) if COUNTS else 0
 
     def empty(self, size: int, dtype: Any) -> NDArray[Any]:
-        """Return an array of any values."""
+        """Return an uninitialised array."""
         if not COUNTS:
             return np.empty(size, dtype)
-        held = self._held.pop((dtype, size), [])  # one step for all threads: another finds none
+        held = self._held.pop((dtype, size), [])  # atomic: another thread finds none
         for array in held:
             if self._count(array) == self._alone:
                 break
         else:
             array = np.empty(size, dtype)
             held = [array, *held[: self._EACH - 1]]
-        self._held[dtype, size] = held  # behind all others
+        self._held[dtype, size] = held  # now the most recently used
         while len(self._held) > self._SIZES:
             self._held.pop(next(iter(self._held)), None)
         return array

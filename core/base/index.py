@@ -1,4 +1,4 @@
-"""An index as a parameter of ops: what Python writes in brackets, made of plain values."""
+"""An index as a parameter of ops: the contents of Python's brackets as plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["encode_index"]
 
 
 def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return an index as a parameter of ops, and the arrays in it, each made by ``as_array``."""
+    """Return an index as a parameter of ops, and the arrays in it, converted by ``as_array``."""
     parts = index if isinstance(index, tuple) else (index,)
     template: list[Any] = []
     arrays: list[Any] = []

@@ -1,4 +1,4 @@
-"""Python's operators, each of them one op: the table, and the base of gradtape's array types."""
+"""Python's operators, one op each: the table, and the base class of gradtape's array types."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_
 
 
 class ArrayOperators:
-    """The base of symbols and batches; gradient rules, written with operators, run on them."""
+    """Base class of symbols and batches, so that rules written with operators run on them."""
 
     __slots__ = ()
-    # an ndarray on the left leaves the operator to us
+    # an ndarray on the left then leaves the operator to this class
     __array_ufunc__ = None
 
-    #: Whether it is a value of a graph that is traced.
+    #: Whether it is a value of a graph being traced.
     traced = False
     #: Whether it has one value for each example of a batch.
     batched = False
 
-    # elementwise as for every array, so these are found in sets and dictionaries, not in lists
+    # == is elementwise, so sets and dictionaries find these by identity, and lists do not
     __hash__ = object.__hash__
 
     def why_unknown(self) -> str:
-        """Say why there are no values, and what to do instead."""
+        """Return why there are no values, and what to do instead."""
         raise NotImplementedError
 
     def __bool__(self) -> bool:
@@ -71,7 +71,7 @@ class ArrayOperators:
         return F.floor_divide(other, self), F.remainder(other, self)
 
 
-# what F has found already
+# the functions that F has looked up already
 _found = vars(F)
 
 

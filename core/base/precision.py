@@ -1,8 +1,8 @@
-"""Precision policies: in which dtype layers compute, and in which they keep their variables.
+"""Precision policies: the dtype in which layers compute, and the dtype of their variables.
 
-``bfloat16`` is no dtype of NumPy's, and so none of a tensor: what is computed in it is ``float32``
-whose values have been rounded to ``bfloat16``. Products of such values, summed in ``float32``, are
-those of hardware that multiplies ``bfloat16``.
+NumPy has no ``bfloat16``, so tensors cannot have it either: values computed in it are ``float32``
+numbers rounded to ``bfloat16``. Products of such values, summed in ``float32``, are the same as on
+hardware that multiplies ``bfloat16``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 _MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 
-#: Holds something from the first use of a policy on: before, nobody looks at :data:`computing`.
+#: Empty until the first use of a policy: until then, :data:`computing` is not read.
 CASTING: list[str] = []
-#: The dtype as which the code of a layer reads its variables; None for their own.
+#: The dtype in which a layer's code reads its variables; None for their own.
 computing: ContextVar[str | None] = ContextVar("gradtape_computing", default=None)
 
 
 class Policy:
-    """In which dtype a layer computes, and in which it keeps its variables.
+    """The dtype in which a layer computes, and the dtype of its variables.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ class Policy:
     Attributes
     ----------
     compute_dtype : str
-        The dtype of what the layer computes: ``"float16"``, ``"bfloat16"``, ``"float32"``, ...
-        A tensor of ``bfloat16`` is one of ``float32`` whose values are rounded to it.
+        The dtype in which the layer computes: ``"float16"``, ``"bfloat16"``, ``"float32"``, ...
+        For ``bfloat16``, tensors are ``float32`` with values rounded to ``bfloat16``.
     variable_dtype : str
-        The dtype of its variables: ``"float32"`` where it is mixed.
+        The dtype of its variables: ``"float32"`` for a mixed policy.
 
     Raises
     ------
@@ -104,13 +104,13 @@ _scoped: ContextVar[Policy | None] = ContextVar("gradtape_policy", default=None)
 
 
 def get_policy() -> Policy:
-    """Return the policy of layers that are made now without a ``dtype``.
+    """Return the policy of layers that are created now without a ``dtype``.
 
     Returns
     -------
     Policy
-        That of the innermost :func:`gradtape.mixed_precision.policy`, else the one that
-        :func:`gradtape.mixed_precision.set_policy` chose; ``float32`` by default.
+        The policy of the innermost :func:`gradtape.mixed_precision.policy` block, otherwise the one
+        that :func:`gradtape.mixed_precision.set_policy` set; ``float32`` by default.
 
     Examples
     --------
@@ -121,18 +121,18 @@ def get_policy() -> Policy:
 
 
 def set_policy(policy: str | Policy) -> None:
-    """Choose the policy of layers that are made from now on, in the whole process.
+    """Set the policy of layers that are created from now on, in the whole process.
 
     Parameters
     ----------
     policy
-        ``"mixed_float16"``, ``"mixed_bfloat16"``, or ``"float32"``: the default, with which a layer
+        ``"mixed_float16"``, ``"mixed_bfloat16"``, or the default, ``"float32"``, with which a layer
         computes in the dtype of its input and weights.
 
     Raises
     ------
     ValueError
-        If it is another.
+        If it is another policy.
 
     Examples
     --------
@@ -147,9 +147,9 @@ def set_policy(policy: str | Policy) -> None:
 
 @contextmanager
 def policy(policy: str | Policy) -> Iterator[Policy]:
-    """Choose the policy of layers that are made in a block.
+    """Set the policy of layers that are created in a block.
 
-    Layers keep the policy with which they were made, wherever they are called.
+    Layers keep the policy that they were created with, wherever they are called.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def policy(policy: str | Policy) -> Iterator[Policy]:
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no policy of that name, or it does not apply to all layers.
 
     Examples
     --------
@@ -185,14 +185,14 @@ def _for_all(policy: str | Policy, method: str) -> Policy:
     found = policy if isinstance(policy, Policy) else Policy(policy)
     if not found.mixed and found != _FLOAT32:
         raise ValueError(
-            f"{method}: {found.name!r} is no policy for all layers; give it to a layer as dtype=, "
-            "or use set_default_dtype"
+            f"{method}: {found.name!r} cannot be the policy of all layers; pass it to a layer as "
+            "dtype=, or use set_default_dtype"
         )
     return found
 
 
 def as_policy(dtype: Any) -> Policy | None:
-    """Return the policy that a layer is given as its ``dtype``; None if it has none of its own."""
+    """Return the policy of a layer's ``dtype`` argument; None if it has no policy of its own."""
     if dtype is None:
         found = get_policy()
         if not found.mixed:
@@ -212,7 +212,7 @@ def as_policy(dtype: Any) -> Policy | None:
 
 @contextmanager
 def computing_in(dtype: str | None) -> Iterator[None]:
-    """Read variables as of a dtype in a block; as they are for None."""
+    """Run a block that reads variables in a dtype, or in their own dtypes for None."""
     token = computing.set(dtype)
     try:
         yield
@@ -221,9 +221,9 @@ def computing_in(dtype: str | None) -> Iterator[None]:
 
 
 def in_precision(x: Any, dtype: str | None) -> Any:
-    """Return a floating tensor in a dtype of :data:`computing`; any other as it is.
+    """Return a floating tensor in a dtype of :data:`computing`; any other tensor unchanged.
 
-    To ``float32`` comes only what is narrower.
+    Only narrower dtypes are cast to ``float32``.
     """
     if dtype is None or kind_of(x.array.dtype) != "f":
         return x

@@ -1,4 +1,4 @@
-"""``Recorder``: the base of all that hear of ops while they run, gradient tapes first."""
+"""``Recorder``: the base class of gradient tapes and of everything else that ops notify."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ __all__ = ["Everything", "Recorder"]
 
 
 class Everything(dict[int, Any]):
-    """The records of a recorder to which every tensor matters."""
+    """The records of a recorder that follows every tensor."""
 
     def __contains__(self, id: object) -> bool:
         return True
 
 
 class Recorder:
-    """Hears of ops, variables and broken gradient paths while it is active; ignores all of it.
+    """Receives op runs, variable reads and broken gradient paths; this base class ignores them.
 
     Attributes
     ----------
     records
-        What is followed, by the id of its tensor. An op tells a recorder only if one of its inputs
-        is in here.
+        What it follows, by the id of the tensor. An op notifies a recorder only if one of the op's
+        inputs is in here.
     wants_ops
-        Whether every such op must be told by :meth:`record`. Where not, quick ops add the record of
-        the commonest case to ``records`` themselves.
+        Whether every such op must call :meth:`record`. If not, quick ops add the record of the most
+        common case to ``records`` themselves.
     asks_where
-        Whether it wants to know at which record a backward pass is (``context.running``).
+        Whether it needs to know which record a backward pass is at (``context.running``).
     reads
-        What it follows of variables, by their id: the array that was read, and the id of the tensor
-        that was made of it. Used where nobody else looks on; None where every read is a new tensor.
+        The reads of variables, by the variable's id: the array that was read, and the id of the
+        tensor made from it. Used while no other recorder is active; None if every read is a new
+        tensor.
     """
 
     records: dict[int, Any]
@@ -45,19 +46,19 @@ class Recorder:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} is neither copied nor pickled, since what it holds is of the "
-            "code that ran under it here; send gradients, or run that code where they are needed"
+            f"a {type(self).__name__} cannot be copied or pickled: its records belong to the code "
+            "that ran under it; send gradients, or run that code where they are needed"
         )
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Hear of a run of ``op`` with one output."""
+        """Receive a run of ``op`` with one output."""
 
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Hear of a run of an op with several outputs, or with one rule for all inputs."""
+        """Receive a run of an op with several outputs, or with one rule for all inputs."""
 
     def record_call(
         self,
@@ -66,13 +67,13 @@ class Recorder:
         outputs: list[Tensor],
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
-        """Hear of a computation whose gradient is the function ``backward``."""
+        """Receive a computation whose gradient is the function ``backward``."""
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Hear that gradients stop here, and why."""
+        """Receive notice that gradients stop here, and why."""
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
-        """Hear that a variable was read, and that ``read`` is its value."""
+        """Receive the read of a variable; ``read`` is its value."""
 
     def changing(self, variable: Variable, before: Any) -> None:
-        """Hear that a variable is about to be assigned, and the array that it held."""
+        """Receive notice that a variable is about to be assigned, with its current array."""

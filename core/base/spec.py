@@ -1,4 +1,4 @@
-"""``TensorSpec``: the shape and dtype of a tensor that is not there yet."""
+"""``TensorSpec``: the shape and dtype of a tensor that does not exist yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sizes import Shape, Size, shapes_differ
 
 __all__ = ["InputSpec", "TensorSpec", "describe"]
 
-# What files hold.
+# The longest name that files can hold.
 _LONGEST_NAME = 1024
 
 
@@ -22,9 +22,9 @@ class TensorSpec:
     Parameters
     ----------
     shape
-        A sequence of sizes: an integer, ``None`` for an unknown size, or a name for one that is
-        unknown but the same wherever a call's arguments have that name; or ``None`` for unknown
-        rank.
+        A sequence of sizes, or ``None`` for an unknown rank. A size is an integer, ``None`` if it
+        is unknown, or a name if it is unknown but the same wherever a call's arguments have that
+        name.
     dtype
         The dtype; the default dtype (``float32``) if not given.
     name
@@ -33,16 +33,17 @@ class TensorSpec:
     Attributes
     ----------
     shape
-        A tuple of sizes, ``None`` for an unknown size, named or not; or ``None`` for unknown rank.
+        A tuple of sizes, ``None`` for an unknown size, named or not; or ``None`` for an unknown
+        rank.
     names
-        The name of each size, ``None`` for one without; or ``None`` if no size has a name.
+        The name of each size, ``None`` for a size without one; or ``None`` if no size has a name.
 
     Raises
     ------
     TypeError
-        If the shape is no sequence, or no tensor can have the dtype.
+        If the shape is not a sequence, or tensors cannot have the dtype.
     ValueError
-        If a size is negative or no integer, or its name is no Python identifier.
+        If a size is negative or not an integer, or its name is not a Python identifier.
 
     Examples
     --------
@@ -62,7 +63,9 @@ class TensorSpec:
         name: str | None = None,
     ) -> None:
         if isinstance(shape, (int, str)):
-            raise TypeError(f"TensorSpec: a shape is a sequence of sizes or None, got {shape!r}")
+            raise TypeError(
+                f"TensorSpec: a shape must be a sequence of sizes or None, got {shape!r}"
+            )
         sizes = None if shape is None else tuple(shape)
         self.names: tuple[str | None, ...] | None = None
         if sizes is not None and any(isinstance(n, str) for n in sizes):
@@ -79,7 +82,7 @@ class TensorSpec:
 
     @property
     def dims(self) -> tuple[Any, ...] | None:
-        """The shape as it was given: the name of a size that has one."""
+        """The shape with the names of named sizes, as it was passed."""
         if self.shape is None or self.names is None:
             return self.shape
         return tuple(
@@ -95,7 +98,7 @@ class TensorSpec:
         Parameters
         ----------
         shape
-            A sequence of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+            A sequence of sizes, ``None`` for an unknown one; or ``None`` for an unknown rank.
 
         Returns
         -------
@@ -122,12 +125,12 @@ class TensorSpec:
 
 
 class InputSpec(TensorSpec):
-    """What a shape rule is told of an input: the shape of a symbol, whose sizes need no check.
+    """The spec of an input that a shape rule receives: a symbol's shape, without further checks.
 
     Attributes
     ----------
     trues
-        How many elements of a mask are true, where the trace knows it.
+        How many elements of a mask are true, if the trace knows it.
     """
 
     __slots__ = ("trues",)
@@ -139,8 +142,8 @@ class InputSpec(TensorSpec):
 
 
 def describe(shape: Shape, dtype: Any) -> str:
-    """Return ``float32[2, ?]``, or ``float32[...]`` for unknown rank."""
-    dtype = str(dtype).rpartition(".")[2]  # other libraries' have a prefix
+    """Return ``float32[2, ?]``, or ``float32[...]`` for an unknown rank."""
+    dtype = str(dtype).rpartition(".")[2]  # other libraries' dtypes have a prefix
     if shape is None:
         return f"{dtype}[...]"
     return f"{dtype}[{', '.join('?' if n is None else str(n) for n in shape)}]"
@@ -149,7 +152,7 @@ def describe(shape: Shape, dtype: Any) -> str:
 def _size_name(name: str) -> str:
     if not name.isidentifier() or len(name) > _LONGEST_NAME:
         raise ValueError(
-            "TensorSpec: the name of a size is a Python identifier of at most "
+            "TensorSpec: the name of a size must be a Python identifier of at most "
             f"{_LONGEST_NAME} characters, got {name[:80]!r}"
         )
     return name
@@ -159,5 +162,5 @@ def _dimension(size: Any) -> Any:
     if size is None or isinstance(size, Size):
         return size
     if isinstance(size, bool) or int(size) != size or size < 0:
-        raise ValueError(f"TensorSpec: a dimension is a size of at least 0 or None, got {size!r}")
+        raise ValueError(f"TensorSpec: a size must be an integer >= 0 or None, got {size!r}")
     return int(size)

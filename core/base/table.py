@@ -1,10 +1,10 @@
-"""Ops by name, found when first asked for; and what stands above but is needed below.
+"""Ops by name, looked up at first use, and access to packages above this one.
 
 ``ops["sin"]`` is the op as users call it: tensors in, tensors out, recorded by tapes.
-``F.sin`` is the op on arrays, whatever their type: gradient rules are written with it.
+``F.sin`` is the op on arrays of any type: gradient rules are written with it.
 
-Arrows between rooms go down. What points up goes through here, and is found late, by name: the
-registry, and the public functions. So is what is slow to import and seldom needed.
+Imports between packages go down. This module looks up what is above, by name and at first use: the
+registry, the public functions, and modules that are slow to import and rarely needed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PACKAGE = __name__.partition(".")[0]
 
 @cache
 def late(name: str) -> Any:
-    """Return a module of the package, which is imported now if it has not been before."""
-    with IMPORTING:  # and not half of it, while another thread imports it
+    """Return a module of the package, importing it if necessary."""
+    with IMPORTING:  # not half of it, while another thread imports it
         return import_module(f"{PACKAGE}.{name}")
 
 
@@ -41,7 +41,7 @@ def registry() -> Registry:
 
 
 def op_named(name: str) -> Op:
-    """Return an op by its name, which is what pickles have of it."""
+    """Return an op by its name: pickles of ops hold only the name."""
     found: Op = ops[name]
     return found
 
@@ -56,9 +56,9 @@ def public(name: str) -> Any:
     return getattr(sys.modules[PACKAGE], name)
 
 
-# Any: what an op with several outputs returns is no tensor, as `Op.__call__` tells type checkers
+# Any: an op with several outputs returns a list, where `Op.__call__` promises a tensor
 class OpTable(dict[str, Any]):
-    """A dictionary of ops that asks the registry for a name that it does not hold yet."""
+    """A dictionary of ops that looks up missing names in the registry."""
 
     def __missing__(self, name: str) -> Op:
         op = self[name] = registry().op(name)
@@ -84,6 +84,6 @@ F = ArrayFunctions()
 
 
 def forget() -> None:
-    """Empty the tables, so that a changed registry is asked again."""
+    """Empty the tables, so that names are looked up in the changed registry."""
     ops.clear()
     vars(F).clear()

@@ -1,6 +1,6 @@
-"""Nested containers: list, tuple, namedtuple and dict, flattened and rebuilt in one order.
+"""Nested containers: list, tuple, namedtuple and dict, flattened and rebuilt in the same order.
 
-Dictionaries are walked by sorted key, everything else is a leaf (``None`` too).
+Dictionaries are walked by sorted key. Everything else is a leaf, ``None`` too.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# the kinds of containers; a tree's leaves are told by hand in loops, where a call for each is slow
+# the kinds of containers; loops check them inline, where a call for each leaf would be slow
 _CONTAINERS = (list, tuple, dict)
 
 __all__ = ["flatten", "map_structure", "pack_like", "paths", "sorted_keys", "structure"]
@@ -40,7 +40,7 @@ def _flatten_into(tree: Any, leaves: list[Any]) -> None:
 
 
 def paths(tree: Any, root: str) -> Iterator[str]:
-    """Yield what to write for each leaf of a tree that is called ``root``: ``root['a'][0]``."""
+    """Yield the expression for each leaf of a tree named ``root``, such as ``root['a'][0]``."""
     if isinstance(tree, (list, tuple)):
         for i, item in enumerate(tree):
             yield from paths(item, f"{root}[{i}]")
@@ -52,7 +52,7 @@ def paths(tree: Any, root: str) -> Iterator[str]:
 
 
 def pack_like(tree: Any, leaves: list[Any]) -> Any:
-    """Return a container shaped like ``tree`` with ``leaves`` in its leaves' places."""
+    """Return a container with the structure of ``tree`` and the leaves ``leaves``."""
     return _pack(tree, iter(leaves))
 
 
@@ -69,12 +69,12 @@ def _pack(tree: Any, leaves: Iterator[Any]) -> Any:
 
 
 def map_structure(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Apply ``function`` to every leaf of ``tree`` and keep its structure."""
+    """Apply ``function`` to every leaf of ``tree``, keeping the structure."""
     return pack_like(tree, [function(leaf) for leaf in flatten(tree)])
 
 
 def structure(tree: Any) -> Any:
-    """Return a hashable description of the containers of ``tree``, leaves left out."""
+    """Return a hashable description of the containers of ``tree``, without the leaves."""
     if isinstance(tree, (list, tuple)):
         kind = tree.__class__ if hasattr(tree, "_fields") else type(tree)
         return (kind.__name__, *[structure(item) for item in tree])

@@ -1,4 +1,4 @@
-"""Errors for Python asking an array without values for what only a run can know."""
+"""Errors for code that needs a value during tracing, and the user's line for messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .table import PACKAGE
 
 __all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
 
-# The packages whose frames are not the user's line.
+# The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 
 
@@ -24,14 +24,14 @@ def user_line() -> str:
 
 
 def is_users_call() -> bool:
-    """Return whether the function that asks was called by what is not gradtape."""
+    """Return whether the caller of this function was called from outside gradtape."""
     return _package_of(sys._getframe(2)) != PACKAGE
 
 
 def line_of(error: BaseException) -> str:
-    """Return FILE:LINE of the innermost frame outside gradtape and NumPy that an error came by.
+    """Return FILE:LINE of the innermost frame of an error outside gradtape and NumPy.
 
-    It is empty if there is none.
+    Empty if there is none.
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -41,7 +41,7 @@ def line_of(error: BaseException) -> str:
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn of the user's line that is running: once for each line, as Python's filters have it."""
+    """Warn at the user's running line: once per line, by Python's default filters."""
     frame = _users_frame()
     if frame is None:
         warnings.warn(text, category, stacklevel=2)
@@ -69,10 +69,10 @@ def _package_of(frame: FrameType) -> str:
 
 
 def not_known(array: Any, what: str) -> TypeError:
-    """Return the error for Python asking ``array`` for what it does not know (say, its truth)."""
+    """Return the error for code that asks ``array`` for something unknown, such as its truth."""
     if not hasattr(array, "why_unknown"):
         return TypeError(
-            f"{user_line()}: a Tensor is a handle of an array, and this one was made of "
+            f"{user_line()}: a Tensor wraps an array, but this one was made from a "
             f"{type(array).__name__}; make tensors with gradtape.constant"
         )
     return TraceError(f"{user_line()}: {what} is not known {array.why_unknown()}")

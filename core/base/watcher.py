@@ -1,4 +1,4 @@
-"""``Watcher``: hears of what runs, and how long it takes, while it is active."""
+"""``Watcher``: observes kernels, backward passes and graphs while they run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Watcher", "begin_step", "end_step", "stage", "watcher"]
 
 
 class Watcher:
-    """Stands around kernels, backward passes and graphs while it is active, and runs them.
+    """Wraps kernels, backward passes and graphs while it is active, and runs them.
 
     Attributes
     ----------
     over
-        Whether it hears of nothing any more: a thread may have a copy of the context it was in.
+        Whether it has ended: a thread may still have a copy of the context in which it was active.
     """
 
     over = False
@@ -29,7 +29,7 @@ class Watcher:
         arrays: Sequence[Any],
         params: dict[str, Any],
     ) -> Any:
-        """Run the kernel of the op called ``name``, and return what it returns."""
+        """Run the kernel of the op called ``name``, and return its result."""
         raise NotImplementedError
 
     def backward(self) -> AbstractContextManager[None]:
@@ -37,12 +37,12 @@ class Watcher:
         raise NotImplementedError
 
     def rule(self, output: int, name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what runs the gradient rule of an op, and hears of it.
+        """Return a function that runs an op's gradient rule and observes it.
 
         Parameters
         ----------
         output
-            The id of the tensor that the op made; 0 for several.
+            The id of the op's output; 0 for several.
         name
             The op's name.
         rule
@@ -57,41 +57,41 @@ class Watcher:
         run: Callable[[Sequence[Any]], list[Any]],
         arrays: Sequence[Any],
     ) -> list[Any]:
-        """Run a graph as an executor compiled it, and return its results."""
+        """Run a graph that an executor compiled, and return its results."""
         raise NotImplementedError
 
     def begin(self, name: str, like: Any = None, nbytes: int = 0) -> None:
-        """Hear that a step begins; ``like`` is an array of the backend that it runs on."""
+        """Note that a step begins; ``like`` is an array of the backend that it runs on."""
 
     def end(self) -> None:
-        """Hear that the step that began last has ended."""
+        """Note that the step that began last has ended."""
 
 
-#: Who watches what the running code runs.
+#: The watcher of the running code.
 watcher: ContextVar[Watcher | None] = ContextVar("gradtape_watcher", default=None)
 
 
 def begin_step(step: tuple[str, Any, int]) -> None:
-    """Say that a step of a compiled graph begins: what :meth:`Watcher.begin` is given."""
+    """Report the start of a compiled graph's step: the arguments of :meth:`Watcher.begin`."""
     watching = watcher.get()
     if watching is not None:
         watching.begin(*step)
 
 
 def end_step() -> None:
-    """Say that the step that began last has ended."""
+    """Report that the step that began last has ended."""
     watching = watcher.get()
     if watching is not None:
         watching.end()
 
 
 def stage(name: str, like: Any = None) -> AbstractContextManager[None]:
-    """Return a context in which what runs is one step, if anybody watches.
+    """Return a context whose code counts as one step, if there is a watcher.
 
     Parameters
     ----------
     name
-        What it is.
+        The name of the step.
     like
         An array of the backend that it runs on.
     """

@@ -1,7 +1,7 @@
-"""Ops on arrays: kernels and rules, the backends that own array types, the plugins that bring both.
+"""Ops on arrays: kernels, rules, the backends that own array types, and the plugins for both.
 
-Stands on base. Hands out ``Primitive`` and ``Rule``, dispatch by array type, and ``Backend``; hooks
-and the registry are in ``hookspecs``, ``registry`` and ``host``.
+Built on base. Exports ``Primitive``, ``Rule``, dispatch by array type, and ``Backend``; hooks and
+the registry are in ``hookspecs``, ``registry`` and ``host``.
 """
 
 from __future__ import annotations

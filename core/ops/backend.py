@@ -1,4 +1,4 @@
-"""``Backend``: the owner of one array type; which one makes new tensors; moving between them."""
+"""``Backend``: the owner of an array type; the selection of a backend for new tensors."""
 
 from __future__ import annotations
 
@@ -48,15 +48,16 @@ class Backend:
 
     name: str = ""
     array_module: str | tuple[str, ...] = ""
-    #: Whether its arrays are NumPy's, in host memory: where new tensors are made by default.
+    #: Whether its arrays are NumPy's, in host memory: new tensors are made there by default.
     host: bool = False
-    #: The array type beside which Python scalars are turned into arrays once; None to leave them.
+    #: The array type with which Python scalars are converted to arrays and cached; None if scalars
+    #: stay Python numbers.
     scalar_array_type: type | None = None
-    #: What returns a context, of an array, in which its operators do what ops do; None if they
-    #: always do.
+    #: Returns a context for an array in which its operators behave as ops do; None if they always
+    #: do.
     scope: Callable[[Any], AbstractContextManager[Any]] | None = None
-    #: Whether reading a value makes the host wait for a device: kernels then take the way that
-    #: serves all values.
+    #: Whether reading a value makes the host wait for a device: kernels then use code that works
+    #: for all values.
     waits: bool = False
     provider: Any = None
 
@@ -67,16 +68,16 @@ class Backend:
         Raises
         ------
         BackendUnavailable
-            If the library or the device is missing, with what to install.
+            If the library or the device is missing; the message says what to install.
         """
         raise NotImplementedError
 
     @property
     def special(self) -> Any:
-        """Where the library has what ``scipy.special`` has under the same names: ``erf``, ``erfc``,
-        ``gammaln``, ``digamma``, ``polygamma``; None if nowhere.
+        """The library's module with the functions of ``scipy.special``: ``erf``, ``erfc``,
+        ``gammaln``, ``digamma``, ``polygamma``; None if there is no such module.
 
-        ``special`` of the array namespace by default.
+        By default it is ``special`` of the array namespace.
 
         Raises
         ------
@@ -86,17 +87,17 @@ class Backend:
         return getattr(self.xp, "special", None)
 
     def owns(self, array_type: type) -> bool:
-        """Return whether arrays of a type are this backend's.
+        """Return whether this backend owns arrays of a type.
 
         Parameters
         ----------
         array_type
-            A type that no backend was found for yet.
+            A type whose backend is not known yet.
 
         Returns
         -------
         bool
-            Whether the type was defined in ``array_module``, by default.
+            By default, whether the type is defined in ``array_module``.
         """
         root, mine = array_type.__module__.partition(".")[0], self.array_module
         return root in (mine if isinstance(mine, tuple) else (mine,))
@@ -104,15 +105,15 @@ class Backend:
     def unavailable(self) -> str | None:
         """Return why the backend cannot be used here, or ``None`` if it can."""
         try:
-            self.xp  # noqa: B018 - the import is what is tried
+            self.xp  # noqa: B018 - to try the import
         except BackendUnavailable as error:
             return str(error)
-        except Exception as error:  # a library that fails as it likes must not take others down
+        except Exception as error:  # a broken library must not break the other backends
             return f"backend {self.name!r}: {type(error).__name__}: {error}"
         return None
 
     def sender(self, device: str | None = None) -> Sender:
-        """Return what copies arrays from host memory to a device, beside what it computes.
+        """Return a sender, which copies arrays from host memory to a device that may be computing.
 
         Parameters
         ----------
@@ -122,23 +123,23 @@ class Backend:
         Returns
         -------
         Sender
-            One that copies by :meth:`asarray`, by default.
+            By default, one that copies with :meth:`asarray`.
         """
         return Sender(self, device)
 
     def diagnosis(self) -> dict[str, Any]:
-        """Return what ``gradtape doctor`` tells of what the backend runs on.
+        """Return what ``gradtape doctor`` reports about the backend's hardware and libraries.
 
         Returns
         -------
         dict
-            JSON values: ``"lines"`` to print, ``"advice"``, and what they were made of; empty, by
-            default, if there is nothing to tell. It raises nothing.
+            JSON values: ``"lines"`` to print, ``"advice"``, and the data behind them. Empty by
+            default. This method must not raise.
         """
         return {}
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-        """Return a new array with ``value`` (a NumPy array, a number, nested lists).
+        """Return ``value`` (a NumPy array, a number, nested lists) as a new array.
 
         Parameters
         ----------
@@ -157,7 +158,7 @@ class Backend:
         raise NotImplementedError
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """Return the array's value in host memory, sharing memory where possible.
+        """Return the array's value in host memory, sharing memory if possible.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class Backend:
         return "cpu"
 
     def shape_witness(self, array: Any) -> Any:
-        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go.
+        """Return an array of the same shape and dtype that does not keep ``array``'s memory alive.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class Backend:
         value
             A Python number.
         dtype
-            The dtype of the array beside it.
+            The dtype of the array that it is combined with.
 
         Returns
         -------
@@ -219,11 +220,11 @@ class Backend:
         return value
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Return what runs a traced program on this backend's arrays.
+        """Return a function that runs a traced program on this backend's arrays.
 
-        It reads variables (``variable.array``) when it runs. Last of all, it checks the shapes
+        It reads variables (``variable.array``) when it runs. At the very end, it checks the shapes
         that the trace did not know (``variable.check_shape``) and assigns the program's
-        ``updates`` (``set_arrays``): an error before leaves all variables as they were.
+        ``updates`` (``set_arrays``), so that an error leaves all variables unchanged.
 
         Parameters
         ----------
@@ -235,21 +236,21 @@ class Backend:
         Returns
         -------
         callable or None
-            ``run(arrays) -> list of arrays``; an attribute ``explain`` may be a function that
-            returns how it runs, as ``fn.explain()`` shows it, and an attribute ``watched`` one that
-            runs it and tells of its steps, as ``gt.profile()`` shows them. None, by default, if the
-            plain executor is to run the program.
+            ``run(arrays) -> list of arrays``. Its optional attribute ``explain`` is a function that
+            returns the text for ``fn.explain()``, and ``watched`` is a function that runs the
+            program and reports its steps to ``gt.profile()``. None, the default, leaves the program
+            to the plain executor.
         """
         return None
 
     def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Return a kernel as ops call it: where its arrays are, with the library's errors in words.
+        """Return a kernel as ops call it: on its arrays' device, and with readable errors.
 
         Parameters
         ----------
         kernel
-            A function of this backend's arrays and an op's parameters: a portable one that
-            :meth:`bind` has bound, or a plugin's.
+            A function of this backend's arrays and an op's parameters: a portable kernel bound by
+            :meth:`bind`, or a plugin's kernel.
         name
             The op's name.
 
@@ -261,12 +262,12 @@ class Backend:
         return kernel
 
     def stopwatch(self) -> Stopwatch:
-        """Return what measures how long steps take on this backend.
+        """Return a stopwatch, which measures the steps of this backend.
 
         Returns
         -------
         Stopwatch
-            One by the host's clock, by default.
+            By default, one that uses the host's clock.
         """
         return Stopwatch()
 
@@ -303,7 +304,7 @@ class Backend:
 
 
 _by_type: dict[type, Backend] = {}
-# Those of backends whose rules need a context around them.
+# The scopes of backends whose rules need a context, by array type.
 _scopes: dict[type, Callable[[Any], AbstractContextManager[Any]]] = {}
 _NO_SCOPE = nullcontext()
 
@@ -320,8 +321,8 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
                 break
         else:
             raise TypeError(
-                f"{asker}: {array_type.__module__}.{array_type.__qualname__} is no array of a "
-                f"backend known here ({', '.join(registry().backends)})"
+                f"{asker}: {array_type.__module__}.{array_type.__qualname__} is not an array of "
+                f"any backend ({', '.join(registry().backends)})"
             )
     return found
 
@@ -359,7 +360,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
 
 def shape_witness(tensor: Any) -> Any:
-    """Return a tensor that stands for another's shape and dtype without keeping its value."""
+    """Return a tensor with another's shape and dtype that does not keep its value alive."""
     if not isinstance(tensor, Handle):
         return tensor
     array = tensor.array
@@ -368,14 +369,14 @@ def shape_witness(tensor: Any) -> Any:
 
 
 def current_backend() -> Backend:
-    """Return the backend on which new tensors are made."""
+    """Return the backend of new tensors."""
     name = _selected.get()[0]
     found = registry()
     return found.host_backend if name is None else found.backend(name)
 
 
 def current_device() -> str | None:
-    """Return the device selected for new tensors; ``None`` for the backend's default."""
+    """Return the device of new tensors; ``None`` for the backend's default."""
     return _selected.get()[1]
 
 
@@ -398,7 +399,7 @@ def backend(name: str) -> Iterator[Backend]:
     LookupError
         If no plugin provides the backend.
     BackendUnavailable
-        If it cannot be used here; the message has the ``pip install`` line.
+        If it cannot be used here; the message contains the ``pip install`` command.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A look at the gradients that come back from rules which this project does not test."""
+"""Checks of the gradients that rules from outside gradtape return."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["check_rules"]
 
 
 def check_rules(op: Primitive) -> None:
-    """Let the rules of ``op`` return gradients of their input's shape and dtype, or raise.
+    """Make the rules of ``op`` raise if they return a gradient of a wrong shape.
 
-    A gradient of another shape would be broadcast on the way back, and give wrong numbers without a
-    word. One of another dtype is cast.
+    Such a gradient would be broadcast in the backward pass, and the results would be silently
+    wrong. A gradient of another dtype is cast.
     """
     for name, rule in zip(op.inputs, op.rules or (), strict=False):
         if rule is not None and not rule.checked:
             _check_rule(op, name, rule)
-    op.rules = op.rules  # the quick paths look at them again
+    op.rules = op.rules  # updates the quick paths
     if op.together is not None:
         if not hasattr(op.together, "checks"):
             op.pick_by(_checked_together(op, op.together))
@@ -46,7 +46,7 @@ def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
 def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
-        if op.broadcasts:  # the sum back to the input's shape and dtype is still to come
+        if op.broadcasts:  # summed to the input's shape and cast to its dtype later
             _check_shape(op, name, gradient, g)
             return gradient if kind_of(g.dtype) == "c" else _in_dtype_of(x, gradient)
         return _checked_gradient(op, name, gradient, x)
@@ -61,7 +61,7 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
         gradients = vjp(gs, inputs, outputs, needed, **params)
         if not isinstance(gradients, (list, tuple)):
             raise GradientError(
-                f"op {op.name!r}: its gradient rule returned {gradients!r}, not a list of a "
+                f"op {op.name!r}: its gradient rule returned {gradients!r}, not a list with a "
                 "gradient (or None) for each input"
             )
         if len(gradients) != len(inputs):
@@ -93,7 +93,7 @@ def _checked_gradient(op: Primitive, name: str, gradient: Any, x: Any) -> Any:
 
 
 def _in_dtype_of(x: Any, gradient: Any) -> Any:
-    """Return a gradient in the dtype of ``x``: of a complex one for a real input, the real part."""
+    """Return a gradient in the dtype of ``x``: the real part if only the gradient is complex."""
     dtype = numpy_dtype(x.dtype)
     if numpy_dtype(gradient.dtype) == dtype or not is_differentiable(dtype):
         return gradient
@@ -104,11 +104,11 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
     if not hasattr(gradient, "shape"):
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned {gradient!r}, not an array; "
-            "write NONDIFF in a rule's place for an input without gradient"
+            "for an input without a gradient, write NONDIFF instead of a rule"
         )
     got, want = gradient.shape, like.shape
     if not unsure(got) and not unsure(want) and got != want:
         raise GradientError(
-            f"op {op.name!r}: the gradient rule of {name!r} returned shape {got} where {want} is "
-            "needed"
+            f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but it must "
+            f"return shape {want}"
         )

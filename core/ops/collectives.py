@@ -1,7 +1,7 @@
-"""What exchanges arrays between the ranks of a job: engines, and their communicators.
+"""Exchange of arrays between the ranks of a job: engines and their communicators.
 
-One communicator is in force at a time. Without a job it is that of a group of one, in which every
-collective returns what it is given.
+One communicator is active at a time. Without a job it is a group of one rank, in which every
+collective returns its argument.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ Array = NDArray[Any]
 
 
 class Communicator:
-    """The ranks of a job, as one of them sees them: a group of one.
+    """One rank's connection to the other ranks of a job; this base class is a group of one.
 
-    Engines subclass it. All methods but :meth:`abort` are collective: every rank calls them, in the
-    same order, with arrays of the same shape and dtype.
+    Engines subclass it. All methods except :meth:`abort` are collective: every rank calls them, in
+    the same order, with arrays of the same shape and dtype.
 
     Attributes
     ----------
     rank, size
-        The number of this rank, from 0, and how many there are.
+        The number of this rank, from 0, and the number of ranks.
     engine
         The name of the engine, ``"alone"`` for a group of one.
     watched
-        Whether each rank is a process of its own, which may die or be stuck while others wait for
-        it: ``init`` then connects them by TCP as well, so that the job ends.
+        Whether each rank is a separate process, which may die or hang while others wait for it:
+        ``init`` then also connects them by TCP, so that the job ends.
     comparing
-        The collective that the ranks compare before they run it, while they do.
+        The collective that the ranks are comparing before they run it; None otherwise.
     """
 
     rank: int = 0
@@ -66,28 +66,28 @@ class Communicator:
 
     @property
     def devices(self) -> int:
-        """Into how many shards a batch is cut: the ranks, if an engine knows of no devices."""
+        """The number of shards of a batch: the number of ranks, unless the engine has devices."""
         return self.size
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
-        """Return the ``"sum"``, ``"min"`` or ``"max"`` of all ranks' arrays, the same bits on each.
+        """Return the ``"sum"``, ``"min"`` or ``"max"`` of all ranks' arrays, bit-identical on each.
 
         Parameters
         ----------
         array
-            An array in host memory, C-contiguous; it is not changed.
+            A C-contiguous array in host memory; it is not changed.
         reduction
-            How elements are reduced.
+            The reduction of the elements.
 
         Returns
         -------
         numpy.ndarray
-            An array of the same shape and dtype, which may be ``array`` in a group of one.
+            An array of the same shape and dtype; in a group of one it may be ``array`` itself.
         """
         return array
 
     def reduce_in_place(self, array: Array) -> None:
-        """Put the sum of all ranks' arrays in the memory of this one.
+        """Replace an array by the sum of all ranks' arrays, in place.
 
         Parameters
         ----------
@@ -97,46 +97,46 @@ class Communicator:
         array[...] = self.all_reduce(array)
 
     def start_in_place(self, array: Array) -> Callable[[], object]:
-        """Begin :meth:`reduce_in_place`, and return what waits for its end.
+        """Start :meth:`reduce_in_place`, and return a function that waits for its end.
 
-        ``array`` must not be touched until then. By default it is done at once.
+        ``array`` must not be used until then. By default the reduction is done at once.
         """
         self.reduce_in_place(array)
         return _nothing
 
     def all_gather(self, array: Array) -> Array:
-        """Return the arrays of all ranks, in a new first axis."""
+        """Return the arrays of all ranks, stacked along a new first axis."""
         return array[None]
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
-        """Return the array of rank ``root``; the others' are not looked at."""
+        """Return the array of rank ``root``; the other ranks' arrays are ignored."""
         return array
 
     def reduce_scatter(self, array: Array) -> Array:
-        """Return this rank's part of the sum, of which each rank has as many rows."""
+        """Return this rank's rows of the sum; each rank gets the same number of rows."""
         total = self.all_reduce(array)
         rows = array.shape[0] // self.size
         return total[self.rank * rows : (self.rank + 1) * rows]
 
     def exchange(self, message: bytes) -> list[bytes]:
-        """Return the messages of all ranks, which may be of different lengths."""
+        """Return the messages of all ranks, which may differ in length."""
         return [message]
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has reached this call."""
 
     def parallel(
         self, step: Callable[..., Any], options: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """Return what runs a data-parallel step, if the engine does so as one global program.
+        """Return a function that runs a data-parallel step as one global program, if supported.
 
         Parameters
         ----------
         step
-            The function that was given to ``group.data_parallel``.
+            The function passed to ``group.data_parallel``.
         options
-            Its keyword arguments; and ``meet``, a collective function of the variables that it
-            puts in the hands of the engine, which raises if ranks do not begin with the same.
+            Its keyword arguments, and ``meet``: a collective function of variables, called before
+            they are placed on the engine's devices, that raises if the ranks' values differ.
 
         Returns
         -------
@@ -151,18 +151,18 @@ class Communicator:
         Parameters
         ----------
         reason
-            What was printed already: for engines that can tell it to others.
+            The reason, already printed, for engines that can pass it on to other ranks.
         code
             The exit code, not 0.
         """
         raise SystemExit(code)
 
     def close(self) -> None:
-        """Leave the job in peace."""
+        """Leave the job without ending it for other ranks."""
 
 
 class Engine:
-    """Base class of what starts communicators; ``gradtape_collectives`` returns instances.
+    """Base class of engines, which start communicators; ``gradtape_collectives`` returns them.
 
     Attributes
     ----------
@@ -174,48 +174,48 @@ class Engine:
     provider: Any = None
 
     def unavailable(self) -> str | None:
-        """Return why it cannot be used here, with what to install; ``None`` if it can."""
+        """Return why it cannot be used here and what to install; ``None`` if it can be used."""
         return None
 
     def launched(self) -> bool:
-        """Return whether a launcher of this engine started the process. It imports nothing."""
+        """Return whether a launcher of this engine started the process, without any import."""
         return False
 
     def connect(self, **options: Any) -> Communicator:
-        """Join the job that the process was started for.
+        """Join the job that this process belongs to.
 
         Parameters
         ----------
         options
-            What the engine takes; by default nothing.
+            The engine's options; none by default.
 
         Returns
         -------
         Communicator
-            That of all ranks of the job.
+            The communicator of all ranks of the job.
 
         Raises
         ------
         BackendUnavailable
-            If its library is missing, with what to install.
+            If its library is missing; the message says what to install.
         """
         raise NotImplementedError
 
     def diagnosis(self) -> Sequence[str]:
-        """Return what ``gradtape doctor --distributed`` shows: versions, launcher, library."""
+        """Return the lines of ``gradtape doctor --distributed``: versions, launcher, library."""
         return ()
 
 
 class BatchRows:
-    """Which rows of the global batch a rank has.
+    """The rows of the global batch that a rank has.
 
     Parameters
     ----------
     count
-        How many they are.
+        The number of rows.
     place
-        The number of the first one, and of the rows of all ranks; by default ranks tell each other
-        when somebody asks.
+        The index of the first row, and the number of all ranks' rows. By default the ranks exchange
+        their counts when :meth:`place` is first called.
     """
 
     def __init__(self, count: int, place: tuple[int, int] | None = None) -> None:
@@ -223,7 +223,7 @@ class BatchRows:
         self._place = place
 
     def place(self) -> tuple[int, int]:
-        """Return the number of the first row, and how many all ranks have; collective."""
+        """Return the index of the first row, and the number of all ranks' rows; collective."""
         if self._place is None:
             found = communicator()
             counts = found.all_gather(np.array(self.count)).tolist()
@@ -231,19 +231,19 @@ class BatchRows:
         return self._place
 
 
-#: The rows of the batch that a data-parallel step runs on.
+#: This rank's rows of the batch, during a data-parallel step.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 
 class Wish:
-    """What a rank asks of all of them, carried by the messages of a step: to end the run.
+    """A rank's request to all ranks to end the run, sent along with the messages of a step.
 
     Attributes
     ----------
     asked : bool
-        Whether this rank asks.
+        Whether this rank requests it.
     granted : bool
-        Whether one of them has, as all ranks have heard by the same message.
+        Whether any rank has; all ranks learn of it in the same message.
     """
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ _one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=Fals
 
 @contextmanager
 def agreed() -> Iterator[None]:
-    """Run a block whose collectives all ranks are known to call alike: they are not compared."""
+    """Run a block whose collectives all ranks are known to call alike, without comparing them."""
     token = _agreed.set(True)
     try:
         yield
@@ -275,19 +275,20 @@ def agreed() -> Iterator[None]:
 
 
 def exchanging(what: str, array: Any) -> Communicator:
-    """Return the communicator for a collective, once all ranks are known to call the same.
+    """Check that all ranks call the same collective, and return the communicator for it.
 
     Parameters
     ----------
     what
         The collective, with its parameters.
     array
-        What this rank gives it; only its shape and dtype are looked at.
+        This rank's array; only its shape and dtype are compared.
 
     Raises
     ------
     DistributedError
-        If ranks call different collectives, or with different arrays; it names each.
+        If ranks call different collectives, or pass arrays that differ in shape or dtype; the
+        message lists them all.
     """
     found = communicator()
     if found.size == 1 or _agreed.get():
@@ -303,7 +304,7 @@ def exchanging(what: str, array: Any) -> Communicator:
 
 
 def told(found: Communicator, said: str) -> str:
-    """Return what all ranks say, those that say the same together."""
+    """Return the texts of all ranks, each with the ranks that sent it."""
     by_text: dict[str, list[int]] = {}
     for rank, text in enumerate(found.exchange(said.encode())):
         by_text.setdefault(text.decode(), []).append(rank)
@@ -323,20 +324,20 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
 
 
 def communicator() -> Communicator:
-    """Return the communicator in force: the job's, or that of a group of one."""
+    """Return the active communicator: the job's, or that of a group of one."""
     if not _connected or _isolated.get():
         return _ALONE
     return _connected[0]
 
 
 def connect_to(found: Communicator | None) -> None:
-    """Put a job's communicator in force, for all threads; ``None`` goes back to a group of one."""
+    """Activate a job's communicator for all threads; ``None`` returns to a group of one."""
     _connected[:] = [] if found is None else [found]
 
 
 @contextmanager
 def as_group_of_one() -> Iterator[None]:
-    """Run a block as a group of one: for what one rank does that others do not."""
+    """Run a block as a group of one: for code that only one rank runs."""
     token, rows = _isolated.set(True), batch_rows.set(None)
     try:
         yield
@@ -347,7 +348,7 @@ def as_group_of_one() -> Iterator[None]:
 
 @contextmanager
 def as_one_program() -> Iterator[None]:
-    """Trace a block that runs once for the whole batch of all ranks: a group of one."""
+    """Trace a block, as a group of one, that runs once for the whole batch of all ranks."""
     token = _one_program.set(True)
     try:
         with as_group_of_one():
@@ -357,7 +358,7 @@ def as_one_program() -> Iterator[None]:
 
 
 def check_by_rank(what: str) -> None:
-    """Raise if ``what`` is asked of each rank where one program runs for all of them.
+    """Raise if ``what`` is per rank, and one program runs for all ranks.
 
     Raises
     ------
@@ -366,7 +367,7 @@ def check_by_rank(what: str) -> None:
     """
     if _one_program.get():
         raise DistributedError(
-            f"{what}: this step is one program over the whole batch of all ranks, in which there "
-            "are no ranks: its sums and means over the batch are those of all of them already. "
-            f"Leave {what} out, or call it outside the step"
+            f"{what}: this step is one program over the whole batch of all ranks, so it has no "
+            "ranks, and its sums and means over the batch already cover all of them. "
+            f"Remove {what}, or call it outside the step"
         )

@@ -1,4 +1,4 @@
-"""How ops find what to run: by the types of the arrays that they are given."""
+"""Dispatch of ops by the types of their arrays."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ __all__ = [
     "transforms",
 ]
 
-# Array type -> (rank, what an op does with it). The highest rank among an op's inputs decides.
+# Array type -> (rank, handler). The highest rank among an op's inputs decides.
 transforms: dict[type, tuple[int, Callable[[Any], Callable[..., Any]]]] = {}
 
 
 def register_array_type(
     array_type: type, rank: int, handler: Callable[[Any], Callable[..., Any]]
 ) -> None:
-    """Let ops run on ``array_type``: ``handler(op)`` is called with the op's arrays.
+    """Make ops run on ``array_type``: they call ``handler(op)`` with their arrays.
 
     Parameters
     ----------
     array_type
         A type of arrays that no backend owns.
     rank
-        The order of types that meet in one op: the outermost (highest) handles it.
+        If several types meet in one op, the type with the highest rank handles it.
     handler
-        ``handler(op)`` returns what runs the op: a function of its arrays and parameters.
+        ``handler(op)`` returns a function of the op's arrays and parameters.
     """
     transforms[array_type] = (rank, handler)
 
 
 def is_transformed(array: Any) -> bool:
-    """Return whether ``array`` is no backend's: a symbol, a batch or another of our array types."""
+    """Return whether ``array`` is a symbol, a batch or another of gradtape's own array types."""
     return type(array) in transforms
 
 
 def check_alive(array: Any) -> Any:
-    """Return ``array``; raise ``TraceError`` if the trace or batch that it belongs to has ended."""
+    """Return ``array``; raise ``TraceError`` if its trace or batch has ended."""
     if type(array) in transforms:
         gone = array.gone()
         if gone is not None:
@@ -56,8 +56,8 @@ def check_alive(array: Any) -> Any:
 class ScalarTable(dict[tuple[Any, Any], Any]):
     """Python scalars of one type as arrays of a backend, by value and dtype.
 
-    NumPy takes longer to convert a Python float than to multiply a small array by it, and the same
-    constants come again with every step.
+    NumPy takes longer to convert a Python float than to multiply a small array by it, and every
+    step uses the same constants.
     """
 
     def __init__(self, convert: Callable[[Any, Any], Any]) -> None:
@@ -67,7 +67,7 @@ class ScalarTable(dict[tuple[Any, Any], Any]):
     def __missing__(self, key: tuple[Any, Any]) -> Any:
         value, dtype = key
         array = self.convert(value, dtype)
-        if value:  # 0.0 and -0.0 would share a key
+        if value:  # not 0.0 and -0.0, which would share a key
             if len(self) >= 1024:
                 self.clear()
             self[key] = array

@@ -1,6 +1,6 @@
-"""The docstrings and signatures of ops: what their authors wrote, and what the record tells.
+"""The docstrings and signatures of ops: their authors' text, completed from the op's record.
 
-They are made when somebody asks, so that they cost nothing on import or in a call.
+They are built when they are first read, so that they cost nothing at import or in a call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KINDS = {"bool": "boolean", "int32": "an integer", "float32": "floating", "comp
 
 
 def signature_of(op: Primitive) -> inspect.Signature:
-    """Return how an op is called: arrays by position, parameters by keyword."""
+    """Return the signature of an op: arrays are positional, parameters keyword-only."""
     kinds = inspect.Parameter
     arrays, rest = _as_called(op)
     if not arrays:
@@ -46,7 +46,7 @@ def signature_of(op: Primitive) -> inspect.Signature:
 
 
 def _as_called(op: Primitive) -> tuple[list[inspect.Parameter], list[inspect.Parameter]]:
-    """Return the parameters of a subclass's own way to be called, nothing if the record tells."""
+    """Return the parameters of a subclass's own ``__call__``, or empty lists to use the record."""
     given = list(inspect.signature(type(op).__call__).parameters.values())[1:]
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in given):
         return [], []
@@ -58,7 +58,7 @@ def _as_called(op: Primitive) -> tuple[list[inspect.Parameter], list[inspect.Par
 
 
 def docstring_of(op: Primitive) -> str:
-    """Return an op's docstring: what ``op.doc`` says, completed from the record."""
+    """Return an op's docstring: ``op.doc``, completed from the record."""
     text, sections = parsed(op.doc)
     signature = signature_of(op)
     sections.setdefault("Parameters", _arrays(op) + _settings(op))
@@ -75,7 +75,7 @@ def docstring_of(op: Primitive) -> str:
 
 
 def parsed(doc: str) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says before its sections, and the sections by title."""
+    """Return the text of a docstring before its sections, and the sections by title."""
     lines = inspect.cleandoc(doc).splitlines()
     starts = [
         i
@@ -87,7 +87,7 @@ def parsed(doc: str) -> tuple[str, dict[str, str]]:
     return "\n".join(lines[: ends[0]]).strip(), sections
 
 
-# -- what the record tells -------------------------------------------------------------------------
+# -- sections from the record ----------------------------------------------------------------------
 
 
 def _arrays(op: Primitive) -> str:
@@ -137,7 +137,7 @@ def _raises(op: Primitive) -> str:
     forms = "a tensor, an array or a number" if elementwise else "a tensor or an array"
     results = _results(op) if elementwise else {}
     refused = [_KINDS[kind] for kind, dtype in results.items() if dtype is None]
-    if len(refused) == len(results):  # the record does not tell
+    if len(refused) == len(results):  # the record does not say
         refused = []
     told = f"TypeError\n    If {subject} is {''.join(f'{kind}, ' for kind in refused)}"
     told += f"or not {forms}." if refused else f"not {forms}."
@@ -149,13 +149,13 @@ def _raises(op: Primitive) -> str:
 
 
 def _results(op: Primitive) -> dict[str, str | None]:
-    """Return the dtype that an op makes of arguments of each kind, None if it refuses them."""
+    """Return an op's result dtype for arguments of each kind, None for a kind that it refuses."""
     found: dict[str, str | None] = {}
     for kind in _KINDS:
         specs = [TensorSpec((), kind) for _ in op.inputs]
         params: dict[str, Any] = dict(op.defaults)
         try:
             found[kind] = op.infer(*specs, **params)[1].name  # type: ignore[misc]
-        except Exception:  # whatever a plugin's rule raises, there is still a docstring
+        except Exception:  # a plugin's rule may raise anything, and there must be a docstring
             found[kind] = None
     return found

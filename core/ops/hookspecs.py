@@ -2,7 +2,7 @@
 
 A plugin is a module or object whose functions are marked with ``gradtape.hookimpl``, registered
 under the entry-point group ``gradtape`` (or by hand with ``gradtape.register_plugin``). It must be
-cheap to import: heavy libraries are for the methods of its backend.
+fast to import: import heavy libraries in the methods of its backend.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def hookimpl(function: Fn) -> Fn:
     Parameters
     ----------
     function
-        A function whose name (or whose name in the plugin) is that of a hook: ``gradtape_ops``,
-        ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``, ``gradtape_modules``,
-        ``gradtape_executors`` or ``gradtape_collectives``.
+        A function with the name of a hook, or assigned to that name in the plugin:
+        ``gradtape_ops``, ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``,
+        ``gradtape_modules``, ``gradtape_executors`` or ``gradtape_collectives``.
 
     Returns
     -------
@@ -68,14 +68,14 @@ def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
 def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """Return gradient rules for ops of other plugins, by op name.
 
-    A rule is a mapping from input name to rule (as in ``Op(gradients=...)``), or one function as
-    ``gradtape.register_gradient`` takes it.
+    Each value is a mapping from input names to rules, as in ``Op(gradients=...)``, or one function,
+    as for ``gradtape.register_gradient``.
     """
 
 
 @hookspec
 def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return kernels for ``(op name, backend name)``, replacing the op's portable kernel there.
+    """Return kernels by ``(op name, backend name)``, which replace the op's portable kernel.
 
     Each is a function of the backend's raw arrays and the op's parameters.
     """
@@ -85,8 +85,8 @@ def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type:
 def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
-    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it. Where classes
-    say their names, ``saved_classes(vars(package))`` is what to return.
+    A class has ``get_config()``, which returns a dict that JSON can hold, and a constructor that
+    takes it. If the classes have ``saved_as`` names, return ``saved_classes(vars(package))``.
     """
 
 
@@ -94,13 +94,13 @@ def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
 def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``.
 
-    ``run.explain``, if there is one, is a function that returns how it runs, in words.
+    ``run.explain``, if it exists, is a function that returns a text about how the graph runs.
     """
 
 
 @hookspec
 def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
-    """Return the engines that the plugin provides: what connects the ranks of a job.
+    """Return the engines that the plugin provides, which connect the ranks of a job.
 
     ``gradtape.distributed.init(engine="name")`` selects one.
     """

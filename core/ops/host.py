@@ -1,6 +1,6 @@
-"""The plugins of this process: found by entry point, registered by hand, left out on request.
+"""The plugins of this process: found by entry point, registered by hand, or disabled.
 
-It is imported when the registry is first asked for, since plugins take long to find.
+It is imported when the registry is first needed, because finding plugins takes time.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = [
 ]
 
 
-#: Those of ours that provide classes alone; no op needs them.
+#: The plugins of gradtape that provide only classes; no op needs them.
 LATE = ("layers", "training")
 
 
 class PluginHost:
-    """Holds the registry, and makes another when plugins come or go."""
+    """Holds the registry, and builds a new one when plugins are added or removed."""
 
     def __init__(self) -> None:
         self._registry: Registry | None = None
         self._by_hand: dict[str, Any] = {}
         self._disabled: set[str] = set()
         self._discovering = False
-        self._told: set[str] = set()  # the names that were warned of
+        self._told: set[str] = set()  # the names already warned about
 
     def registry(self, strict: bool = True) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -61,24 +61,27 @@ class PluginHost:
     def register(self, plugin: Any, name: str) -> None:
         """Register a plugin by hand; see :func:`register_plugin`."""
         if name in self._by_hand:
-            raise PluginError(f"a plugin called {name!r} is registered already")
+            raise PluginError(
+                f"a plugin called {name!r} is registered already; choose another name, or call "
+                f"gradtape.unregister_plugin({name!r}) first"
+            )
         self._by_hand[name] = plugin
         self.forget()
-        found = self._discovered(quiet=name)  # its problem is raised, not warned of
+        found = self._discovered(quiet=name)  # its problem is raised below, not warned about
         info = next(info for info in reversed(found.infos) if info.name == name)
         if info.problem:
             self.unregister(name)
             raise PluginError(info.problem)
 
     def unregister(self, name: str) -> None:
-        """Take back a plugin registered by hand; see :func:`unregister_plugin`."""
+        """Remove a plugin registered by hand; see :func:`unregister_plugin`."""
         if name not in self._by_hand:
             raise PluginError(f"no plugin called {name!r} was registered by hand")
         del self._by_hand[name]
         self.forget()
 
     def disable(self, name: str, disabled: bool) -> None:
-        """Leave a plugin out, or take it in again; see :func:`disable_plugin`."""
+        """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
         if name not in self._disabled:
             known = [info.name for info, _ in self._candidates()]
             if name not in known:
@@ -87,7 +90,7 @@ class PluginHost:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the registry: plugins are discovered anew on the next call."""
+        """Forget the registry: plugins are discovered again on the next call."""
         with IMPORTING:
             old, self._registry = self._registry, None
             table.forget()
@@ -96,15 +99,15 @@ class PluginHost:
                 old.give_back()
 
     def _discovered(self, quiet: str = "") -> Registry:
-        """Discover plugins if that is to be done; warn of broken ones but ``quiet``."""
+        """Discover plugins if necessary; warn about broken ones, except for ``quiet``."""
         with IMPORTING:
             if self._registry is not None:
                 return self._registry
             if self._discovering:
                 raise PluginError(
-                    f"{user_line()}: a plugin computes, or asks for the registry, while plugins "
-                    "are still being found: when it is imported, or in a hook; let its ops and "
-                    "classes do that"
+                    f"{user_line()}: a plugin uses ops or the registry while plugins are still "
+                    "being found, when it is imported or in a hook; move this code into its ops "
+                    "and classes"
                 )
             self._discovering = True
             try:
@@ -116,7 +119,7 @@ class PluginHost:
             if problem and info.name != quiet:
                 warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
             for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
-                near = near_names(name, found.backends, cutoff=0.75)  # else it is left out here
+                near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
                 if near:
                     told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
                     warnings.warn(told + near, RuntimeWarning, stacklevel=5)
@@ -142,7 +145,7 @@ class PluginHost:
                 check_hooks(plugin)
                 manager.register(plugin, name=f"{info.distribution}:{info.name}")
                 loaded.append((info, plugin))
-            except Exception as error:  # a broken plugin must not take the others down
+            except Exception as error:  # a broken plugin must not break the others
                 info.problem = _cause(info, error)
         loaded.sort(key=_after_ops)
         for info, plugin in loaded:
@@ -153,9 +156,9 @@ class PluginHost:
         return result
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
-        """Return the plugins that there are, with what loads each; one left out has a problem."""
+        """Return all plugins, each with its loader; a disabled one has a problem."""
         found: list[tuple[PluginInfo, Callable[[], Any]]] = []
-        # the built-in plugins come first, by our own declaration and not by name
+        # the built-in plugins come first, known by their distribution and not by name
         entry_points = sorted(
             importlib.metadata.entry_points(group=hookspecs.PROJECT),
             key=lambda point: (_distribution(point)[0] != table.PACKAGE, point.name),
@@ -175,12 +178,12 @@ class PluginHost:
         return found
 
     def _warn_unknown(self, asker: str, name: str, known: Iterable[str]) -> None:
-        """Warn, once, that a plugin to leave out is not there."""
+        """Warn, once, that a plugin to disable does not exist."""
         if name not in self._told:
             self._told.add(name)
             warn_user(
                 f"{asker}: there is no plugin {name!r}{near_names(name, known)}; 'gradtape "
-                "plugins' lists those that there are",
+                "plugins' lists all plugins",
                 RuntimeWarning,
             )
 
@@ -194,7 +197,7 @@ def _same(plugin: Any) -> Any:
 
 
 def _provided(manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
-    """Return what one plugin's implementations of the hooks return, by hook."""
+    """Return the results of one plugin's hooks, by hook."""
     return {
         kind.hook: implementation.function()
         for kind in KINDS
@@ -209,14 +212,14 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
 
 @lru_cache
 def _named(distribution: Distribution) -> tuple[str, str]:
-    metadata = distribution.metadata  # which is parsed whenever somebody asks
+    metadata = distribution.metadata  # each access parses it
     return metadata["Name"], metadata["Version"]
 
 
 def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
-    """Sort what has rules and kernels, which are for anyone's ops, behind what has ops alone.
+    """Sort plugins with rules and kernels, which may be for others' ops, after those with ops.
 
-    What ships with gradtape comes first, so that of two that clash the other one is named.
+    gradtape's own plugins come first, so that a clash is reported for the other plugin.
     """
     info, plugin = loaded
     has = partial(hasattr, plugin)
@@ -225,7 +228,7 @@ def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
 
 
 def _cause(info: PluginInfo, error: Exception) -> str:
-    if isinstance(error, PluginError):  # in words, which say where
+    if isinstance(error, PluginError):  # its message says where
         told = str(error)
         return told if told.startswith(str(info)) else f"{info}: {told}"
     place = line_of(error)
@@ -235,7 +238,7 @@ def _cause(info: PluginInfo, error: Exception) -> str:
     return f"{info}: {type(error).__name__}: {error} (at {place})"
 
 
-#: The one of this process.
+#: The plugin host of this process.
 HOST = PluginHost()
 
 
@@ -245,12 +248,12 @@ def registry(strict: bool = True) -> Registry:
     Parameters
     ----------
     strict
-        Whether a clash of plugins is an error (the default), or only noted in ``plugins``.
+        Whether a clash of plugins raises (the default), or is only noted in ``plugins``.
 
     Returns
     -------
     Registry
-        What all plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
+        Everything that the plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
 
     Raises
     ------
@@ -273,14 +276,14 @@ def register_plugin(plugin: Any, name: str) -> None:
     Parameters
     ----------
     plugin
-        What has the functions marked with :func:`gradtape.hookimpl`.
+        The object that has the functions marked with :func:`gradtape.hookimpl`.
     name
-        A name to speak of it by, and to take it back with :func:`gradtape.unregister_plugin`.
+        A name for messages and for :func:`gradtape.unregister_plugin`.
 
     Raises
     ------
     PluginError
-        If it clashes with another plugin, or cannot be used; it is then not registered.
+        If it clashes with another plugin or cannot be used; it is then not registered.
 
     Examples
     --------
@@ -297,12 +300,12 @@ def register_plugin(plugin: Any, name: str) -> None:
 
 
 def unregister_plugin(name: str) -> None:
-    """Take back a plugin registered by hand.
+    """Remove a plugin registered by hand.
 
     Parameters
     ----------
     name
-        The name that it was registered under.
+        The name under which it was registered.
 
     Raises
     ------
@@ -321,17 +324,17 @@ def unregister_plugin(name: str) -> None:
 
 
 def disable_plugin(name: str, disabled: bool = True) -> None:
-    """Leave out the plugin called ``name`` from now on (or take it in again).
+    """Disable the plugin called ``name``, or enable it again.
 
-    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, names with commas between them, does the
-    same from the start.
+    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, a comma-separated list of names, does the
+    same when the process starts.
 
     Parameters
     ----------
     name
-        The plugin's name, as ``gradtape plugins`` lists it; one that is not there is warned of.
+        The plugin's name, as ``gradtape plugins`` lists it; an unknown name causes a warning.
     disabled
-        False takes it in again.
+        False enables it again.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kinds of things that plugins provide: how each is checked, and where it is kept."""
+"""The kinds of things that plugins provide: how each is checked and stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DISABLE", "KINDS", "Kind", "PluginInfo"]
 
-#: The environment variable that names plugins to leave out.
+#: The environment variable with the names of plugins to disable.
 DISABLE = "GRADTAPE_DISABLE_PLUGINS"
 
 
@@ -31,13 +31,13 @@ class PluginInfo:
     name
         The entry point's name, or the name given to ``register_plugin``.
     distribution, version
-        Where it was installed from; empty if registered by hand.
+        The installed distribution; empty if registered by hand.
     problem
         Why it is not in use, or ``None``.
     clash
-        Whether that is because another plugin provides the same.
+        Whether the problem is that another plugin provides the same thing.
     late
-        Whether it ships with gradtape and is imported when classes are asked for.
+        Whether it ships with gradtape and is imported when classes are first needed.
     ops, rules, kernels, backends, modules, executors, collectives
         The names of what it provides.
     """
@@ -58,7 +58,7 @@ class PluginInfo:
 
     @property
     def ours(self) -> bool:
-        """Whether it ships with gradtape, whose suite tests what it provides."""
+        """Whether it ships with gradtape, and is tested with it."""
         return self.distribution == "gradtape"
 
     def __str__(self) -> str:
@@ -67,17 +67,17 @@ class PluginInfo:
 
 
 class Kind:
-    """One kind of thing that plugins provide: its hook, what is checked, and where it goes."""
+    """One kind of thing that plugins provide: its hook, its checks and where it is stored."""
 
     def __init__(self, name: str, of: str = "", right: Callable[[Any], bool] = bool) -> None:
         self.name = name
-        #: The hook is called ``gradtape_<hook>``; attributes of this name hold what was provided.
+        #: The hook is called ``gradtape_<hook>``; attributes of this name store its results.
         self.hook = f"{name}s"
-        #: What a hook returns is a mapping of names to these.
+        #: The values of the hook's mapping, for messages, and the check that each must pass.
         self.of, self.right = of, right
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
-        """Return what a plugin provides, by name; raise if the hook returned something else."""
+        """Return what a plugin provides, by name; raise for a wrong result of the hook."""
         if not isinstance(provided, Mapping):
             raise self._wrong(info, provided, f"a mapping from names to {self.of}")
         for name, item in provided.items():
@@ -88,7 +88,7 @@ class Kind:
         return provided.items()
 
     def _wrong(self, info: PluginInfo, value: Any, wanted: str, place: str = "") -> PluginError:
-        """Return the error about what a hook returned, or has in a place of it."""
+        """Return the error for a wrong result of a hook, or for a wrong item in it."""
         told = f"{value!r:.80}{place}"
         if value is None and not place:
             told = "None (is a return missing?)"
@@ -98,7 +98,7 @@ class Kind:
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
-        """Raise if it cannot be merged; ``ops`` are all ops, those of the plugin included."""
+        """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
         other = self.other_owner(registry, info, name, ops)
         if other is not None:
             info.clash = True
@@ -111,11 +111,11 @@ class Kind:
     def other_owner(
         self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
     ) -> PluginInfo | None:
-        """Return who provides the same already."""
+        """Return the plugin that already provides the same."""
         return registry.owner(self.name, name)
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        """Merge it."""
+        """Merge an item."""
         getattr(registry, self.hook)[name] = item
         getattr(info, self.hook).append(name)
 
@@ -128,7 +128,7 @@ class Kind:
 
 
 class _Listed(Kind):
-    """What says its own name: a hook returns a sequence."""
+    """A kind whose items have names: its hook returns a sequence."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         if not isinstance(provided, Iterable) or isinstance(provided, (str, Mapping)):
@@ -143,7 +143,9 @@ class _Listed(Kind):
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         if type(name) is not str or not name:
-            raise PluginError(f"{info}: the {self.name} {item!r} needs a 'name', a string")
+            raise PluginError(
+                f"{info}: the {self.name} {item!r} needs an attribute 'name', a non-empty string"
+            )
         super().check(registry, info, name, item, ops)
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
@@ -156,7 +158,7 @@ class _Modules(Kind):
         self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
     ) -> PluginInfo | None:
         if not info.ours:
-            registry.modules  # noqa: B018  # ours come first
+            registry.modules  # noqa: B018  # gradtape's own classes come first
         return registry.owners.get((self.name, name))
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
@@ -192,16 +194,16 @@ class _Backends(_Listed):
         super().check(registry, info, name, item, ops)
         if not item.array_module and type(item).owns is Backend.owns:
             raise PluginError(
-                f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
-                "its arrays, or a method 'owns'"
+                f"{info}: the backend {name!r} needs an attribute 'array_module' (the module that "
+                "defines its array types), or a method 'owns'"
             )
         for other in registry.backends.values():
             both = _modules(item) & _modules(other)
             if both:
                 raise PluginError(
-                    f"{info}: the backend {name!r} takes the arrays of {', '.join(sorted(both))}, "
-                    f"which are those of the backend {other.name!r} ({other.provider}); an array "
-                    "has one backend"
+                    f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
+                    f"which belong to the backend {other.name!r} ({other.provider}); only one "
+                    "backend can own an array type"
                 )
 
 
@@ -211,11 +213,13 @@ class _Collectives(_Listed):
     ) -> None:
         super().check(registry, info, name, item, ops)
         if name in ("auto", "alone"):
-            raise PluginError(f"{info}: an engine cannot be called {name!r}, which has a meaning")
+            raise PluginError(
+                f"{info}: an engine cannot be called {name!r}, which is reserved; rename it"
+            )
 
 
 def _modules(backend: Backend) -> set[str]:
-    """Return the modules all of whose arrays are a backend's."""
+    """Return the modules whose arrays all belong to a backend."""
     if type(backend).owns is not Backend.owns:
         return set()
     named = backend.array_module
@@ -273,7 +277,7 @@ class _Rules(Kind):
         registry.give_rules(info, registry.ops[name], item)
 
 
-#: In the order in which they are merged: rules and kernels come after the ops that they are for.
+#: In the order of merging: rules and kernels come after the ops that they belong to.
 KINDS: tuple[Kind, ...] = (
     _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
     _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),

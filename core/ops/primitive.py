@@ -1,7 +1,7 @@
-"""``Primitive``: an op on arrays, with its kernel, its rules and how it finds what to run.
+"""``Primitive``: an op on arrays, with its kernel, its rules and its dispatch.
 
-An op dispatches on the types of the arrays that it is given. A backend's arrays run a kernel; every
-other array type (a traced symbol, a batch, the tensor handle itself) has registered what to do.
+An op dispatches on the types of its arrays. A backend's arrays run a kernel; every other array type
+(a traced symbol, a batch, the tensor handle itself) has registered a handler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Primitive"]
 
 
 class _Text:
-    """``__doc__``: the class's text on a class of ops, and the op's own on an op."""
+    """``__doc__``: the class's text for a class of ops, the op's own text for an op."""
 
     __slots__ = ("text",)
 
@@ -35,13 +35,13 @@ class _Text:
     def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
         if op is None:
             return self.text
-        from .docstrings import docstring_of  # a leaf: nobody waits for who imports it
+        from .docstrings import docstring_of  # no other module imports it, so no import deadlock
 
         return docstring_of(op)
 
 
 class _Signature:
-    """``__signature__``: None on a class of ops, which Python reads itself; of an op, its own."""
+    """``__signature__``: None for a class of ops, which Python inspects itself; an op's own."""
 
     __slots__ = ()
 
@@ -54,9 +54,9 @@ class _Signature:
 
 
 class Primitive:
-    """An op on arrays: its record, and how it finds what to run.
+    """An op on arrays: its record and its dispatch.
 
-    Users meet it as :class:`Op`, which is called on tensors; parameters are described there.
+    Users work with the subclass :class:`Op`, which runs on tensors; it describes the parameters.
     """
 
     __slots__ = (
@@ -112,7 +112,7 @@ class Primitive:
         if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
             raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
         self.vjp = vjp
-        self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
+        self._shapes_only = (vjp, frozenset(shapes_only))  # a replaced rule may read values
         self._together: tuple[Any, Any] = (None, None)
         if together is not None:
             self.pick_by(together)
@@ -126,9 +126,9 @@ class Primitive:
         self.provider: Any = None
         self.rules_provider: Any = None
         self.rules = None
-        # by the types of the arrays; a unary op has entries by the type alone as well
+        # by the tuple of array types; a unary op also has entries by the bare type
         self._kernels: dict[Any, Callable[..., Any]] = {}
-        #: A twin has the op that it is one of, and what holds its gradient rule.
+        #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self
         self.stored: Any = None
         if gradients is not None:
@@ -136,28 +136,28 @@ class Primitive:
         self._made = self._derivatives()
 
     def _derivatives(self) -> tuple[Any, Any, Any]:
-        """Return the rules, the joint rule and the forward rule, without checks around them."""
+        """Return the rules, the joint rule and the forward rule, without the checks around them."""
         joint = self.together or self.vjp
         return self._rules, getattr(joint, "checks", joint), self.jvp
 
     @property
     def has_own_rules(self) -> bool:
-        """Whether its gradient rules are those that it was made with."""
+        """Whether its gradient rules are still the original ones."""
         rules, joint, _ = self._derivatives()
         return rules is self._made[0] and joint is self._made[1]
 
     @property
     def has_own_forward_rule(self) -> bool:
-        """Whether its forward rule is the one that it was made with."""
+        """Whether its forward rule is still the original one."""
         return self.jvp is self._made[2]
 
     def twin(self, stored: Any) -> Self:
-        """Return the same op apart from the registry, to be given rules of its own.
+        """Return an unregistered copy of the op, which can have its own rules.
 
         Parameters
         ----------
         stored
-            What holds its rules, kept as ``stored``.
+            The holder of its rules, kept as ``stored``.
         """
         twin: Self = copy.copy(self.original)
         twin.original, twin.stored = self.original, stored
@@ -173,17 +173,17 @@ class Primitive:
         return copied
 
     def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
-        """Give the op its gradient rules, by input name.
+        """Set the op's gradient rules, by input name.
 
         Parameters
         ----------
         gradients
-            A rule for each input, ``NONDIFF`` where there is none; see :class:`Rule`.
+            A rule for each input, ``NONDIFF`` for an input without one; see :class:`Rule`.
 
         Raises
         ------
         PluginError
-            If an input is missing or unknown, or a rule asks for what the op does not have.
+            If an input is missing or unknown, or a rule has a parameter that the op does not know.
         """
         self.rules = self._by_input(gradients)
 
@@ -204,32 +204,32 @@ class Primitive:
         return tuple(rules)
 
     def made_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> tuple[Any, Any]:
-        """Return what :meth:`replace_rules` makes of its argument: ``vjp`` and ``rules``."""
+        """Return ``vjp`` and ``rules`` for an argument of :meth:`replace_rules`."""
         if isinstance(rules, Mapping):
             return self.vjp, self._by_input(rules)
         return self.joint_rule(rules), None
 
     def replace_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> None:
-        """Take other gradient rules: by input name, or one function written by parameter names."""
+        """Replace the gradient rules: by input name, or one function with named parameters."""
         self.vjp, self.rules = self.made_rules(rules)
 
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a user's rule, which is given tensors, as a ``vjp`` of this op."""
+        """Return a user's rule, a function of tensors, as a ``vjp`` of this op."""
         raise NotImplementedError
 
     def replace_vjp(self, vjp: Callable[..., Any]) -> None:
-        """Put another function, which reads the same of inputs and outputs, in ``vjp``'s place."""
+        """Replace ``vjp`` by a function that reads the same inputs and outputs."""
         known, names = self._shapes_only
         self._shapes_only = (vjp if known is self.vjp else known, names)
         self.vjp = vjp
 
     def pick_by(self, together: Callable[..., Any]) -> None:
-        """Take the gradient rule of an op that picks elements of its first input.
+        """Set the gradient rule of an op that picks elements of its first input.
 
         Parameters
         ----------
         together
-            The rule, which serves many picks at once; see :class:`Op`.
+            The rule, which handles many picks at once; see :class:`Op`.
         """
         self.vjp = _one_by_one(together)
         self._shapes_only = (self.vjp, frozenset((self.inputs[0], "out")))
@@ -237,9 +237,9 @@ class Primitive:
 
     @property
     def together(self) -> Callable[..., Any] | None:
-        """The rule of many picks at once, of an op that picks elements of its first input."""
+        """The rule for many picks at once, of an op that picks elements of its first input."""
         vjp, together = self._together
-        return together if vjp is self.vjp else None  # another's rule may be in its place
+        return together if vjp is self.vjp else None  # the rule may have been replaced
 
     @property
     def rules(self) -> tuple[Rule | None, ...] | None:
@@ -252,7 +252,7 @@ class Primitive:
         for rule in rules or ():
             if rule is not None:
                 rule.belongs_to(self.name)
-        # per input, what the quick paths need of a rule: which one value it reads, and its function
+        # per input, for the quick paths: the position of the one value that the rule reads, and fn
         self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
             (rule.single, rule.fn) if rule is not None and rule.single is not None else None
             for rule in rules or (None,) * len(self.inputs)
@@ -266,17 +266,17 @@ class Primitive:
     def for_vjp(
         self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return what ``vjp`` will be given, with values that it does not read let go.
+        """Return the arguments of ``vjp``, without the values that it does not read.
 
         Parameters
         ----------
         inputs, outputs
-            The tensors that went in and came out.
+            The op's input and output tensors.
 
         Returns
         -------
         inputs, outputs : tuple
-            The same, stand-ins of equal shape and dtype in the place of some.
+            The same, with placeholders of equal shape and dtype for values that are not read.
         """
         vjp, names = self._shapes_only
         if not names or vjp is not self.vjp:
@@ -293,7 +293,7 @@ class Primitive:
     __signature__ = _Signature()
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """Return the op itself: as a descriptor it is a routine to ``help``, not a value."""
+        """Return the op itself: as a descriptor, ``help`` lists it as a routine, not a value."""
         return self
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -311,8 +311,8 @@ class Primitive:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.stored is not None:
             raise TypeError(
-                f"op {self.name!r} has a gradient rule of a saved file, which is kept by saving "
-                "the module that it is in"
+                f"op {self.name!r} has a gradient rule from a saved file and cannot be pickled; "
+                "save the module that uses it with gradtape.save"
             )
         return op_named, (self.name,)
 
@@ -323,7 +323,7 @@ class Primitive:
         return twin
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
-        """Run the op on arrays of any one type, and return arrays of that type.
+        """Run the op on arrays of one type, and return arrays of that type.
 
         Parameters
         ----------
@@ -335,14 +335,14 @@ class Primitive:
         Returns
         -------
         array or sequence of arrays
-            The results; no tape hears of them.
+            The results; no tape records them.
 
         Raises
         ------
         TypeError
-            If the number of arrays is wrong, or one is none of any backend's.
+            If the number of arrays is wrong, or no backend owns one of them.
         BackendMismatch
-            If arrays are of two backends.
+            If the arrays belong to different backends.
         """
         try:
             kernel = self._kernels[tuple(map(type, arrays))]
@@ -351,12 +351,12 @@ class Primitive:
         return kernel(*arrays, **params)
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
-        """Find, and remember, what runs this op for arrays of these types.
+        """Find, and remember, the function that runs this op on arrays of these types.
 
         Parameters
         ----------
         arrays
-            What the op is called with.
+            The op's arrays.
 
         Returns
         -------
@@ -366,9 +366,9 @@ class Primitive:
         Raises
         ------
         TypeError
-            If the number of arrays is wrong, or one is none of any backend's.
+            If the number of arrays is wrong, or no backend owns one of them.
         BackendMismatch
-            If arrays are of two backends.
+            If the arrays belong to different backends.
         """
         if len(arrays) != len(self.inputs) and not self.variadic:
             raise TypeError(
@@ -431,13 +431,13 @@ Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
 
 
 def _as_arrays(values: Sequence[Any]) -> list[Any]:
-    """Return an op's arrays with symbols in the place of open numbers, weak beside them."""
+    """Return an op's arrays with weak symbols instead of unknown numbers."""
     dtypes = [numpy_dtype(x.dtype) for x in values if hasattr(x, "dtype")]
     return [as_symbol(x, dtypes) if isinstance(x, Open) else x for x in values]
 
 
 def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the ``vjp`` of an op that picks elements, from its rule of many picks."""
+    """Return the ``vjp`` of an op that picks elements, from its rule for many picks."""
 
     def vjp(gs: Any, inputs: Sequence[Any], outputs: Any, needed: Any, **params: Any) -> list[Any]:
         return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
@@ -448,7 +448,8 @@ def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
 def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
     if isinstance(rule, str) and rule not in words:
         raise PluginError(
-            f"op {op!r}: {argument} is a function or {' or '.join(map(repr, words))}, got {rule!r}"
+            f"op {op!r}: {argument} must be a function or {' or '.join(map(repr, words))}, got "
+            f"{rule!r}"
         )
     return rule
 
@@ -462,7 +463,10 @@ def _signature(
     """Return the names of a kernel's arrays, and its parameters with their defaults."""
     if isinstance(kernel, str):
         if inputs is None:
-            raise PluginError(f"op {name!r}: name its inputs, the kernel {kernel!r} is only a name")
+            raise PluginError(
+                f"op {name!r}: the kernel {kernel!r} is only a name, which does not show the "
+                "inputs; pass their names as inputs="
+            )
         return tuple(inputs), dict(params or {})
     arrays: list[str] = []
     defaults: dict[str, Any] = {}
@@ -472,11 +476,13 @@ def _signature(
         elif parameter.kind is parameter.VAR_POSITIONAL:
             arrays.append("*" + parameter.name)
         elif parameter.kind is parameter.VAR_KEYWORD:
-            raise PluginError(f"op {name!r}: its kernel takes **{parameter.name}; name parameters")
+            raise PluginError(
+                f"op {name!r}: its kernel takes **{parameter.name}; name each parameter instead"
+            )
         elif parameter.default is not parameter.empty:
             raise PluginError(
-                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays are "
-                "positional, parameters keyword-only"
+                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays must be "
+                "positional, and parameters keyword-only"
             )
         else:
             arrays.append(parameter.name)

@@ -1,4 +1,4 @@
-"""The registry: what all plugins provide, merged, with who provided it."""
+"""The registry: everything that the plugins provide, and which plugin provided it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["Registry"]
 class Registry:
     """Everything that plugins provide; :func:`gradtape.registry` returns it.
 
-    gradtape's layers and optimizers are imported when ``modules`` or ``plugins`` is asked for, or
-    by the first other plugin that provides classes.
+    gradtape's layers and optimizers are imported when ``modules`` or ``plugins`` is first read, or
+    when another plugin provides classes.
 
     Attributes
     ----------
@@ -45,30 +45,30 @@ class Registry:
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
         self.collectives: dict[str, Engine] = {}
-        #: What ``modules`` and ``plugins`` give, before the late ones have come.
+        #: The values of ``modules`` and ``plugins`` before the late plugins are imported.
         self.classes: dict[str, type] = {}
         self.infos: list[PluginInfo] = []
         self._late: list[tuple[PluginInfo, Callable[[], Any]]] = []
         self.owners: dict[tuple[str, Any], PluginInfo] = {}
-        # what plugins changed in the ops of others: what was there, and what they put in its place
+        # changes of plugins to the ops of others: the original rules, and the new ones
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
         self._given_rules: dict[Op, tuple[Any, Any]] = {}
 
     @property
     def modules(self) -> dict[str, type]:
-        """The classes that files may name, by name; this imports the layers and optimizers."""
-        with IMPORTING:  # and not half of them, while another thread imports them
+        """The classes that files may name, by name; reading this imports layers and optimizers."""
+        with IMPORTING:  # not half of them, while another thread imports them
             while self._late:
                 info, load = self._late[0]
                 plugin = load()
-                del self._late[0]  # an import that was cut short is done again
+                del self._late[0]  # only now, so that an interrupted import is repeated
                 self.add(info, {"modules": plugin.gradtape_modules()})
         return self.classes
 
     @property
     def plugins(self) -> list[PluginInfo]:
-        """What was found, in order, those with a problem included."""
-        self.modules  # noqa: B018  # those that provide classes say which
+        """All plugins in the order of discovery, including those with a problem."""
+        self.modules  # noqa: B018  # fills in the classes that each provides
         return self.infos
 
     def op(self, name: str) -> Op:
@@ -77,7 +77,7 @@ class Registry:
         Parameters
         ----------
         name
-            The op's name, ``"distribution::name"`` for one of another package.
+            The op's name; ``"distribution::name"`` for an op of another package.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class Registry:
         Raises
         ------
         UnknownOp
-            If no plugin provides it; near names and failed plugins are in the message.
+            If no plugin provides it; the message lists near names and failed plugins.
         """
         try:
             return self.ops[name]
@@ -100,7 +100,7 @@ class Registry:
 
     @property
     def host_backend(self) -> Backend:
-        """The backend of arrays in host memory, on which new tensors are made by default."""
+        """The backend of arrays in host memory, the default for new tensors."""
         for backend in self.backends.values():
             if backend.host:
                 return backend
@@ -133,7 +133,7 @@ class Registry:
             ) from None
 
     def kernel(self, op: Primitive, backend: Backend) -> Callable[..., Any]:
-        """Return what computes ``op`` on arrays of ``backend``.
+        """Return the kernel that computes ``op`` on arrays of ``backend``.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class Registry:
         Returns
         -------
         PluginInfo or None
-            The plugin, ``None`` if there is none.
+            The plugin; ``None`` if there is none.
         """
         if kind == "module":
             self.modules  # noqa: B018
@@ -247,11 +247,11 @@ class Registry:
     # -- merging ---------------------------------------------------------------------------------
 
     def add_late(self, info: PluginInfo, load: Callable[[], Any]) -> None:
-        """Note a plugin of classes alone, which is imported when classes are asked for."""
+        """Note a plugin that provides only classes, to import it when classes are needed."""
         self._late.append((info, load))
 
     def add(self, info: PluginInfo, provided: Mapping[str, Any]) -> None:
-        """Merge what one plugin provides, by hook: all of it, or (on an error) nothing."""
+        """Merge everything that one plugin provides, by hook, or nothing if there is an error."""
         new = [
             (kind, name, item)
             for kind in KINDS
@@ -270,7 +270,7 @@ class Registry:
             kind.install(self, info, name, item)
 
     def give_rules(self, info: PluginInfo, op: Op, rules: Any) -> None:
-        """Let a plugin give rules to an op; those of ``register_gradient`` stay."""
+        """Set a plugin's rules for an op, unless ``register_gradient`` has set some."""
         if type(op.rules_provider) is not str:
             self._own_rules.setdefault(op, (op.rules, op.vjp, op.rules_provider))
             op.replace_rules(rules)
@@ -281,7 +281,7 @@ class Registry:
         info.rules.append(op.name)
 
     def give_back(self) -> None:
-        """Undo what plugins changed in the ops of others, before another registry takes over."""
+        """Undo the changes of plugins to the ops of others, before a new registry is built."""
         for op in self.ops.values():
             op.forget_kernels()
         for op, own in self._own_rules.items():
@@ -293,7 +293,7 @@ class Registry:
         return op.rules is rules and op.vjp is vjp
 
     def rules_from_elsewhere(self, op: Op) -> str:
-        """Say who gave an op gradient rules that are not its owner's.
+        """Return who replaced an op's own gradient rules.
 
         Parameters
         ----------
@@ -303,8 +303,8 @@ class Registry:
         Returns
         -------
         str
-            A plugin of another distribution, or the module that called ``register_gradient``;
-            nothing if whoever installs the op's owner has the same rules.
+            A plugin of another distribution, or the module that called ``register_gradient``.
+            Empty if every installation of the op's owner has the same rules.
         """
         if op.has_own_rules:
             return ""

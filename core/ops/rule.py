@@ -1,4 +1,4 @@
-"""The rules of an op: ``Rule``, the gradient of one input; how it batches; how it goes forward."""
+"""The rules of an op: gradient rules (``Rule``), batching rules and forward rules."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
 __all__ = ["NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
 
 #: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
-#: inside, which of them are batched, and the parameters. It returns the results, their first axis
-#: the hidden one.
+#: inside, which of them are batched, and the parameters. It returns the results with the hidden
+#: axis first.
 BatchRule: TypeAlias = (
     "Literal['elementwise'] | Composed"
     " | Callable[[Primitive, list[Any], list[bool], dict[str, Any]], Any]"
 )
-#: How tangents go forward: what the op is linear in, or
-#: ``rule(tangents, inputs, outputs, **params)``.
+#: The forward rule: the kind of linearity of the op, or ``rule(tangents, inputs, outputs,
+#: **params)``.
 ForwardRule: TypeAlias = "Literal['linear', 'multilinear'] | Callable[..., Any]"
 
 #: In :attr:`Rule.single`: the rule needs no value.
 NOTHING = -1
-#: Marks an input that has no gradient, on purpose.
+#: Marks an input that intentionally has no gradient.
 NONDIFF = None
 
 
 class Rule:
     """The gradient rule of one input: ``fn(g, *picked, **keywords)`` is that input's gradient.
 
-    The names of the function's parameters say what it needs: inputs, ``out``, an input's shape and
-    dtype alone (``x_like``), parameters of the op. A tape keeps alive no more than that.
+    The function's parameter names select its arguments: inputs, ``out``, only the shape and dtype
+    of an input (``x_like``), or parameters of the op. A tape keeps only these values alive.
 
     Attributes
     ----------
     fn, fn_complex
         The function, for real and for complex results.
     pick
-        Takes what the function needs from the tuple of the op's inputs and its output.
+        Selects the function's arguments from the tuple of the op's inputs and its output.
     single
-        The place in that tuple of the one value that the function needs, ``NOTHING`` if it needs
-        none; None if it needs anything else.
+        The position in that tuple of the only value that the function needs; ``NOTHING`` if it
+        needs no value; None in all other cases.
     keywords
         The op's parameters that it needs.
     broadcasts
-        Whether what it returns is still to be summed to the shape of the input.
+        Whether its result must still be summed to the shape of the input.
     """
 
     __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "pick", "single")
@@ -79,8 +79,8 @@ class Rule:
                 keywords.append(name)
             else:
                 raise PluginError(
-                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it "
-                    f"may ask for inputs {op.inputs}, 'out', '<input>_like' or parameters "
+                    f"op {op.name!r}: the gradient rule of {target!r} has a parameter {name!r}; it "
+                    f"may name inputs {op.inputs}, 'out', '<input>_like' or parameters "
                     f"{tuple(op.defaults)}"
                 )
         self.keywords = tuple(keywords)
@@ -91,22 +91,22 @@ class Rule:
     def apply(
         self, g: Any, values: tuple[Any, ...], params: Mapping[str, Any], complex_: bool = False
     ) -> Any:
-        """Return the input's gradient, given the op's inputs and output and all parameters."""
+        """Return the input's gradient from the op's inputs, its output and all parameters."""
         fn = self.fn_complex if complex_ else self.fn
         return fn(g, *self.pick(values), **self.settings(params))
 
     def belongs_to(self, op: str) -> None:
-        """Remember the op's name for its functions, which are all that tapes keep."""
+        """Remember the op's name for its functions, because tapes keep only the functions."""
         for fn in (self.fn, self.fn_complex):
-            with suppress(TypeError):  # it cannot be referred to weakly
+            with suppress(TypeError):  # it does not support weak references
                 _op_names[fn] = op
 
     def settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of an op's parameters that the rule takes."""
+        """Return the op's parameters that the rule takes."""
         return {name: params[name] for name in self.keywords}
 
 
-# by a rule's function
+# the names of ops, by a rule's function
 _op_names: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
 
 
@@ -116,9 +116,9 @@ def op_of(fn: Callable[..., Any]) -> str:
 
 
 class Composed:
-    """A batching rule in other words: the op as a function of other ops, ``fn(*arrays, **params)``.
+    """A batching rule that writes the op in terms of other ops: ``fn(*arrays, **params)``.
 
-    Its arrays are those of one example, as in a gradient rule.
+    Its arrays belong to one example, as in a gradient rule.
     """
 
     __slots__ = ("fn",)
@@ -130,7 +130,7 @@ class Composed:
 def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's positional parameters."""
     code = getattr(fn, "__code__", None)
-    if code is not None:  # a hundred times quicker than inspect, for hundreds of rules
+    if code is not None:  # a hundred times faster than inspect, for hundreds of rules
         return tuple(code.co_varnames[: code.co_argcount])
     return tuple(inspect.signature(fn).parameters)
 
@@ -145,10 +145,10 @@ def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Return what takes a rule's tensors from the tuple of an op's inputs and its output."""
+    """Return a function that selects a rule's tensors from an op's inputs and output."""
     if not slots:
         return lambda values: ()
-    # itemgetter gives a bare item for one index, and a tuple for a slice
+    # itemgetter returns a bare item for one index, and a tuple for a slice
     getter = itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1))
     if not likes:
         return getter

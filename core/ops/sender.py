@@ -1,4 +1,4 @@
-"""``Sender``: how arrays get from host memory to a device, while the device may be at work."""
+"""``Sender``: copies arrays from host memory to a device while the device may be computing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """Copies arrays to a device; this one has copied when :meth:`send` returns.
+    """Copies arrays to a device; in this base class the copy is done when :meth:`send` returns.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ class Sender:
         self.backend, self.device = backend, device
 
     def send(self, value: Any) -> Any:
-        """Begin to copy a NumPy array, and return what :meth:`take` wants of it."""
+        """Start to copy a NumPy array, and return the argument for :meth:`take`."""
         return self.backend.asarray(value, device=self.device)
 
     def take(self, sent: Any) -> Any:
-        """Return the array that was sent: what runs on it from now on finds it whole."""
+        """Return the array that was sent: kernels that start from now on see all of it."""
         return sent
 
     def mark(self) -> None:
-        """Note that nothing uses what was taken before, but for what the device was told so far."""
+        """Note that only kernels already queued on the device use arrays that were taken before."""

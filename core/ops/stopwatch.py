@@ -1,4 +1,4 @@
-"""``Stopwatch``: how long steps take on a backend."""
+"""``Stopwatch``: measures the steps of a backend."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Measures steps by the host's clock, which is right where a call returns what is computed.
+    """Measures steps with the host's clock, which is right if calls return after the computation.
 
-    A backend whose device works on while Python goes on has one of its own:
-    ``Backend.stopwatch``. Steps may be inside one another.
+    A backend whose device computes while Python continues has its own: ``Backend.stopwatch``.
+    Steps may be nested.
 
     Attributes
     ----------
     clock
-        What is measured, for tables.
+        The name of the clock, for tables.
     """
 
     clock = "host"
 
     def start(self, name: str) -> Any:
-        """Return the moment at which a step called ``name`` begins."""
+        """Return the start time of a step called ``name``."""
         return perf_counter_ns()
 
     def stop(self, result: Any) -> Any:
-        """Return the moment at which the step that began last ended, with what it computed."""
+        """Return the end time of the step that began last, which computed ``result``."""
         return perf_counter_ns()
 
     def settle(self) -> None:
-        """Wait until all steps have ended: once, before the first :meth:`seconds`."""
+        """Wait until all steps have ended; called once, before the first :meth:`seconds`."""
 
     def seconds(self, start: Any, stop: Any) -> float:
-        """Return the seconds between two moments."""
+        """Return the seconds between two times."""
         return float(stop - start) / 1e9

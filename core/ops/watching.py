@@ -1,4 +1,4 @@
-"""Kernels with somebody around them who watches; nothing is around them where nobody does."""
+"""Kernels wrapped by a watcher while one is active, and not wrapped at other times."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _watchers = 0
 
 @contextmanager
 def watching(who: Watcher) -> Iterator[None]:
-    """Tell somebody of the kernels that run in a block.
+    """Report the kernels that run in a block to a watcher.
 
-    Ops remember which kernel they run, so this makes all of them look for it again, before the
-    block and after it. Other threads find the same kernels, which then ask in vain who watches.
+    Ops cache their kernels, so this clears all caches before and after the block. Other threads get
+    the same wrapped kernels, which find no watcher there and run as usual.
     """
     other = watcher.get()
     if other is not None and not other.over:
         raise RuntimeError(
-            "gradtape.profile() is active here already, and profiles do not nest: the outer one "
-            "measures this block too, and tells it apart by line and by layer"
+            "gradtape.profile() is already active here, and profiles cannot be nested: the outer "
+            "one measures this block too, and lists it by line and by layer"
         )
     _count(1)
     watcher.set(who)
@@ -54,13 +54,13 @@ def _count(change: int) -> None:
 
 
 def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel that an op found, with a call of the watcher around it if there is any."""
+    """Return the kernel that an op found, wrapped in a call of the watcher if there is one."""
     if not _watchers:
         return kernel
     telling = told(op.name, backend, kernel)
 
     def run(*arrays: Any, **params: Any) -> Any:
-        if not _watchers:  # another thread found it just before the watcher went
+        if not _watchers:  # another thread found it just before the watcher ended
             op.forget_kernels()
         return telling(*arrays, **params)
 
@@ -68,7 +68,7 @@ def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Call
 
 
 def told(name: str, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that tells the watcher, if there is one when it runs."""
+    """Return a kernel that reports to the watcher, if there is one when it runs."""
 
     def run(*arrays: Any, **params: Any) -> Any:
         who = watcher.get()

@@ -1,7 +1,7 @@
-"""Tensors and variables: what users hold, how things become tensors, and ops called on them.
+"""Tensors and variables, conversion to tensors, and ops called on them.
 
-Stands on ops, which work on arrays. Hands out ``Tensor``, ``Variable``, ``Op`` and its quick kinds,
-and conversion: ``as_tensor``, ``constant``.
+Built on ops, which work on arrays. Exports ``Tensor``, ``Variable``, ``Op`` with its quick
+subclasses, and the conversions ``as_tensor`` and ``constant``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
     return late("core.tensors.standard").namespace(api_version)
 
 
-# What is built on tensors and belongs to them all the same. Nowhere else is a class given anything
-# from outside it.
+# Members that are built on tensors but belong to their class. No other class gets members from
+# outside its own module.
 Operators.at = property(At, doc="Elements to change in a new tensor: ``x.at[index].set(values)``.")  # type: ignore[assignment]
 Operators.__getitem__ = getitem  # type: ignore[method-assign]
 Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
@@ -57,7 +57,7 @@ Operators.__array_function__ = _array_function  # type: ignore[method-assign]
 Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
 Tensor.to = transfer  # type: ignore[assignment, method-assign]
 
-# errors and help name what users call
+# so that errors and help show the public names
 _array_namespace.__name__ = "__array_namespace__"
 _array_namespace.__qualname__ = "Tensor.__array_namespace__"
 transfer.__name__, transfer.__qualname__ = "to", "Tensor.to"

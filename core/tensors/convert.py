@@ -1,4 +1,4 @@
-"""Turning what users have (numbers, lists, arrays, variables) into tensors."""
+"""Conversion of numbers, lists, arrays and variables to tensors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
     "own_array",
 ]
 
-# Python's numbers, the narrowest first, and the places among them of these and of what is one of
+# Python's number types, the narrowest first, and their positions, also of the types that are one of
 # them in each run of a trace.
 _NUMBERS = (bool, int, float, complex)
 _PLACES: dict[type, int] = {
@@ -57,15 +57,15 @@ _PLACES: dict[type, int] = {
 
 
 class NotNumbers(TypeError):
-    """What should become a tensor is text, an object, or nothing."""
+    """The value to convert is text, an object or None."""
 
 
-# users meet a TypeError
+# users see a TypeError
 NotNumbers.__module__, NotNumbers.__qualname__ = "builtins", "TypeError"
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Make a tensor on the current backend.
+    """Create a tensor on the current backend.
 
     Parameters
     ----------
@@ -111,22 +111,22 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return ``value`` as a tensor, itself if it is one.
+    """Return ``value`` as a tensor; a tensor is returned unchanged.
 
-    An array is copied: a tensor never changes, and the array's owner may.
+    An array is copied, because a tensor never changes and an array may.
 
     Parameters
     ----------
     value
-        What :func:`gradtape.constant` takes, or a variable, whose value is read: under one tape
-        it is one tensor each time, where ``variable.value`` is another one.
+        Anything that :func:`gradtape.constant` takes, or a variable, whose value is read. Repeated
+        reads under one tape share one tensor, whereas ``variable.value`` is a new one each time.
     dtype
         The dtype, if not the value's own; a tensor is cast to it.
 
     Returns
     -------
     Tensor
-        The tensor; gradients reach a tensor or variable that was given.
+        The tensor. If ``value`` is a tensor or a variable, gradients reach it.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     """
     if isinstance(value, Operators):
         tensor = value._read()
-        if type(tensor.array) in transforms:  # by hand, since many ops come by here
+        if type(tensor.array) in transforms:  # checked inline, since many ops call this
             check_alive(tensor.array)
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
@@ -160,7 +160,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def _array(value: Any, dtype: Any) -> Any:
-    """Return a new array of the current backend, or of the backend whose array ``value`` is."""
+    """Return a new array of the backend that owns ``value``, or of the current one."""
     owner = current_backend()
     if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
         owner = backend_for_type(type(value))
@@ -171,9 +171,9 @@ def _array(value: Any, dtype: Any) -> Any:
 
 
 def own_array(array: np.ndarray[Any, Any]) -> Any:
-    """Return a NumPy array that nobody else has as one of the current backend: itself on the host.
+    """Return a NumPy array with no other holder as an array of the current backend.
 
-    The array has one of NumPy's own dtype objects.
+    On the host it is not copied. It must have one of NumPy's own dtype objects.
     """
     owner = current_backend()
     host = backend_for_type(type(array)) is owner
@@ -181,10 +181,11 @@ def own_array(array: np.ndarray[Any, Any]) -> Any:
 
 
 def among(values: Sequence[Any]) -> list[Tensor]:
-    """Return values that meet in one function as tensors, Python's numbers in the others' dtype.
+    """Return the arguments of one function as tensors, Python's numbers in the others' dtype.
 
-    A list of Python numbers is weak, as a single one is: ``float64`` beside ``float64`` tensors,
-    unrounded, and ``float32`` beside ``float32`` ones. Integers beside integers are NumPy's.
+    A list of Python numbers is weak, as a single number is: ``float64`` with ``float64`` tensors,
+    without rounding, and ``float32`` with ``float32`` tensors. Integers with integers are ``int64``
+    as in NumPy.
     """
     if set(map(type, values)) == {Tensor}:
         return list(values)
@@ -193,7 +194,7 @@ def among(values: Sequence[Any]) -> list[Tensor]:
 
 
 def as_held(value: Any, dtype: np.dtype[Any], place: str) -> Tensor:
-    """Return what goes into ``dtype`` as a tensor: Python's numbers in it, if of its kind."""
+    """Return a value to store as ``dtype`` as a tensor; Python numbers of that kind get it."""
     if type(value) is Tensor:
         return value
     weak = _weak_dtype(value, [dtype])
@@ -203,7 +204,7 @@ def as_held(value: Any, dtype: np.dtype[Any], place: str) -> Tensor:
 
 
 def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
-    """Raise, naming a place, if integers are known and a cast to ``dtype`` would wrap them."""
+    """Raise, naming ``place``, if a cast of known integers to ``dtype`` would wrap them."""
     if value.dtype.kind in "iu" and dtype.kind in "iu" and not np.can_cast(value.dtype, dtype):
         if is_transformed(value.array):
             return
@@ -214,7 +215,7 @@ def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
 
 
 def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
-    """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
+    """Return ``value`` as a tensor; Python numbers take a floating dtype from ``dtypes``."""
     if is_open(value):
         symbol = as_symbol(value, dtypes)
         return Tensor(symbol) if symbol.dtype.kind in "fc" else as_tensor(value)
@@ -224,7 +225,7 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
 
 
 def _cast_weakly(value: Any, dtype: Any) -> Tensor:
-    """Return Python's numbers as a tensor of ``dtype``, whether it holds them or not."""
+    """Return Python numbers as a tensor of ``dtype``, even if they do not fit."""
     try:
         return as_tensor(_rectangular(value, dtype))
     except OpenSize:
@@ -237,7 +238,7 @@ def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
 
 
 def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """Return the dtype of Python numbers beside those dtypes; None for what has its own."""
+    """Return the dtype of Python numbers combined with ``dtypes``; None for typed values."""
     if not dtypes or not (type(value) in _PLACES or isinstance(value, (list, tuple))):
         return None
     widest = _widest(set(map(type, flatten(value))))
@@ -245,17 +246,17 @@ def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | 
 
 
 def _widest(kinds: set[type]) -> Any:
-    """Return the widest type of Python's numbers among types; None if there is any other."""
+    """Return the widest of Python's number types among ``kinds``; None if there are others."""
     if not kinds <= _PLACES.keys():
         return None
-    return _NUMBERS[max(map(_PLACES.__getitem__, kinds), default=2)]  # nothing is of floats
+    return _NUMBERS[max(map(_PLACES.__getitem__, kinds), default=2)]  # an empty list is float
 
 
 def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
-    """Return ``value`` as a tensor where ``tensor`` is, if it is a number, a list or on the host.
+    """Return a number, a list or a host array as a tensor on the device of ``tensor``.
 
-    What a function makes itself has no backend of its own: it goes where the user's tensor is.
-    Python's numbers take a floating dtype from it, unless they are indices and not ``weak``.
+    Values that a function creates have no backend of their own, so they follow the user's tensor.
+    Python numbers take its floating dtype, unless ``weak`` is false, as for indices.
     """
     made = _as_weak(value, [tensor.dtype]) if weak else as_tensor(value)
     if isinstance(value, Operators) or is_transformed(tensor.array):
@@ -268,7 +269,7 @@ def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
 
 
 def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> Tensor:
-    """Return one of an op's inputs as a tensor; name op and argument if it is none."""
+    """Return one of an op's inputs as a tensor; errors name the op and the argument."""
     try:
         if value is None:
             raise NotNumbers("expected a tensor or a number, got None")
@@ -277,7 +278,7 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
             return Tensor(as_symbol(value, _dtypes(inputs)))
         if isinstance(value, (list, tuple)):
             dtype = _weak_dtype(value, _dtypes(inputs))
-            # an input without a gradient, beside others that have one, is an index or a condition
+            # an input without a gradient, among others that have one, is an index or a condition
             if op.rules is not None and op.rules[position] is None and op.differentiable:
                 dtype = None
         return as_tensor(value) if dtype is None else _cast_weakly(value, dtype)
@@ -308,7 +309,7 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 
 def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the numbers of a data frame, which NumPy takes for objects if its dtypes differ."""
+    """Return the numbers of a data frame, which NumPy reads as objects if its dtypes differ."""
     try:
         numbers = numbers_of(value)
     except TypeError as error:
@@ -319,10 +320,10 @@ def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
 
 
 def check_unmasked(value: Any) -> None:
-    """Raise for a masked array, also in lists: its mask would be lost without a word."""
+    """Raise for a masked array, also inside lists: its mask would be lost silently."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
-            "a tensor has no mask, and would take a masked array's hidden values for data; give "
+            "a tensor has no mask, so a masked array's hidden values would become data; pass "
             "x.filled(value), or x.data and x.mask as two arrays"
         )
     if isinstance(value, (list, tuple)):
@@ -340,31 +341,31 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 
 def check_held(value: Any, dtype: np.dtype[Any], place: str) -> None:
-    """Raise, naming a place, if ``value`` is Python's numbers and they do not go into a dtype."""
+    """Raise, naming ``place``, if ``value`` holds Python numbers that do not fit a dtype."""
     if _weak_dtype(value, [dtype]) is not None:
         try:
             _check_held(_rectangular(value), dtype)
         except OpenSize:
-            return  # a run will know
+            return  # known only in a run
         except (OverflowError, TypeError) as error:
             raise type(error)(f"{place}: {error}") from None
 
 
 def _check_held(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """Raise if numbers do not go into a dtype, as NumPy does: a cast would wrap them."""
+    """Raise, as NumPy does, if numbers do not fit a dtype: a cast would wrap them."""
     if array.dtype.kind == "c" and dtype.kind in "iuf":
-        raise TypeError(f"a complex number is no {dtype}; take its real part, or its abs()")
+        raise TypeError(f"a complex number cannot become {dtype}; take its real part, or its abs()")
     if dtype.kind in "iu" and array.dtype.kind in "iuf" and array.size:
         info, low, high = np.iinfo(dtype), np.trunc(array.min()), np.trunc(array.max())
-        if not (low >= info.min and high < info.max + 1):  # nan is neither
+        if not (low >= info.min and high < info.max + 1):  # also true for nan
             wrong = low if low < info.min else high
             raise OverflowError(
-                f"{wrong} does not fit {dtype}, which goes from {info.min} to {info.max}"
+                f"{wrong} does not fit {dtype}, whose range is {info.min} to {info.max}"
             )
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return ``array`` with NumPy's own dtype object: native byte order, and quick to compare."""
+    """Return ``array`` with NumPy's own dtype object: native byte order, and fast to compare."""
     plain = np.dtype(array.dtype.type)
     return array if array.dtype is plain else array.astype(plain)
 

@@ -1,4 +1,4 @@
-"""What data frames and arrays of objects hold: columns of numbers, or what they are instead."""
+"""The numbers in data frames and object arrays, and messages for what is not a number."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["numbers_of", "why_no_numbers"]
 
 
 def numbers_of(value: Any) -> np.ndarray[Any, Any] | None:
-    """Return the numbers of what NumPy takes for objects; None if it is of another kind.
+    """Return the numbers of a value that NumPy reads as objects; None if there are none.
 
-    Those are the columns of a data frame of pandas or polars, side by side, and a series with
+    Such values are data frames of pandas or polars, whose columns are stacked, and series with
     missing values, which become NaN.
 
     Raises
     ------
     TypeError
-        If a column holds no numbers.
+        If a column does not hold numbers.
     """
     if np.ndim(value) == 1:
         return _numbers(value)
@@ -29,8 +29,8 @@ def numbers_of(value: Any) -> np.ndarray[Any, Any] | None:
         if array is None:
             raise TypeError(
                 f"column {name!r} of the {type(value).__name__} holds "
-                f"{_kind(np.asarray(column))}, and a tensor holds numbers; turn it into numbers, "
-                "or leave it out"
+                f"{_kind(np.asarray(column))}, and a tensor holds numbers; convert the column to "
+                "numbers, or drop it"
             )
         found.append(array)
     return np.stack(found, axis=1) if found else None
@@ -53,7 +53,7 @@ def _numbers(column: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _kind(array: np.ndarray[Any, Any]) -> str:
-    """Return what an array holds, in words, with the first of it."""
+    """Return a description of an array's elements, with the first one."""
     if array.dtype.kind in "Mm":
         return "dates" if array.dtype.kind == "M" else "times"
     first = next((x for x in array.flat if x is not None), None)
@@ -62,17 +62,17 @@ def _kind(array: np.ndarray[Any, Any]) -> str:
 
 
 def why_no_numbers(value: Any, array: np.ndarray[Any, Any]) -> str:
-    """Return what an array without numbers holds, and what to do about it."""
+    """Return the message for an array without numbers: its contents, and what to do."""
     message = f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
     if hasattr(value, "collect"):
-        return f"{message}; give .collect() of it"
+        return f"{message}; pass the result of .collect()"
     leaves = list(array.flat[:100]) if array.dtype.kind == "O" else []
     if array.dtype.kind in "US" or (leaves and all(isinstance(x, str) for x in leaves)):
-        hint = "np.unique(x, return_inverse=True) numbers words"
+        hint = "encode words as numbers with np.unique(x, return_inverse=True)"
     elif array.dtype.kind in "Mm":
-        hint = "a difference of dates, divided by np.timedelta64(1, 'D'), is a number"
+        hint = "to get days, divide a difference of dates by np.timedelta64(1, 'D')"
     elif array.dtype.names:
-        hint = "np.stack([x[name] for name in x.dtype.names], axis=-1) makes columns of its fields"
+        hint = "stack its fields with np.stack([x[name] for name in x.dtype.names], axis=-1)"
     elif leaves and all(isinstance(x, (bool, int, float, np.number, np.bool_)) for x in leaves):
         hint = "they are numbers: convert them with .astype('float32')"
     else:

@@ -1,4 +1,4 @@
-"""``Held``: what a value that is held elsewhere shows of it."""
+"""``Held``: reading the value of a variable, or of another object that holds a tensor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Held"]
 
 
 class Held(Operators):
-    """What is read as its value is: by NumPy, as Python numbers, by other libraries."""
+    """Base class of objects that NumPy, Python and other libraries read as their value."""
 
     __slots__ = ()
 
     value: Any
 
     def handle(self) -> Tensor:
-        """Return the value, not watched."""
+        """Return the value without watching the object."""
         raise NotImplementedError
 
     def numpy(self) -> NDArray[Any] | Any:
@@ -58,12 +58,12 @@ class Held(Operators):
         return self.handle().tolist()
 
     def item(self, *index: Any) -> Any:
-        """Return the only element as a Python number, or the one at ``index``.
+        """Return the only element, or the one at ``index``, as a Python number.
 
         Parameters
         ----------
         index
-            A number (into the flattened value) or one for each axis, as in NumPy.
+            An integer (into the flattened value) or one for each axis, as in NumPy.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class Held(Operators):
         Raises
         ------
         ValueError
-            If there are several elements, and no index.
+            If there are several elements and no index is given.
         IndexError
             If the index is out of bounds.
         """

@@ -1,6 +1,6 @@
 """``x[index]`` as an op: integers, slices, ``None``, ``...``, integer and boolean arrays.
 
-``x.at[index]`` changes the same elements, in a new tensor.
+``x.at[index]`` changes the same elements in a new tensor.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["At", "Place", "decode_index", "getitem"]
 
 
 def getitem(x: Any, index: Any) -> Tensor:
-    """Return ``x[index]``: basic and advanced indexing with NumPy's meaning.
+    """Return ``x[index]``: basic and advanced indexing as in NumPy.
 
     Raises
     ------
     IndexError
-        If an index is of another kind, too many are given, or one is out of range.
+        If an index has another type, there are too many, or one is out of range.
     """
     template, arrays = _encode_index(x, index)
     try:
@@ -51,7 +51,7 @@ def _encode_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Tensor]]:
 
 
 class At:
-    """``x.at``: index it to say which elements to change."""
+    """``x.at``: index it to select the elements to change."""
 
     __slots__ = ("_x",)
 
@@ -63,10 +63,10 @@ class At:
 
 
 class Place:
-    """Elements of a tensor; each method returns a new tensor in which they are changed.
+    """Elements of a tensor; each method returns a new tensor with these elements changed.
 
-    Values broadcast to the shape of ``x[index]`` and take the dtype of ``x``. Gradients reach
-    them, and the elements that stay.
+    Values broadcast to the shape of ``x[index]`` and take the dtype of ``x``. Gradients reach the
+    values and the unchanged elements.
     """
 
     __slots__ = ("_index", "_x")
@@ -91,7 +91,7 @@ class Place:
         return getitem(self._x, self._index)
 
     def set(self, values: Any) -> Tensor:
-        """Replace the elements; where an index is repeated, the last value stays.
+        """Replace the elements; for a repeated index, the last value is kept.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Place:
         ValueError
             If the values do not broadcast to the shape of ``x[index]``.
         TypeError
-            If they are of a higher kind than ``x``: floats for integers, say.
+            If their dtype is of a higher kind than that of ``x``, such as floats for integers.
         IndexError
             If the index does not fit.
 
@@ -119,7 +119,7 @@ class Place:
         """
         result: Tensor
         if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
-            # picks another number of elements in each example; one value fits them all
+            # it selects a different number of elements in each example; one value fits them all
             self._check_kind(values, "at[...].set")
             check_held(values, self._x.dtype, "at[...].set")
             value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
@@ -130,12 +130,12 @@ class Place:
         return result
 
     def add(self, values: Any) -> Tensor:
-        """Add to the elements, once more for each time that an index is repeated.
+        """Add to the elements, once for each time that an index is repeated.
 
         Parameters
         ----------
         values
-            What to add; they broadcast to the shape of ``x[index]``.
+            The values to add; they broadcast to the shape of ``x[index]``.
 
         Returns
         -------
@@ -151,12 +151,12 @@ class Place:
         return self._x + ops["index_add_like"](fitted, self._x, *arrays, index=template)
 
     def subtract(self, values: Any) -> Tensor:
-        """Subtract from the elements, once more for each time that an index is repeated.
+        """Subtract from the elements, once for each time that an index is repeated.
 
         Parameters
         ----------
         values
-            What to subtract; they broadcast to the shape of ``x[index]``.
+            The values to subtract; they broadcast to the shape of ``x[index]``.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class Place:
         return self._x - ops["index_add_like"](fitted, self._x, *arrays, index=template)
 
     def multiply(self, values: Any) -> Tensor:
-        """Multiply the elements, once more for each time that an index is repeated.
+        """Multiply the elements, once for each time that an index is repeated.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Place:
         return self._combine(values, "multiply", "prod")
 
     def divide(self, values: Any) -> Tensor:
-        """Divide the elements, once more for each time that an index is repeated.
+        """Divide the elements, once for each time that an index is repeated.
 
         Parameters
         ----------
@@ -207,24 +207,24 @@ class Place:
         Raises
         ------
         ValueError, TypeError, IndexError
-            As for :meth:`set`; integers have no quotients.
+            As for :meth:`set`; also TypeError if ``x`` is not floating or complex.
         """
         if self._x.dtype.kind not in "fc":
             raise TypeError(
-                f"at[...].divide: quotients do not go into a tensor of {self._x.dtype}; cast it "
-                "with astype"
+                f"at[...].divide: a tensor of {self._x.dtype} cannot hold quotients; cast it with "
+                "astype"
             )
         return self._combine(values, "divide", "prod")
 
     def max(self, values: Any) -> Tensor:
-        """Replace the elements by ``values`` where these are larger; the largest stays.
+        """Replace each element by the largest of itself and its values.
 
-        Where several are the largest, they share the gradient.
+        If several are equally large, they share the gradient.
 
         Parameters
         ----------
         values
-            What to compare with; they broadcast to the shape of ``x[index]``.
+            The values to compare with; they broadcast to the shape of ``x[index]``.
 
         Returns
         -------
@@ -239,14 +239,14 @@ class Place:
         return self._combine(values, "maximum", "max")
 
     def min(self, values: Any) -> Tensor:
-        """Replace the elements by ``values`` where these are smaller; the smallest stays.
+        """Replace each element by the smallest of itself and its values.
 
-        Where several are the smallest, they share the gradient.
+        If several are equally small, they share the gradient.
 
         Parameters
         ----------
         values
-            What to compare with; they broadcast to the shape of ``x[index]``.
+            The values to compare with; they broadcast to the shape of ``x[index]``.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class Place:
         return self._combine(values, "minimum", "min")
 
     def apply(self, fn: Callable[[Tensor], Any]) -> Tensor:
-        """Replace the elements by ``fn(x[index])``; a repeated index makes no difference.
+        """Replace the elements by ``fn(x[index])``, once even if an index is repeated.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class Place:
         return self.set(fn(self.get()))
 
     def _combine(self, values: Any, pair: str, reduction: str) -> Tensor:
-        """Combine elements with values: in pairs, or by a reduction where an index may repeat."""
+        """Combine elements with values: in pairs, or by a reduction if an index may be repeated."""
         x = self._x
         method = {"maximum": "max", "minimum": "min"}.get(pair, pair)
         template, arrays, fitted = self._fit(values, method)
@@ -290,7 +290,7 @@ class Place:
             changed = ops[pair](ops["getitem"](x, *arrays, index=template), fitted)
             result = ops["index_set"](x, ops["cast_like"](changed, x), *arrays, index=template)
             return result
-        # a column for each element of x: its own value, and below those that go there
+        # a column for each element of x: its own value, and below it the values for it
         places = ops["getitem"](ops["numbered_like"](x), *arrays, index=template)
         place = ops["reshape"](places, shape=(-1,))
         turn = ops["occurrences"](place)
@@ -312,13 +312,13 @@ class Place:
     def _fit(self, values: Any, method: str) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
         x, name = self._x, f"at[...].{method}"
         template, arrays = _encode_index(x, self._index)
-        try:  # on bare arrays: only the shape of what is picked matters, which no tape need follow
+        try:  # on bare arrays: only the shape of the elements matters, so no tape has to record it
             picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
         except IndexError as error:
             raise _misfit(x, self._index, error) from None
         given = values
         if type(values) not in SCALARS:
-            # a size is weak, and each run sees whether it fits the dtype, as of Python's numbers
+            # a size is weak, and each run checks whether it fits the dtype, as for Python numbers
             weak = is_open(values)
             values = Tensor(as_symbol(values, [x.dtype])) if weak else as_tensor(values)
             shape = broadcast_shapes(values.shape, picked.shape, op=name)
@@ -335,8 +335,8 @@ class Place:
         kind = values if type(values) in SCALARS else as_tensor(values).dtype
         if not np.can_cast(np.result_type(kind, x.dtype), x.dtype, "same_kind"):
             raise TypeError(
-                f"{name}: values of dtype {np.result_type(kind)} do not go into a tensor of "
-                f"{x.dtype}; cast one with astype"
+                f"{name}: a tensor of {x.dtype} cannot hold values of dtype "
+                f"{np.result_type(kind)}; cast one of them with astype"
             )
 
     def _is_mask_per_example(self) -> bool:
@@ -355,22 +355,24 @@ def _index_array(part: Any, beside: Any) -> Tensor:
     sequence = isinstance(part, (list, tuple, range))
     if not sequence and not isinstance(part, (Tensor, Variable, np.ndarray, np.generic, bool)):
         raise IndexError(
-            "getitem: an index is an integer, a slice, ..., None, or an integer or boolean array; "
-            f"got {type(part).__name__}"
+            "getitem: an index must be an integer, a slice, ..., None, or an integer or boolean "
+            f"array; got {type(part).__name__}"
         )
     try:
         array = as_tensor(list(part) if sequence else part)
     except TypeError as error:
-        raise IndexError(f"getitem: an index array holds integers or booleans: {error}") from None
+        raise IndexError(
+            f"getitem: an index array must hold integers or booleans: {error}"
+        ) from None
     if sequence and 0 in (array.shape or ()):
-        array = Tensor(np.zeros(array.shape, np.int64))  # no element says what kind they are of
+        array = Tensor(np.zeros(array.shape, np.int64))  # an empty list has no dtype of its own
     if (sequence or isinstance(part, bool)) and not is_transformed(beside):
-        # a sequence has no backend of its own: it goes where the indexed array is
+        # a sequence has no backend of its own, so it goes to that of the indexed array
         owner = backend_of(beside)
         array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(beside)))
     if array.dtype.kind not in "biu":
         raise IndexError(
-            f"getitem: an index array holds integers or booleans, got dtype {array.dtype}"
+            f"getitem: an index array must hold integers or booleans, got dtype {array.dtype}"
         )
     return array
 
@@ -385,19 +387,19 @@ def _uses_arrays(template: tuple[Any, ...]) -> bool:
 
 
 def decode_index(template: tuple[Any, ...], arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the index that a kernel applies, from an op's ``index`` parameter and array inputs.
+    """Return the index for a kernel, built from an op's ``index`` parameter and array inputs.
 
     Parameters
     ----------
     template
-        The op's parameter: integers, slices as tuples, and the places of arrays.
+        The op's parameter: integers, slices as tuples, and the positions of arrays.
     arrays
         The op's arrays of indices or booleans, in order.
 
     Returns
     -------
     tuple
-        An index as NumPy takes it.
+        An index for NumPy.
 
     Examples
     --------

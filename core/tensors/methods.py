@@ -1,4 +1,4 @@
-"""``Methods``: NumPy's array methods for tensors and variables, each a call of the function."""
+"""``Methods``: NumPy's array methods for tensors and variables, each calling a function."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["Methods", "check_order"]
 
 def _never_changes(name: str, instead: str) -> TypeError:
     return TypeError(
-        f"{name}: NumPy's method changes an array in place, and a tensor never changes; "
-        f"{instead} returns another"
+        f"{name}: NumPy's method changes an array in place, and a tensor never changes; use "
+        f"{instead}, which returns a new tensor"
     )
 
 
 def check_order(order: Any, place: str) -> None:
-    """Raise, naming a place, for what is no order of elements in memory."""
+    """Raise, naming ``place``, if ``order`` is not an order of elements in memory."""
     if order not in ("C", "F", "A", "K"):
         kind = ValueError if isinstance(order, str) else TypeError
         raise kind(f"{place}: order must be 'C', 'F', 'A' or 'K', got {order!r}")
 
 
 class Methods:
-    """NumPy's methods of arrays, apart from operators; the functions of these names tell more."""
+    """NumPy's array methods except operators; the functions of the same names document them."""
 
     __slots__ = ()
 
     # -- reductions ------------------------------------------------------------------------------
-    # options: dtype=, initial= and where=, as the functions take them
+    # options: dtype=, initial= and where=, as in the functions
 
     def sum(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Sum over ``axis`` (all axes by default)."""
@@ -70,7 +70,7 @@ class Methods:
         return ops["min"](self, axis=axis, keepdims=keepdims)
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Largest less smallest element over ``axis`` (all axes by default)."""
+        """Largest minus smallest element over ``axis`` (all axes by default)."""
         return public("ptp")(self, axis, keepdims)
 
     def var(
@@ -128,10 +128,10 @@ class Methods:
     # -- shape -----------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
-        """Return the same elements in another shape; one dimension may be -1.
+        """Return the same elements in another shape; one size may be -1.
 
-        ``order="F"`` reads and fills them by columns. ``copy`` changes nothing: a tensor never
-        changes, so that none can tell.
+        ``order="F"`` reads and fills them by columns. ``copy`` has no effect, because a tensor
+        never changes.
         """
         new = shape[0] if len(shape) == 1 else shape
         if order != "C":
@@ -172,27 +172,27 @@ class Methods:
     # -- selection -------------------------------------------------------------------------------
 
     def take(self, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Tensor:
-        """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
+        """Return entries by index along ``axis`` (of the flattened tensor by default)."""
         return public("take")(self, indices, axis, mode)
 
     def choose(self, choices: Any, mode: str = "raise") -> Tensor:
-        """Return elements of ``choices``, picked by these indices."""
+        """Return elements of ``choices``, selected by these indices."""
         return public("choose")(self, choices, mode=mode)
 
     def compress(self, condition: Any, axis: int | None = None) -> Tensor:
-        """Return the entries along ``axis`` for which a condition holds."""
+        """Return the entries along ``axis`` where a condition is true."""
         return public("compress")(condition, self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
-        """Return the tensor with each element several times in a row."""
+        """Return the tensor with each element repeated."""
         return public("repeat")(self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Return a diagonal, as the last axis."""
+        """Return a diagonal as the last axis."""
         return public("diagonal")(self, offset, axis1, axis2)
 
     def nonzero(self) -> tuple[Tensor, ...]:
-        """Return the indices of the elements that are not 0, a vector per axis."""
+        """Return the indices of the nonzero elements, a vector per axis."""
         return public("nonzero")(self)
 
     def argsort(
@@ -202,15 +202,15 @@ class Methods:
         return public("argsort")(self, axis, kind, stable=stable)
 
     def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
-        """Return where values would go into this sorted vector."""
+        """Return the indices at which values would be inserted into this sorted vector."""
         return public("searchsorted")(self, values, side, sorter)
 
     # -- elements --------------------------------------------------------------------------------
 
     def copy(self, order: str = "C") -> Tensor:
-        """Return the same values as a tensor of its own; gradients reach this one.
+        """Return a new tensor with the same values; gradients reach this one.
 
-        ``order``, that of the elements in memory, shows nowhere, and changes nothing.
+        ``order``, the order of the elements in memory, has no effect.
         """
         check_order(order, "copy")
         return ops["identity"](self)
@@ -220,7 +220,8 @@ class Methods:
     ) -> Tensor:
         """Return the tensor cast to ``dtype``.
 
-        ``order`` and ``copy`` change nothing. What ``casting`` does not allow is a ``TypeError``.
+        ``order`` and ``copy`` have no effect. A cast that ``casting`` does not allow raises
+        ``TypeError``.
         """
         try:
             wanted = as_dtype(dtype)
@@ -228,15 +229,15 @@ class Methods:
             raise TypeError(f"astype: {error}") from error
         check_order(order, "astype")
         if type(casting) is not str:
-            raise TypeError(f"astype: casting must be text, got {casting!r}")
+            raise TypeError(f"astype: casting must be a string, got {casting!r}")
         if casting != "unsafe" and not np.can_cast(self.dtype, wanted, cast(Any, casting)):
             raise TypeError(
-                f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
+                f"astype: {self.dtype} cannot be cast to {wanted} with casting={casting!r}"
             )
         return ops["cast"](self, dtype=wanted.name)
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limit the elements to an interval; ``None`` is no bound."""
+        """Limit the elements to an interval; ``None`` means no bound."""
         return public("clip")(self, min, max)
 
     def round(self, decimals: int = 0) -> Tensor:
@@ -258,12 +259,12 @@ class Methods:
 
     @property
     def nbytes(self: Any) -> int:
-        """The memory that the elements take, in bytes."""
+        """The memory of all elements, in bytes."""
         return self.size * self.itemsize
 
     @property
     def itemsize(self: Any) -> int:
-        """The memory that an element takes, in bytes."""
+        """The memory of one element, in bytes."""
         return self.dtype.itemsize
 
     @property
@@ -276,31 +277,31 @@ class Methods:
         """The imaginary part."""
         return ops["imag"](self)
 
-    # -- in place, which a tensor never is -------------------------------------------------------
+    # -- in-place methods, which tensors refuse --------------------------------------------------
 
     def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to sort in place, as NumPy's method does; ``gradtape.sort`` returns a tensor."""
+        """Raise: a tensor is not sorted in place; ``gradtape.sort`` returns a new one."""
         raise _never_changes("sort", "gradtape.sort(x, axis)")
 
     def partition(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to change the order in place; ``gradtape.partition`` returns a tensor."""
+        """Raise: a tensor is not partitioned in place; ``gradtape.partition`` returns a new one."""
         raise _never_changes("partition", "gradtape.partition(x, kth, axis)")
 
     def fill(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to fill in place; ``gradtape.full_like`` returns a tensor."""
+        """Raise: a tensor is not filled in place; ``gradtape.full_like`` returns a new one."""
         raise _never_changes("fill", "gradtape.full_like(x, value)")
 
     def put(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to write in place; ``x.at[index].set(values)`` returns a tensor."""
+        """Raise: a tensor is not changed in place; use ``x.at[index].set(values)``."""
         raise _never_changes("put", "x.ravel().at[indices].set(values).reshape(x.shape)")
 
     def resize(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse to change the shape in place; ``gradtape.resize`` returns a tensor."""
+        """Raise: a tensor is not resized in place; ``gradtape.resize`` returns a new one."""
         raise _never_changes("resize", "gradtape.resize(x, shape)")
 
 
 def named_for_users(cls: type) -> None:
-    """Let Python's messages on wrong arguments say ``Tensor.sum()``, for methods of a base."""
+    """Make Python's messages about wrong arguments name ``Tensor``, not the base class."""
     for name, member in vars(cls).items():
         if isinstance(member, FunctionType):
             member.__qualname__ = f"Tensor.{name}"

@@ -1,4 +1,4 @@
-"""What notebooks show of a tensor."""
+"""The HTML table of a tensor in notebooks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 __all__ = ["table"]
 
-#: At most so many rows and columns; of more, the first and the last.
+#: The most rows and columns to show; of longer axes, the first and last entries.
 _MOST = 10
 
 
 def table(title: str, values: Any = None) -> str:
-    """Return values as an HTML table under a title, of more than two axes as text.
+    """Return values as an HTML table under a title; as text if they have more than two axes.
 
     Parameters
     ----------
     title
-        What stands above.
+        The text above the table.
     values
         A NumPy array; ``None`` if there is nothing to show.
     """
@@ -39,7 +39,7 @@ def table(title: str, values: Any = None) -> str:
 
 
 def _shown(length: int) -> list[tuple[str, int | None]]:
-    """Return the numbers of the rows to show with their names; ``None`` stands for a gap."""
+    """Return the names and indices of the rows to show; the index of a gap is ``None``."""
     if length <= _MOST:
         return [(str(i), i) for i in range(length)]
     half = _MOST // 2

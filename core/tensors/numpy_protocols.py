@@ -1,8 +1,8 @@
-"""NumPy's functions and ufuncs on tensors: which of ours runs, with which arguments, or why none.
+"""NumPy's functions and ufuncs on tensors: dispatch to gradtape's functions.
 
-``Tensor.__array_ufunc__`` and ``__array_function__`` come here. Arguments are matched by NumPy's
-names for them, so what NumPy takes fourth and we take second arrives where it belongs. Results are
-tensors, whether a tape looks on or not; ``numpy_values.py`` has the exceptions.
+``Tensor.__array_ufunc__`` and ``__array_function__`` call this module. Arguments are matched by
+NumPy's names for them, so that their order may differ in gradtape's function. Results are tensors,
+whether a tape is active or not; ``numpy_values.py`` has the exceptions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .tensor import Operators
 
 __all__ = ["call_function", "call_ufunc", "counterpart"]
 
-# The array API's name for each ufunc whose NumPy name differs from ours.
+# The name in gradtape, from the array API, of each ufunc with another name in NumPy.
 _UFUNCS = {
     "true_divide": "divide",
     "conjugate": "conj",
@@ -33,7 +33,7 @@ _UFUNCS = {
     "left_shift": "bitwise_left_shift",
     "right_shift": "bitwise_right_shift",
 }
-# What a ufunc's methods are called as functions.
+# The functions that do the same as a ufunc's methods.
 _METHODS = {
     ("add", "reduce"): "sum",
     ("multiply", "reduce"): "prod",
@@ -49,28 +49,28 @@ _METHODS = {
     ("maximum", "accumulate"): "cumulative_max",
     ("minimum", "accumulate"): "cumulative_min",
 }
-# What to use in place of the methods that tensors do not have.
+# What to use instead of the methods that tensors do not have.
 _IN_PLACE_OF = {
-    "at": "x.at[index].{at}(values), which makes another tensor",
+    "at": "x.at[index].{at}(values), which returns a new tensor",
     "reduce": "gradtape.{name} on slices",
     "accumulate": "gradtape.{name} on slices",
     "reduceat": "a reduction of slices, or gradtape.nn.segment_sum",
     "outer": "gradtape.{name}(x[..., None], y)",
 }
-# NumPy functions that tell something about values, and make no array that gradients would follow.
+# NumPy functions that inspect values, and return no array with gradients.
 _ABOUT = frozenset(
     "array2string array_equiv array_repr array_str iscomplex isreal may_share_memory "
     "min_scalar_type ravel_multi_index save savetxt savez savez_compressed shares_memory "
     "unravel_index".split()
 )
-# Those that only look at dtypes, which a trace knows.
+# NumPy functions that only inspect dtypes, which a trace knows.
 _ABOUT_DTYPES = frozenset("can_cast common_type iscomplexobj isrealobj result_type".split())
 _IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 _AT = "x.at[index].set(values), or gradtape.where"
 _ANOTHER = {name: f"gradtape.{name}" for name in ("fill_diagonal", "put_along_axis")}
 _RENAMED = {"a_min": "min", "a_max": "max"}
 _OTHER_NAMES = {"asanyarray": "asarray"}
-# Made with like=, these are of NumPy's default dtype, which is not ours.
+# With like=, these have NumPy's default dtype, which differs from gradtape's.
 _FLOAT64 = frozenset({"empty", "eye", "identity", "ones", "zeros"})
 _VALUES = {
     "arange": ("start_or_stop", "stop", "step"),
@@ -79,14 +79,14 @@ _VALUES = {
     "asarray": ("a",),
     "full": ("fill_value",),
 }
-# Functions of several arrays, each of which keeps its own dtype: a Python number has NumPy's.
+# Functions of several arrays that keep their own dtypes: a Python number has NumPy's.
 _EACH_AS_IT_IS = frozenset(
     {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}
 )
 _ANY_LAYOUT = frozenset({"array", "asanyarray", "asarray", "copy"})
 _JOINS = frozenset({"concat", "concatenate", "hstack", "stack", "vstack"})
-_MISSING = object()  # stands for "any value"
-# Arguments that ask for nothing: with these values they may be left out.
+_MISSING = object()  # means "any value"
+# The values with which an argument has no effect, so that it may be left out.
 _NEUTRAL: dict[str, Any] = {
     "out": (None,),
     "where": (True, np._NoValue),
@@ -109,7 +109,7 @@ _NEUTRAL: dict[str, Any] = {
     "weights": (None,),
     "fweights": (None,),
     "aweights": (None,),
-    # how NumPy is to compute, not what
+    # these affect how NumPy computes, not the result
     "kind": _MISSING,
     "stable": _MISSING,
     "optimize": _MISSING,
@@ -119,23 +119,23 @@ _NEUTRAL: dict[str, Any] = {
     "like": _MISSING,
 }
 _INSTEAD = {
-    "out": "; a tensor never changes, so take the result",
+    "out": "; a tensor never changes, so use the returned result",
     "where": "; choose with gradtape.where(condition, result, otherwise)",
     "dtype": "; cast with x.astype(dtype)",
     "casting": "; cast with x.astype(dtype)",
-    "initial": "; combine the result with it afterwards",
+    "initial": "; combine it with the result afterwards",
 }
 
 
 def counterpart(function: Any) -> Callable[..., Any]:
-    """Return our function of the same name and place as one of NumPy's.
+    """Return gradtape's function for a NumPy function, with the same name and submodule.
 
-    That is a public function of gradtape, or a plugin's op ``"<package>::<name>"``.
+    It is a public function of gradtape, or a plugin's op ``"<package>::<name>"``.
 
     Raises
     ------
     OnlyValues
-        If there is none; its message has near names, and how to register one.
+        If there is none; the message lists near names, and shows how to register one.
     """
     family = _family(function)
     module = public(family) if family else face()
@@ -150,7 +150,7 @@ def counterpart(function: Any) -> Callable[..., Any]:
 
 
 def _family(function: Any) -> str:
-    """Return ``"fft"`` or ``"linalg"`` for NumPy's functions there, else nothing."""
+    """Return ``"fft"`` or ``"linalg"`` for NumPy's functions there, otherwise an empty text."""
     family = (getattr(function, "__module__", None) or "").rpartition(".")[2]
     return family if family in ("fft", "linalg") else ""
 
@@ -167,8 +167,8 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
     return (
         f"numpy.{kernel} has no gradtape counterpart"
         + (f" (near names: {', '.join(near)})" if near else "")
-        + "; use .numpy() to compute it outside the tape, or register it, with rule(g, x) its "
-        "gradient (or None):\n"
+        + "; use .numpy() to compute it outside the tape, or register it, where rule(g, x) is its "
+        "gradient rule (or None):\n"
         "    from types import SimpleNamespace as Plugin\n"
         f"    op = gradtape.core.extend.Op('mine::{name}', {kernel!r}, inputs={inputs}, "
         f"gradients={{{rules}}})\n"
@@ -177,14 +177,14 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run our op of a ufunc's name, or our function of one of its methods, or NumPy's on values.
+    """Run gradtape's function for a ufunc or one of its methods, or NumPy's own on values.
 
     Raises
     ------
     TypeError
-        For the ufunc's methods that have no such function, for a tensor as ``out=``, for ``where=``
-        and ``dtype=`` of a call, and for what NumPy alone does where a tape, a trace or a batch
-        looks on; it says what to use.
+        For a method without such a function, for a tensor as ``out=``, and for ``where=`` and
+        ``dtype=`` of a call. Also if only NumPy has the function and a tape, a trace or a batch is
+        active. The message says what to use instead.
     """
     try:
         return _call_ufunc(ufunc, method, inputs, kwargs)
@@ -203,13 +203,13 @@ def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
         _refuse(f"numpy.{ufunc.__name__}", name, kwargs)
     try:
         function: Any = ops[name]
-    except LookupError:  # another name for an op, or a function made of several
+    except LookupError:  # another name for an op, or a function made of several ops
         function = counterpart(ufunc)
     return function(*inputs)
 
 
 def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
-    """Raise for arguments that ask for something."""
+    """Raise for arguments that would have an effect."""
     refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
     if "out" in refused:
         raise into_array(f"{place} with ['out']", kwargs["out"], _INSTEAD["out"].lstrip("; "))
@@ -223,7 +223,7 @@ def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
 def _call_method(
     ufunc: Any, name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Run ``numpy.add.reduce`` and the like: a reduction, a running one, or all pairs."""
+    """Run a ufunc's method: ``reduce``, ``accumulate`` or ``outer``."""
     place = f"numpy.{ufunc.__name__}.{method}"
     if method == "outer" and ufunc.nin == 2:
         _refuse(place, name, kwargs)
@@ -242,7 +242,7 @@ def _call_method(
         _refuse(place, function.__name__, {"out": options.pop("out")})
     given = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
     if method == "accumulate" and given["axis"] is None:
-        raise ValueError(f"{place}: an axis is needed, got None")
+        raise ValueError(f"{place}: axis must be an integer, got None")
     return function(*inputs, **given)
 
 
@@ -260,16 +260,17 @@ def _outer(ufunc: Any, x: Any, y: Any) -> Any:
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run our function of one of NumPy's, or NumPy's own on values.
+    """Run gradtape's function for one of NumPy's, or NumPy's own on values.
 
-    NumPy's own runs if it only tells about values; if nobody follows them, also where there is no
-    such function here, where it writes into an array, and where it is given more than numbers.
+    NumPy's own runs if it only inspects values. While no tape, trace or batch is active, it also
+    runs if gradtape has no such function, if it writes into an array, and if its arguments are not
+    all numbers.
 
     Raises
     ------
     TypeError
-        If there is no such function here and a tape, a trace or a batch looks on, or if ours does
-        not take what NumPy's takes.
+        If gradtape has no such function and a tape, a trace or a batch is active, or if gradtape's
+        function does not support one of the arguments.
     """
     try:
         return _call_function(function, args, kwargs)
@@ -290,19 +291,19 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         raise into_array(
             f"numpy.{name}",
             args[:1] or list(kwargs.values())[:1],
-            f"a tensor never changes: make another with {_ANOTHER.get(name, _AT)}",
+            f"a tensor never changes: create a new one with {_ANOTHER.get(name, _AT)}",
         )
     if name == "where" and len(args) == 1:
         function, name = np.nonzero, "nonzero"
     ours = counterpart(function)
     places, names = _straight(function, ours)
-    if len(args) <= places and names.keys() >= kwargs.keys():  # nothing to look at, most often
+    if len(args) <= places and names.keys() >= kwargs.keys():  # the most common case
         return ours(*args, **{names[key]: x for key, x in kwargs.items() if x is not np._NoValue})
     theirs, takes = _parameters(function), _parameters(ours)
     if theirs is None or takes is None:
         return ours(*args, **{key: x for key, x in kwargs.items() if not _is_neutral(key, x)})
     if _variadic(theirs) or _variadic(takes):
-        # positions are the arrays' own: only what has a name may be another's
+        # positional arguments are the arrays: only keywords have to be matched
         given: dict[str, Any] = dict(kwargs)
         if name in _EACH_AS_IT_IS:
             args = tuple(_as_numpy_would(x) for x in args)
@@ -334,7 +335,7 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         if key == "out":
             raise into_array(f"numpy.{place}: out=", value, _INSTEAD["out"].lstrip("; "))
         raise TypeError(
-            f"numpy.{place}: {key}={_shown(value)} does not work on tensors, gradtape.{place} "
+            f"numpy.{place}: {key}={_shown(value)} does not work on tensors; gradtape.{place} "
             f"takes {', '.join(takes)}{_INSTEAD.get(key, '')}"
         )
     result = _call(ours, takes, args, wanted)
@@ -357,7 +358,7 @@ def _by_name(
 
 @functools.lru_cache(maxsize=1024)
 def _straight(function: Any, ours: Any) -> tuple[int, dict[str, str]]:
-    """Return how many leading arguments, and which named ones, go to our function as they are."""
+    """Return how many positional and which named arguments can be passed on unchanged."""
     theirs, takes = _parameters(function), _parameters(ours)
     name = function.__name__
     if theirs is None or takes is None or name in _FLOAT64 or name in _VALUES:
@@ -380,7 +381,7 @@ def _straight(function: Any, ours: Any) -> tuple[int, dict[str, str]]:
 
 @functools.lru_cache(maxsize=1024)
 def _parameters(function: Any) -> dict[str, inspect.Parameter] | None:
-    """Return a function's parameters by name; ``None`` if Python does not know them."""
+    """Return a function's parameters by name; ``None`` if it has no signature."""
     if isinstance(function, Op):
         kinds = inspect.Parameter
         array = kinds.VAR_POSITIONAL if function.variadic else kinds.POSITIONAL_ONLY
@@ -400,11 +401,11 @@ def _variadic(parameters: dict[str, inspect.Parameter]) -> bool:
 def _target(
     key: str, theirs: dict[str, inspect.Parameter], takes: dict[str, inspect.Parameter]
 ) -> str | None:
-    """Return what our function calls an argument of NumPy's, ``None`` if it has none such."""
+    """Return the name of NumPy's argument in gradtape's function, ``None`` if it has none."""
     key = key if key in takes else _RENAMED.get(key, key)
     if key in takes or any(p.kind is _KEYWORDS for p in takes.values()):
         return key
-    # the arrays come first in both, by other names ("a" and "x")
+    # the arrays come first in both, under other names ("a" and "x")
     position = list(theirs).index(key) if key in theirs else len(takes)
     same = list(takes)[position] if position < len(takes) else None
     return same if same is not None and same not in theirs else None
@@ -413,7 +414,7 @@ def _target(
 def _call(
     ours: Any, takes: dict[str, inspect.Parameter], args: tuple[Any, ...], wanted: dict[str, Any]
 ) -> Any:
-    """Call by position as far as that goes, and by name from there."""
+    """Call with positional arguments as far as possible, and with keywords after that."""
     positional = list(args)
     if not args:
         for name, parameter in takes.items():
@@ -428,7 +429,7 @@ def _shown(value: Any) -> str:
 
 
 def _is_neutral(key: str, value: Any) -> bool:
-    """Return whether an argument that our function does not have asks for nothing."""
+    """Return whether an argument that gradtape's function lacks has no effect."""
     neutral = _NEUTRAL.get(key, ())
     if neutral is _MISSING:
         return True
@@ -436,12 +437,12 @@ def _is_neutral(key: str, value: Any) -> bool:
 
 
 def _keeps_layout(name: str, order: Any) -> bool:
-    """Return whether an order is about memory alone, of which a tensor tells nothing."""
+    """Return whether ``order`` only means the memory layout, which tensors do not show."""
     return name.endswith("_like") or name in _ANY_LAYOUT
 
 
 def _orders_fields(name: str, key: str) -> bool:
-    """Return whether an ``order`` names fields: it is no layout where elements are sorted."""
+    """Return whether ``order`` names fields to sort by, and not a memory layout."""
     return key == "order" and name.removeprefix("arg") in ("sort", "partition")
 
 
@@ -458,8 +459,8 @@ def _cast_within_kind(name: str, dtype: Any) -> Callable[[Any], Any]:
     def finish(x: Any) -> Any:
         if not np.can_cast(x.dtype, dtype, "same_kind"):
             raise TypeError(
-                f"{name}: dtype {x.dtype} is not cast to {np.dtype(dtype)}, which would lose what "
-                "it tells; cast with x.astype(dtype)"
+                f"{name}: a cast from {x.dtype} to {np.dtype(dtype)} would lose information; to "
+                "cast anyway, use x.astype(dtype)"
             )
         return x.astype(dtype)
 
@@ -467,7 +468,7 @@ def _cast_within_kind(name: str, dtype: Any) -> Callable[[Any], Any]:
 
 
 def _as_numpy_would(value: Any) -> Any:
-    """Return Python numbers in NumPy's default dtypes, which are not ours."""
+    """Return Python numbers in NumPy's default dtypes, which differ from gradtape's."""
     if any(isinstance(leaf, Operators) for leaf in flatten([value])):
         return value
     return np.asarray(value) if isinstance(value, (float, complex, list, tuple)) else value

@@ -1,8 +1,8 @@
-"""NumPy's own functions on the values of tensors, where nobody follows these.
+"""NumPy's own functions on the values of tensors, while nothing records them.
 
-Gradtape has a function for most of NumPy's, which tapes record. What it has none for, what writes
-into an array of the user's, and what mixes numbers with text or objects is left to NumPy while no
-tape, trace or batch looks on: nothing can be lost then. Else it is an error in words.
+Gradtape has a function for most of NumPy's, which tapes record. NumPy's own runs if gradtape has
+none, if it writes into a user's array, and if it mixes numbers with text or objects, as long as no
+tape, trace or batch is active: no gradient can be lost then. Otherwise it is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["OnlyValues", "instead", "into_array", "of_values"]
 
 
 class OnlyValues(Exception):
-    """Only NumPy has this function; ``message()`` says what to do where gradients are followed."""
+    """Only NumPy has this function; ``message()`` says what to do while something records."""
 
     def __init__(self, message: Callable[[], str]) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class OnlyValues(Exception):
 
 
 def instead(error: Exception, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return what NumPy's function makes of the values, or raise ``error`` if they are followed."""
+    """Return the result of NumPy's function on values, or raise ``error`` if they are recorded."""
     if not _followed((args, kwargs)):
         return of_values(function, np.asarray, args, kwargs)
     raise TypeError(error.message()) if isinstance(error, OnlyValues) else error
@@ -47,7 +47,7 @@ def _followed(arguments: Any) -> bool:
 def of_values(
     function: Callable[..., Any], value: Callable[[Any], Any], args: Any, kwargs: Any
 ) -> Any:
-    """Call NumPy's function with an array in place of each tensor."""
+    """Call NumPy's function with an array instead of each tensor."""
     args, kwargs = map_structure(
         lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
     )
@@ -55,13 +55,13 @@ def of_values(
 
 
 def into_array(place: str, target: Any, advice: str) -> Exception:
-    """Return the error of a function that writes into ``target``, an array or a tensor."""
+    """Return the error for a function that writes into ``target``, an array or a tensor."""
     arrays = [x for x in flatten(target) if x is not None]
     if not arrays or any(isinstance(x, Operators) for x in arrays):
         return TypeError(f"{place} does not work on tensors; {advice}")
     return OnlyValues(
         lambda: (
-            f"{place} writes into an array of NumPy's, where no gradient follows, while a tape, a "
-            f"trace or a batch looks on; {advice}, or write .numpy() of the tensor"
+            f"{place} writes into a NumPy array, which gradients cannot follow, while a tape, a "
+            f"trace or a batch is active; {advice}, or pass .numpy() of the tensor"
         )
     )

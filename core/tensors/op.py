@@ -29,54 +29,54 @@ class Op(Primitive):
         NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
     kernel
         The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``.
-        Arrays are positional, parameters keyword-only and made of Python values (so that they can
-        be saved).
+        Arrays are positional. Parameters are keyword-only and consist of Python values, so that
+        they can be saved.
     inputs
-        The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
-        stands for any number.
+        The arrays' names; by default read from the signature of a kernel that is a function.
+        ``("*arrays",)`` means any number of arrays.
     gradients
-        One gradient rule per input name (``NONDIFF`` where there is none); see :class:`Rule`.
+        One gradient rule per input name (``NONDIFF`` for an input without one); see :class:`Rule`.
     vjp
         Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
         ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
     shapes_only
-        The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
+        The inputs (and ``"out"``) of which ``vjp`` reads only shape and dtype: tapes then do not
         keep their values alive.
     together
-        Instead of ``gradients``, the rule of an op that picks elements of its first input, for many
-        picks at once: ``together(gs, inputs, params)``, lists with an item per call on that same
-        input, returns the sum of the gradients. It reads the input's shape and dtype alone.
+        Instead of ``gradients``, for an op that picks elements of its first input: one rule for
+        many picks from the same input. ``together(gs, inputs, params)`` receives lists with an item
+        per call and returns the sum of the gradients. It reads only the input's shape and dtype.
     infer
         The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
-        A weak Python scalar comes as itself.
+        A weak Python scalar is passed unchanged, without a spec.
     params
-        Parameters with their defaults, beside those that the kernel's signature names.
+        Parameters with their defaults, in addition to those in the kernel's signature.
     broadcasts
         Whether inputs broadcast, so that gradients are summed back to each input's shape.
     holomorphic
         Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
-        complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
+        complex values gradtape then conjugates them, as TensorFlow's convention requires.
     batch
-        The batching rule, used by ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched,
-        params)``, which returns the result with the hidden axis first; ``batched`` says which of
-        the arrays have it. Without one, ``vmap`` runs the op once per example, and warns.
+        The batching rule for ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched, params)``,
+        which returns the result with the hidden axis first; ``batched`` says which of the arrays
+        have this axis. Without a rule, ``vmap`` runs the op once per example, and warns.
     jvp
-        The forward rule: ``"linear"`` in all differentiable inputs together, ``"multilinear"`` (in
-        each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
-        tangent of zero and returns the tangent of the output, or one per output. By default it is
+        The forward rule: ``"linear"`` (in all differentiable inputs together), ``"multilinear"``
+        (in each of them), or ``jvp(tangents, inputs, outputs, **params)``, which receives None for
+        a zero tangent and returns the tangent of the output, or one per output. By default it is
         derived from the gradient rules.
     effect
-        Whether it does something beside giving a result, so that a trace keeps it, in its place,
-        though nobody uses the result. Its first input is a boolean: whether it is to do that. It
-        does nothing where ``muted`` says so.
+        Whether the op has an effect besides its result. A trace then keeps it, in order, even if
+        its result is not used. Its first input is a boolean that enables the effect, and the effect
+        is disabled while ``muted`` is true.
     doc
-        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
-        are made from the record if they are not given.
+        The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
+        are generated from the record if they are missing.
 
     Raises
     ------
     PluginError
-        If the kernel's signature is not of that form, or the rules do not fit the inputs.
+        If the kernel's signature has another form, or the rules do not match the inputs.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Op(Primitive):
 
     # an op with several outputs returns a list of tensors; nearly all have one
     def __call__(self, *inputs: Any, **params: Any) -> Tensor:
-        """Run the op on tensors (or what converts to them) and let the active tapes record it."""
+        """Run the op on tensors, or values that convert to them; the active tapes record it."""
         arrays = []
         for x in inputs:
             kind = type(x)
@@ -113,7 +113,7 @@ class Op(Primitive):
             if graph is None or not holds(tuple(params.values()), Open) or _any_transformed(arrays):
                 name_op(self, arrays, error)
                 raise
-            result = graph.add(self, arrays, params)  # of constants, but for its sizes
+            result = graph.add(self, arrays, params)  # constant except for its sizes
         if type(result) is tuple or type(result) is list:
             outputs = [Tensor(array) for array in result]
             for tape in active_tapes.get():
@@ -127,7 +127,7 @@ class Op(Primitive):
     def _coerce(
         self, inputs: tuple[Any, ...], scalars: bool = False
     ) -> tuple[tuple[Any, ...], list[Any]]:
-        """Turn what users pass (variables, arrays, lists) into tensors; keep weak scalars weak."""
+        """Convert arguments (variables, arrays, lists) to tensors; keep weak scalars weak."""
         if len(inputs) == 1:
             scalars = True
         handles = []
@@ -139,21 +139,21 @@ class Op(Primitive):
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
 
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a rule written by parameter names as one that takes all inputs and outputs."""
+        """Return a rule with named parameters as a function of all inputs and outputs."""
         names = list(inspect.signature(fn).parameters)[1:]
         known = (*self.inputs, "out", *self.defaults)
         for name in names:
             if name not in known:
                 raise PluginError(
-                    f"op {self.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it "
-                    f"may ask for {known}"
+                    f"op {self.name!r}: the gradient rule {fn.__name__!r} has a parameter "
+                    f"{name!r}; it may name {known}"
                 )
 
         def vjp(
             gs: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
         ) -> list[Any]:
             given = {**dict(zip(self.inputs, inputs, strict=False)), "out": outputs[0]}
-            # user code is written with public ops, so it is given tensors whatever the pass runs on
+            # user code calls public ops, so it receives tensors even if the pass runs on arrays
             tensors = type(gs[0]) is Tensor
             if not tensors:
                 given = {name: _wrapped(x) for name, x in given.items()}
@@ -186,9 +186,9 @@ def _wrapped(value: Any) -> Any:
 
 
 def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
-    """Raise a kernel's error with the op's name and what it was given; return if it has a name.
+    """Raise a kernel's error again with the op's name and arguments; return if it has a name.
 
-    It has one already if it comes from an op inside, which the kernel runs.
+    It already has a name if it comes from another op that the kernel runs.
     """
     if isinstance(error, (GradtapeError, Warning)) or hasattr(error, "named_op"):
         return
@@ -197,7 +197,7 @@ def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
         return
     given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
     text = f"{op.name}: {text.rstrip()} (given {', '.join(given)})"
-    for kind in type(error).__mro__:  # some error types are not made from a message alone
+    for kind in type(error).__mro__:  # some error types need more than a message
         try:
             named = kind(text)
             break

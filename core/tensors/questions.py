@@ -1,4 +1,4 @@
-"""What NumPy has functions for, and an array attributes: how many axes, which sizes."""
+"""NumPy's functions for the attributes ``ndim``, ``shape`` and ``size``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _asked(x: Any) -> Any:
 
 
 def ndim(x: Any) -> int:
-    """Return the number of axes of a tensor, or of what would become one.
+    """Return the number of axes of a tensor, or of a value that converts to one.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def ndim(x: Any) -> int:
 
 
 def shape(x: Any) -> Any:
-    """Return the shape of a tensor, or of what would become one.
+    """Return the shape of a tensor, or of a value that converts to one.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def shape(x: Any) -> Any:
     Returns
     -------
     tuple of int
-        A size for each axis, as ``x.shape`` says them. A size that is open in a trace is an
-        integer that computes and makes shapes.
+        The size of each axis, as in ``x.shape``. A size that is unknown in a trace is an expression
+        that you can compute with and pass as a size.
 
     Raises
     ------
@@ -73,12 +73,12 @@ def shape(x: Any) -> Any:
     """
     asked = _asked(x)
     if asked.shape is None:
-        raise not_known(asked.array, "shape (its rank is open: give its TensorSpec a rank)")
+        raise not_known(asked.array, "shape (its rank is unknown: give its TensorSpec a rank)")
     return asked.shape
 
 
 def size(x: Any, axis: Any = None) -> int:
-    """Return the number of elements of a tensor, or their number along an axis.
+    """Return the number of elements of a tensor, or along some of its axes.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def size(x: Any, axis: Any = None) -> int:
     Returns
     -------
     int
-        The number.
+        The number of elements.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Unary and binary ops without parameters: what ``Op`` does, without the cost of the general case.
+"""Unary and binary ops without parameters: the behaviour of ``Op`` at a lower cost.
 
-Most of a small model's time is spent here, so these paths are written out: they dispatch, and
-record the commonest case into the tapes themselves.
+A small model spends most of its time here. So these paths are written out: they dispatch, and
+write the most common record into the tapes themselves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NO_PARAMS: dict[str, Any] = {}
 
 
 class UnaryOp(Op):
-    """An op of one array and no parameters: the same, without the cost of the general case."""
+    """An op of one array without parameters: the behaviour of ``Op`` at a lower cost."""
 
     __slots__ = ()
 
-    # TensorFlow's programs label ops; a label changes nothing here
+    # TensorFlow programs label ops; a label has no effect here
     def __call__(self, x: Any, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
             return Op.__call__(self, x)
@@ -58,7 +58,7 @@ class UnaryOp(Op):
 
 
 class BinaryOp(Op):
-    """An op of two arrays and no parameters: the same, without the cost of the general case."""
+    """An op of two arrays without parameters: the behaviour of ``Op`` at a lower cost."""
 
     __slots__ = ()
 
@@ -83,8 +83,8 @@ class BinaryOp(Op):
         except OverflowError:
             if table is None:
                 raise
-            # a Python integer that the dtype does not hold: comparisons, and ops whose result is
-            # of another dtype, take it as it is, and other kernels raise
+            # a Python integer that does not fit the dtype: comparisons, and ops whose result has
+            # another dtype, take it unchanged, and other kernels raise
             a, b = getattr(x, "array", x), getattr(y, "array", y)
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
         try:
@@ -101,7 +101,7 @@ class BinaryOp(Op):
                 if x_live:
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
-            # one watched operand of the result's own shape and dtype is by far the commonest case
+            # one watched operand with the result's shape and dtype is by far the most common case
             if x_live:
                 source, array, quick = x, a, self.quick[0]
             else:
@@ -112,7 +112,7 @@ class BinaryOp(Op):
                 or dtype is not result.dtype
                 or getattr(dtype, "kind", "c") == "c"  # other libraries' dtypes may have none
                 or tape.wants_ops
-                # beside a scalar a shape stays what it is
+                # a scalar does not change the shape
                 or (table is None and not same_shape(array.shape, result.shape))
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)

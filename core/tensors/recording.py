@@ -1,4 +1,4 @@
-"""Telling tapes of what is no op: a computation whose gradient is a function; a move."""
+"""Records that are not of ops: custom gradients, and transfers between devices."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def record_custom(
 def record_identity(
     name: str, x: Tensor, array: Any, gradient: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Return a tensor of ``array``, whose gradient goes to ``x`` through ``gradient``."""
+    """Return a tensor of ``array`` whose gradient reaches ``x`` through ``gradient``."""
     output = Tensor(array)
     record_custom(name, [x], [output], lambda gs: [gradient(gs[0])])
     return output
 
 
 def transfer(tensor: Tensor, backend: str) -> Tensor:
-    """Return the tensor on another backend or device; gradients come back the same way.
+    """Return the tensor on another backend or device; gradients are moved back.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
     Returns
     -------
     Tensor
-        A tensor of the same value; itself if it is there already.
+        A tensor with the same value; the tensor itself if it is already there.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Several variables at once: locked, changed, and put away while somebody writes into them."""
+"""Several variables at once: locking, assignment, and hiding while their memory is written."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .variable import Pending, Variable
 
 __all__ = ["exclusive", "put_away", "put_back", "set_arrays"]
 
-# the slot itself, which is set without a step of Python
+# the slot itself, which is set without running Python code
 _hold = vars(Variable)["_array"].__set__
 
 
 def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
-    """Replace the raw arrays of variables, of all or, if a signal's handler raises, of none.
+    """Replace the raw arrays of variables: all of them, or none if a signal handler raises.
 
     Parameters
     ----------
     variables
-        The variables; whoever calls this holds :func:`exclusive` of them.
+        The variables; the caller must hold :func:`exclusive` of them.
     arrays
         An array for each, of its variable's backend, shape and dtype.
 
@@ -33,21 +33,21 @@ def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
     for tape in active_tapes.get():
         for variable in variables:
             tape.changing(variable, variable._array)
-    # Python calls handlers between two of its steps, and this is one
+    # Python runs signal handlers between bytecode instructions, and this is a single one
     deque(map(_hold, variables, arrays), maxlen=0)
 
 
 def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
-    """Let nobody find the arrays of variables while whoever holds the locks writes into them.
+    """Hide the arrays of variables while the holder of their locks writes into them.
 
-    Other threads wait; the same one reads copies. :func:`put_back` ends it.
+    Other threads wait, and the same thread reads copies. :func:`put_back` ends this.
 
     Parameters
     ----------
     variables
         The variables.
     copies
-        What copies the array of each.
+        For each variable, a :class:`Pending` that copies its array.
     """
     for variable, pending in zip(variables, copies, strict=True):
         variable._pending = pending
@@ -55,7 +55,7 @@ def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
 
 
 def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Give variables the arrays that were put away.
+    """Restore the arrays that :func:`put_away` has hidden.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
 
 
 class exclusive:
-    """Keep other threads from changing variables while a block reads and changes them.
+    """Prevent other threads from changing variables while a block reads and changes them.
 
-    It may be entered again, by any thread, also within itself.
+    It is reentrant, and any thread may enter it again.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class exclusive:
     __slots__ = ("_locks",)
 
     def __init__(self, variables: Iterable[Variable]) -> None:
-        # in one order for all, or two threads could wait for each other
+        # always in the same order, to avoid deadlocks between threads
         self._locks = [v.lock for v in sorted(set(variables), key=attrgetter("id"))]
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the array API standard has beside ops: dtypes, constants, making and converting arrays."""
+"""The array API standard without its ops: dtypes, constants, array creation and conversion."""
 
 from __future__ import annotations
 
@@ -88,20 +88,20 @@ def namespace(api_version: str | None = None) -> Any:
 
 
 class NamespaceInfo:
-    """What gradtape can do, in the words of the array API standard."""
+    """gradtape's capabilities, as the array API standard defines them."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return which optional parts there are: both kinds of results of unknown size.
+        """Return the optional capabilities: boolean indexing and data-dependent shapes.
 
         Returns
         -------
         dict
-            Whether by name, and the most axes that a tensor may have.
+            Whether each is supported, by name, and the maximum number of axes.
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Return where new tensors are made, as ``tensor.device`` says it.
+        """Return the device of new tensors, as ``tensor.device`` names it.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class NamespaceInfo:
         Parameters
         ----------
         device
-            Only for the standard's signature: all devices have the same.
+            Ignored: all devices have the same dtypes.
 
         Returns
         -------
@@ -132,14 +132,14 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes of the standard by name: all, or those of a kind or kinds.
+        """Return the standard's dtypes by name: all of them, or those of the given kinds.
 
         Parameters
         ----------
         device
-            Only for the standard's signature: all devices have the same.
+            Ignored: all devices have the same dtypes.
         kind
-            A kind as ``gradtape.isdtype`` takes it, or a tuple of kinds; all by default.
+            A kind, as for ``gradtape.isdtype``, or a tuple of kinds; all by default.
 
         Returns
         -------
@@ -155,18 +155,18 @@ class NamespaceInfo:
         return {name: np.dtype(dtype) for name, dtype in found.items()}
 
     def devices(self) -> list[str]:
-        """Return the devices of the current backend that are known to be there.
+        """Return the devices of the current backend that are known to exist.
 
         Returns
         -------
         list of str
-            The devices, as ``tensor.device`` says them.
+            The devices, as ``tensor.device`` names them.
         """
         return [self.default_device()]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return what gradtape can do, in the words of the array API standard.
+    """Return gradtape's capabilities, as the array API standard defines them.
 
     Returns
     -------
@@ -183,12 +183,12 @@ def __array_namespace_info__() -> NamespaceInfo:
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:
-    """Return the shape that shapes have together by NumPy's rule.
+    """Return the broadcast shape of several shapes by NumPy's rule.
 
     Parameters
     ----------
     shapes
-        Tuples of sizes, or single sizes. ``None`` is a size that a trace does not know.
+        Tuples of sizes, or single sizes. ``None`` is a size that is unknown in a trace.
 
     Returns
     -------
@@ -217,28 +217,28 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
 
 def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
-    """Return ``obj`` as a tensor, a tensor itself unless a copy is asked for.
+    """Return ``obj`` as a tensor; a tensor is returned unchanged unless ``copy`` is true.
 
     Parameters
     ----------
     obj
-        What :func:`gradtape.constant` takes.
+        Anything that :func:`gradtape.constant` takes.
     dtype
         The dtype; ``obj``'s own by default.
     device
-        Where to put it, as ``tensor.device`` says it; where it is by default.
+        The target device, as ``tensor.device`` names it; by default it is not moved.
     copy
-        True for a tensor of its own. False forbids a copy, so that only a tensor passes.
+        True always returns a new tensor. False forbids a copy, and so accepts only tensors.
 
     Returns
     -------
     Tensor
-        The tensor; gradients reach a tensor that was given.
+        The tensor. If ``obj`` is a tensor, gradients reach it.
 
     Raises
     ------
     ValueError
-        If a copy is needed and forbidden.
+        If a copy is needed but forbidden.
     TypeError
         If the value is not numeric.
 
@@ -251,37 +251,40 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     if device is not None:
         result = result.to(device)
     if copy is False and result is not obj:
-        raise ValueError(f"asarray: {type(obj).__name__} cannot become a tensor without a copy")
+        raise ValueError(
+            f"asarray: {type(obj).__name__} cannot become a tensor without a copy; leave out "
+            "copy=False"
+        )
     return ops["identity"](result) if copy and result is obj else result
 
 
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", ndmin: int = 0
 ) -> Tensor:
-    """Return ``object`` as a tensor of its own; NumPy's name for :func:`asarray` with a copy.
+    """Return ``object`` as a new tensor; NumPy's name for :func:`asarray` with a copy.
 
     Parameters
     ----------
     object
-        What :func:`gradtape.constant` takes.
+        Anything that :func:`gradtape.constant` takes.
     dtype
         The dtype; ``object``'s own by default.
     copy
-        False forbids a copy, so that only a tensor passes; ``None`` makes one if it must.
+        False forbids a copy, and so accepts only tensors; ``None`` copies if necessary.
     order
-        That of the elements in memory: it shows nowhere, and changes nothing.
+        The order of the elements in memory: it has no effect.
     ndmin
-        The least number of axes: those that are missing come first, with size 1.
+        The minimum number of axes: missing axes, of size 1, come first.
 
     Returns
     -------
     Tensor
-        The tensor; gradients reach a tensor that was given.
+        The tensor. If ``object`` is a tensor, gradients reach it.
 
     Raises
     ------
     ValueError
-        If a copy is needed and forbidden.
+        If a copy is needed but forbidden.
     TypeError
         If the value is not numeric.
 
@@ -304,12 +307,12 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
     x
         A tensor of any shape and dtype.
     dtype
-        The dtype of the result. Casting complex numbers to real ones drops the imaginary part,
-        casting to integers the fraction.
+        The dtype of the result. Casting complex numbers to real ones drops the imaginary part, and
+        casting to integers drops the fraction.
     copy
-        Only for the standard's signature: a tensor never changes, so that none can tell.
+        Ignored, because a tensor never changes.
     device
-        Where to put the result; where ``x`` is by default.
+        The target device; by default that of ``x``.
 
     Returns
     -------
@@ -330,7 +333,7 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of zeros: no tensor holds what nobody wrote.
+    """Return a tensor of zeros: tensors are never uninitialised.
 
     Parameters
     ----------
@@ -363,7 +366,7 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:
-    """Return zeros of the shape of ``x``: no tensor holds what nobody wrote.
+    """Return zeros of the shape of ``x``: tensors are never uninitialised.
 
     Parameters
     ----------
@@ -392,18 +395,18 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
-    """Return a tensor with the values of another library's array, on this backend.
+    """Return a tensor with the values of another library's array, on the current backend.
 
-    The values are copied: a tensor never changes, and the array's owner may change it.
+    The values are copied, because a tensor never changes and an array may.
 
     Parameters
     ----------
     x
         An array in host memory, with the methods ``__dlpack__`` and ``__dlpack_device__``.
     device
-        Where to put it, as ``tensor.device`` says it; on the current backend by default.
+        The target device, as ``tensor.device`` names it; by default the current backend's.
     copy
-        Only for the standard's signature: there always is a copy.
+        Ignored: the values are always copied.
 
     Returns
     -------
@@ -413,9 +416,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     Raises
     ------
     AttributeError
-        If ``x`` does not know DLPack.
+        If ``x`` does not support DLPack.
     BufferError, TypeError
-        If DLPack or no tensor can have its dtype, or it is a masked array.
+        If DLPack or tensors do not support its dtype, or it is a masked array.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``Stream``: the variable that says where a stream of random numbers is, also after a fork."""
+"""``Stream``: the variable that holds the state of a random number stream, also after a fork."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _streams: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 class Stream(Variable):
     """The key ``[seed, count]`` of a stream of random numbers: a variable that does not train.
 
-    In a forked process it goes on where it was, if somebody asked for its seed. If not, it goes on
-    with another seed, so that processes do not draw the same numbers.
+    In a forked process a stream with a chosen seed continues where it was. A stream with a random
+    seed gets another seed, so that the processes do not draw the same numbers.
 
     Parameters
     ----------
     key
         Two integers of ``int64``.
     asked
-        Whether somebody asked for the seed. Any other that is assigned counts as asked for.
+        Whether the user chose the seed. A seed that is assigned later counts as chosen.
     """
 
     __slots__ = ("_drawn",)
 
-    #: The one from which seeds are drawn.
+    #: The stream of the process, from which seeds are drawn.
     shared: ClassVar[Stream | None] = None
 
     def __init__(self, key: Any, asked: bool) -> None:
@@ -54,14 +54,14 @@ class Stream(Variable):
 
     @property
     def asked(self) -> bool:
-        """Whether somebody asked for the seed."""
+        """Whether the user chose the seed."""
         seed, count = to_numpy(self._array).tolist()
-        # a layer may count on both integers
+        # a layer may add the count to both integers
         return self._drawn is None or seed not in (self._drawn, self._drawn + count)
 
     @classmethod
     def of_process(cls) -> Stream:
-        """Return the stream of functions that are given no generator: ``set_seed`` seeds it."""
+        """Return the stream of functions without a generator, which ``set_seed`` seeds."""
         if cls.shared is None:
             late("plugins.ops.random.functions").shared()
         assert cls.shared is not None
@@ -74,11 +74,11 @@ class Stream(Variable):
         Parameters
         ----------
         array
-            The key, which nobody else has.
+            The key, an array with no other holder.
         name
             The variable's name.
         drawn
-            The seed that the operating system gave it; None if somebody asked for it.
+            The seed from the operating system; None if the user chose the seed.
         """
         stream = cls.holding(array, trainable=False, name=name)
         assert isinstance(stream, Stream)
@@ -87,11 +87,11 @@ class Stream(Variable):
 
     @property
     def drawn(self) -> int | None:
-        """The seed that the operating system gave it; None if somebody asked for one."""
+        """The seed from the operating system; None if the user chose the seed."""
         return None if self.asked else self._drawn
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        if self is Stream.shared:  # what draws from it draws from that of its process
+        if self is Stream.shared:  # a copy uses the stream of its own process
             return Stream.of_process, ()
         return (*super().__reduce_ex__(protocol)[:2], (self._drawn,))
 
@@ -109,7 +109,7 @@ class Stream(Variable):
         return twin
 
     def fork(self, change: int) -> None:
-        """Go on with another seed, unless the present one was asked for."""
+        """Continue with another seed, unless the user chose the current one."""
         if self._drawn is not None and not self.asked:
             seed, count = to_numpy(self._array).tolist()
             seed -= self._drawn
@@ -119,13 +119,13 @@ class Stream(Variable):
 
 
 class _Fork:
-    """What a fork of the process does to all streams."""
+    """Handles a fork of the process for all streams."""
 
     def __init__(self) -> None:
         self.held = exclusive(())
 
     def begin(self) -> None:
-        # no other thread may be at a draw: in the child nobody would end it
+        # no other thread may be drawing: in the child the draw would never end
         self.held = exclusive(_streams.values())
         self.held.__enter__()
 
@@ -134,7 +134,7 @@ class _Fork:
 
     def end_in_child(self) -> None:
         self.held.__exit__()
-        change = secrets.randbits(62)  # one for all: a copy goes on drawing what its original does
+        change = secrets.randbits(62)  # one for all: a copy keeps drawing the same as its original
         with init_scope():
             for stream in list(_streams.values()):
                 stream.fork(change)

@@ -29,25 +29,25 @@ __all__ = ["Operators", "Tensor", "arrays_of", "is_raw"]
 #: Why a gradient ends at a tensor whose value was read.
 TO_NUMPY = (
     "a value that depends on it was read with .numpy(), float() or np.asarray(), and what NumPy or "
-    "Python makes of it is a constant to the tape (NumPy reads a list of tensors so too: join them "
-    "with gradtape.stack first)"
+    "Python computes from it is a constant for the tape (NumPy also reads a list of tensors this "
+    "way: combine them with gradtape.stack first)"
 )
-#: The same for one that another library took.
+#: Why a gradient ends at a tensor that was exported to another library.
 TO_DLPACK = (
-    "a value that depends on it went to another library by __dlpack__ (from_dlpack), and what that "
-    "makes of it is a constant to the tape"
+    "a value that depends on it was exported to another library by __dlpack__ (from_dlpack), and "
+    "what that library computes from it is a constant for the tape"
 )
 
 
 class Operators(Methods):
-    """Python's operators, each one op, and NumPy's protocols; for tensors and variables."""
+    """Python's operators, one op each, and NumPy's protocols; for tensors and variables."""
 
     __slots__ = ()
-    # Binary operators between an ndarray and a tensor are ours, on either side.
+    # Binary operators between an ndarray and a tensor call the tensor's methods, on either side.
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
-        # made from the table of operators, below
+        # defined from the table of operators, below
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
@@ -82,7 +82,7 @@ class Operators(Methods):
         def __pos__(self) -> Tensor: ...
         def __abs__(self) -> Tensor: ...
         def __invert__(self) -> Tensor: ...
-        # bound by core.tensors, once what they are built on is there
+        # set by core.tensors, once the modules that they are built on are imported
         @property
         def at(self) -> At: ...
         def __getitem__(self, index: Any) -> Tensor: ...
@@ -91,7 +91,7 @@ class Operators(Methods):
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
     def _read(self) -> Tensor:
-        """Return the value as a tensor; a variable is watched by this."""
+        """Return the value as a tensor; this watches a variable."""
         raise NotImplementedError
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
@@ -110,7 +110,7 @@ class Operators(Methods):
             return True
         return ops["not_equal"](self, other)
 
-    # Comparison is elementwise, so containers go by identity.
+    # Comparison is elementwise, so sets and dictionaries use the identity.
     __hash__ = object.__hash__
 
     def __contains__(self, item: object) -> bool:
@@ -131,7 +131,7 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 
 def _power(self: Any, other: Any) -> Any:
-    # as NumPy's operator, whose square of booleans has another dtype than their power
+    # like NumPy's operator, where x ** 2 of booleans has another dtype than power(x, 2)
     return ops["square"](self) if type(other) is int and other == 2 else ops["power"](self, other)
 
 
@@ -150,18 +150,18 @@ named_for_users(Operators)
 class Tensor(Handle, Operators):
     """A multi-dimensional array that gradient tapes can follow.
 
-    A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
+    A tensor never changes: ops return new ones. Create tensors with :func:`gradtape.constant`.
 
     Parameters
     ----------
     array
-        An array of a backend, which nobody writes to any more; it is not copied.
+        An array of a backend. It is not copied, so it must not be written to any more.
 
     Attributes
     ----------
     array
-        The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
-        array types while a function is traced or transformed.
+        The wrapped array: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own array types
+        while a function is traced or transformed.
 
     Examples
     --------
@@ -177,15 +177,15 @@ class Tensor(Handle, Operators):
 
     @property
     def value(self) -> Tensor:
-        """The tensor itself, so that one may stand where a layer has a variable."""
+        """The tensor itself, so that a layer may have a tensor instead of a variable."""
         return self
 
     @property
-    def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
-        """The shape, in which a size that is open in a trace computes; an open rank is refused."""
+    def shape(self) -> tuple[Any, ...] | Any:  # None is too rare for every program to check it
+        """The shape; unknown sizes are expressions in a trace, and an unknown rank is an error."""
         shape: tuple[Any, ...] | None = self.array.shape
-        if shape is None and is_users_call():  # None == None would say that two shapes are equal
-            raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
+        if shape is None and is_users_call():  # None == None would mean that two shapes are equal
+            raise not_known(self.array, "shape (its rank is unknown: give its TensorSpec a rank)")
         return shape
 
     @property
@@ -212,15 +212,15 @@ class Tensor(Handle, Operators):
 
     @property
     def device(self) -> str:
-        """Where the elements are, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
+        """The backend and device of the elements, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
         owner = backend_of(self.array)
         return f"{owner.name}:{owner.device(self.array)}"
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a NumPy array (a NumPy scalar if there are no axes).
 
-        The array shares memory with the tensor where it can, and is read-only: what a tape holds
-        must not change under it. Copy it to write.
+        The array shares memory with the tensor if possible, and is read-only, because a tape may
+        hold the tensor. Copy it to write to it.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class Tensor(Handle, Operators):
             While a function is traced or transformed, when there is no value.
         """
         value = to_numpy(self.array)
-        for tape in active_tapes.get():  # so that it can say where a gradient went
+        for tape in active_tapes.get():  # so that it can explain a missing gradient
             tape.record_break((self,), (), TO_NUMPY)
         if not value.shape:
             return value[()]
@@ -246,7 +246,8 @@ class Tensor(Handle, Operators):
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(
-                    f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor"
+                    f"a {value.dtype} tensor cannot become dtype {dtype} without a copy; leave out "
+                    "copy=False"
                 )
             return value.astype(dtype)
         return value.copy() if copy else value
@@ -257,11 +258,11 @@ class Tensor(Handle, Operators):
         Parameters
         ----------
         copy
-            False asks for the tensor's own memory, marked as read-only. That needs a library that
-            knows DLPack 1.0 (``max_version``) and heeds the mark: NumPy does, PyTorch 2 writes all
-            the same. Whoever promises not to write may also hand on the raw ``x.array``.
+            False exports the tensor's own memory, marked as read-only. The other library must
+            support DLPack 1.0 (``max_version``) and respect the mark: NumPy does, but PyTorch 2
+            writes anyway. If you never write to it, you can also export the raw ``x.array``.
         options
-            ``stream``, ``max_version`` and ``dl_device``, as the array API standard has them.
+            ``stream``, ``max_version`` and ``dl_device``, as in the array API standard.
 
         Raises
         ------
@@ -296,12 +297,12 @@ class Tensor(Handle, Operators):
         def to(self, backend: str) -> Tensor: ...
 
     def item(self, *index: Any) -> Any:
-        """Return the only element as a Python number, or the one at ``index``.
+        """Return the only element, or the one at ``index``, as a Python number.
 
         Parameters
         ----------
         index
-            A number (into the flattened tensor) or one for each axis, as in NumPy.
+            An integer (into the flattened tensor) or one for each axis, as in NumPy.
 
         Returns
         -------
@@ -311,7 +312,7 @@ class Tensor(Handle, Operators):
         Raises
         ------
         ValueError
-            If there are several elements, and no index.
+            If there are several elements and no index is given.
         IndexError
             If the index is out of bounds.
         TraceError
@@ -347,29 +348,32 @@ class Tensor(Handle, Operators):
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
-            raise TypeError(f"only an integer tensor is an index, this one is {self.dtype}")
+            raise TypeError(
+                f"only an integer tensor can be an index, this one is {self.dtype}; cast it with "
+                "x.astype('int64')"
+            )
         return int(self.numpy())
 
     def __len__(self) -> int:
         shape = self.array.shape
         if shape is None or (shape and is_open(shape[0])):
-            raise not_known(self.array, "len(), for which x.shape[0] stands in a trace,")
+            raise not_known(self.array, "len() (in a trace, use x.shape[0])")
         if not shape:
-            raise TypeError("len() of a tensor without axes")
+            raise TypeError("len() of a tensor without axes; its number of elements is x.size")
         return int(shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
         shape = self.array.shape
         if shape is not None and not shape:
-            raise TypeError("iteration over a tensor without axes")
+            raise TypeError("iteration over a tensor without axes; its only element is x.item()")
         return self._items()
 
     def _items(self) -> Iterator[Tensor]:
-        # a size that is not known is said at the first step: NumPy, which iterates over what it is
-        # given, would replace an error before that by one of its own
+        # an unknown size raises at the first step: NumPy, which iterates over its arguments, would
+        # replace an earlier error by one of its own
         shape = self.array.shape
         if shape is None or is_open(shape[0]):
-            rows = "the number of its rows, along which gradtape.scan, map and vmap go,"
+            rows = "the number of rows to iterate over (use gradtape.scan, map or vmap)"
             raise not_known(self.array, rows)
         for i in range(shape[0]):
             yield self[i]
@@ -381,7 +385,7 @@ class Tensor(Handle, Operators):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return self  # immutable; a copy would only lose its place on the tapes
+        return self  # immutable; tapes would not know a copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = late("saving.pickling.reduced").tensor(self, protocol)
@@ -407,14 +411,16 @@ class Tensor(Handle, Operators):
 
 
 def _real(tensor: Tensor, to: str) -> Tensor:
-    """Return a tensor that becomes a real number; NumPy's scalars would drop an imaginary part."""
+    """Return a real tensor; raise for a complex one, whose imaginary part NumPy would drop."""
     if tensor.dtype.kind == "c":
-        raise TypeError(f"{to}: a {tensor.dtype} tensor is no real number; take its .real or abs()")
+        raise TypeError(
+            f"{to}: a {tensor.dtype} tensor is not a real number; take its .real or abs()"
+        )
     return tensor
 
 
 def _is_exportable(array: Any) -> bool:
-    """Return whether an array can be exported; scalars, which NumPy's sums give, can."""
+    """Return whether an array can be exported; NumPy's scalars, the results of sums, can."""
     return hasattr(array, "__dlpack__") or isinstance(array, np.generic)
 
 
@@ -427,10 +433,10 @@ def _indent(text: str) -> str:
 
 
 def is_raw(gradients: Sequence[Any]) -> bool:
-    """Return whether gradients are arrays, not tensors that somebody follows; None is either."""
+    """Return whether gradients are arrays and not tensors; None may be among either."""
     return Tensor not in map(type, gradients)
 
 
 def arrays_of(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the arrays of tensors; anything else as it is."""
+    """Return the arrays of tensors, and anything else unchanged."""
     return tuple([x.array if type(x) is Tensor else x for x in values])

@@ -31,14 +31,14 @@ __all__ = ["Pending", "Variable"]
 
 
 class Pending(NamedTuple):
-    """The value of a variable that is read when it is first asked for.
+    """A variable's value that is loaded at its first use.
 
     Attributes
     ----------
     read
-        Returns the array, a new one of NumPy's.
+        A function that returns the value as a new NumPy array.
     shape, dtype
-        Those of the array.
+        The array's shape and dtype.
     """
 
     read: Callable[[], NDArray[Any]]
@@ -50,11 +50,11 @@ class Variable(Held):
     """A mutable tensor with a fixed shape and dtype.
 
     Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
-    stays what it was when the variable is assigned.
+    does not change when the variable is assigned later.
 
-    Threads may change one variable at once: each ``assign``, ``assign_add`` and ``assign_sub``,
-    each step of an optimizer and each call of a traced function that assigns it takes effect as a
-    whole. What you read, and assign in another call, does not: hold ``lock`` meanwhile.
+    Several threads may change one variable. Each ``assign``, ``assign_add`` and ``assign_sub``,
+    each step of an optimizer, and each call of a traced function that assigns it is atomic. If you
+    read the value and assign it in separate calls, hold ``lock`` during both.
 
     Parameters
     ----------
@@ -70,16 +70,17 @@ class Variable(Held):
     Attributes
     ----------
     lock : threading.RLock
-        Held by whoever changes the value, from reading the old one on if the new one depends on it.
+        The lock to hold while the value changes. If the new value depends on the old one, hold it
+        from the read on.
     unasked : bool
-        Whether its dtype is only that of data, and not the default one.
+        Whether its dtype, other than the default one, only comes from the initial value's array.
 
     Raises
     ------
     TypeError
         If the value is not numeric.
     TraceError
-        If the initial value is one that a trace does not know.
+        If the initial value is unknown in a trace.
 
     Examples
     --------
@@ -125,13 +126,12 @@ class Variable(Held):
     def holding(
         cls, array: NDArray[Any] | Pending, trainable: bool = True, name: str | None = None
     ) -> Variable:
-        """Return a variable of an array that nobody else has, which is not copied on the host.
+        """Return a variable of an array with no other holder, which is not copied on the host.
 
         Parameters
         ----------
         array
-            The array; or what reads it when the value is first asked for, and knows its shape and
-            dtype before.
+            The array, or a :class:`Pending` that loads it at the first use of the value.
         trainable, name
             As for a variable.
 
@@ -149,21 +149,21 @@ class Variable(Held):
         return variable
 
     def __getattr__(self, name: str) -> Any:
-        # the array of a variable that has not been read yet, or is away, is a slot that is not set
+        # the slot of the array is not set if the value is not loaded yet, or is put away
         if name != "_array":
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )
         with self.lock:
-            if self._pending is not None:  # no other thread was quicker
+            if self._pending is not None:  # no other thread was faster
                 self._array = own_array(self._pending.read())
                 self._pending = None
             return object.__getattribute__(self, name)
 
     @property
     def trainable(self) -> bool:
-        """Whether tapes watch it and optimizers change it; a traced function that asks is traced
-        again for another answer."""
+        """Whether tapes watch it and optimizers change it. A traced function that reads this is
+        traced again when it changes."""
         return told_trainable(self, self._trainable)
 
     @trainable.setter
@@ -174,8 +174,8 @@ class Variable(Held):
     def value(self) -> Tensor:
         """The current value; reading it watches the variable if it is trainable.
 
-        The read belongs to the tapes that are active now: to one that begins later, this tensor is
-        a constant. In a layer that computes in another dtype it is of that one.
+        The read is recorded by the tapes that are active now; to a tape that starts later, this
+        tensor is a constant. In a layer that computes in another dtype, it has that dtype.
         """
         graph = active_graph.get()
         read = Tensor(self._array if graph is None else graph.read(self))
@@ -184,20 +184,21 @@ class Variable(Held):
         return in_precision(read, computing.get()) if CASTING else read
 
     def read_as(self, array: Any) -> Tensor:
-        """Return a tensor of what the variable holds, and tell the active tapes of the read.
+        """Return the variable's value as a tensor, and report the read to the active tapes.
 
-        For ops, which keep it to themselves: rows that are taken of a variable one by one are then
-        rows of one tensor. A user's reads are told apart, since each may be a source.
+        Only for ops, which do not return this tensor to users: rows that are read one by one are
+        then rows of one tensor. Reads by users have separate identities, since each may be a
+        source.
 
         Parameters
         ----------
         array
-            The variable's array, or what stands for it in a trace.
+            The variable's array, or its symbol in a trace.
 
         Returns
         -------
         Tensor
-            A tensor with an identity of its own, which further reads under one tape share.
+            A tensor with a new identity, which further reads under one tape share.
         """
         tapes = active_tapes.get()
         reads = tapes[0].reads if len(tapes) == 1 else None
@@ -220,8 +221,8 @@ class Variable(Held):
     def handle(self) -> Tensor:
         """Return the value with the variable's identity on tapes, without watching the variable.
 
-        What has this identity is followed by every tape that watches the variable, so it goes to
-        those who name the variable to a tape (sources, inputs of a record), and not to users.
+        Every tape that watches the variable follows this tensor. It is for code that names the
+        variable to a tape (sources, inputs of a record), and must not reach users.
 
         Returns
         -------
@@ -241,15 +242,15 @@ class Variable(Held):
         """
         return self.value
 
-    # read many times in a step, so without a call of a function in Python
+    # read many times per step, so it avoids a Python function call
     array = property(
-        attrgetter("_array"), doc="The raw array behind the variable; neither watched nor traced."
+        attrgetter("_array"), doc="The variable's raw array; reading it is not watched or traced."
     )
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape; it never changes."""
-        pending = self._pending  # which another thread may end meanwhile
+        pending = self._pending  # another thread may set it to None meanwhile
         held = self._array if pending is None else pending
         shape: tuple[int, ...] = held.shape
         return shape
@@ -267,7 +268,7 @@ class Variable(Held):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype; it never changes."""
-        pending = self._pending  # which another thread may end meanwhile
+        pending = self._pending  # another thread may set it to None meanwhile
         held = self._array if pending is None else pending
         return numpy_dtype(held.dtype)
 
@@ -277,9 +278,8 @@ class Variable(Held):
         Parameters
         ----------
         value
-            A value of the variable's shape; its dtype is converted if NumPy calls that safe within
-            a kind (``float64`` to ``float32``, not ``float32`` to ``int32``). No gradient passes to
-            it.
+            A value of the variable's shape. Its dtype is cast within a kind (``float64`` to
+            ``float32``, but not ``float32`` to ``int32``). No gradient passes to it.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class Variable(Held):
         ValueError
             If the shape differs; the variable is unchanged.
         TypeError
-            If the dtype cannot be converted, or the value is on another backend; the variable is
+            If the dtype cannot be cast, or the value is on another backend; the variable is
             unchanged.
         """
         value = as_held(value, self.dtype, "assign")
@@ -306,7 +306,7 @@ class Variable(Held):
         Parameters
         ----------
         delta
-            What to add; it broadcasts to the variable's shape. No gradient passes to it.
+            The value to add; it broadcasts to the variable's shape. No gradient passes to it.
 
         Returns
         -------
@@ -332,7 +332,7 @@ class Variable(Held):
         Parameters
         ----------
         delta
-            What to subtract; it broadcasts to the variable's shape. No gradient passes to it.
+            The value to subtract; it broadcasts to the variable's shape. No gradient passes to it.
 
         Returns
         -------
@@ -353,7 +353,7 @@ class Variable(Held):
         return self._told(value, "assign_sub")
 
     def _told(self, value: Tensor, method: str) -> Variable:
-        """Tell the active tapes of an assignment; return the variable."""
+        """Report an assignment to the active tapes, and return the variable."""
         for tape in active_tapes.get():
             tape.record_break(
                 [value],
@@ -370,14 +370,14 @@ class Variable(Held):
         array = value.array
         if getattr(array, "batched", False):
             raise TraceError(
-                f"{method}: variable {self.name!r} has one value, the value to assign differs from "
-                "example to example of a vmap; return it from the function instead"
+                f"{method}: variable {self.name!r} has one value, but the value to assign differs "
+                "from example to example of a vmap; return it from the function instead"
             )
         self.check_shape(array.shape, method)
         if array.dtype is not self._array.dtype and value.dtype != self.dtype:
             if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
-                    f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
+                    f"{method}: variable {self.name!r} has dtype {self.dtype}, but the value has "
                     f"{value.dtype}; cast it with value.astype({self.dtype.name!r})"
                 )
             check_cast(value, self.dtype, f"{method} to variable {self.name!r}")
@@ -387,14 +387,14 @@ class Variable(Held):
         return array
 
     def check_shape(self, shape: Shape, method: str = "assign") -> None:
-        """Raise ``ValueError`` if a value of ``shape``, as far as that is known, does not fit.
+        """Raise ``ValueError`` if a value of ``shape`` does not fit, as far as it is known.
 
         Parameters
         ----------
         shape
-            A tuple of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+            A tuple of sizes, ``None`` for an unknown one; or ``None`` for an unknown rank.
         method
-            The name that begins the message.
+            The name at the start of the message.
 
         Raises
         ------
@@ -404,7 +404,8 @@ class Variable(Held):
         own = self._array.shape
         if not same_shape(shape, own) and not TensorSpec(own, self.dtype).admits(shape):
             raise ValueError(
-                f"{method}: variable {self.name!r} has shape {self.shape}, the value has {shape}"
+                f"{method}: variable {self.name!r} has shape {self.shape}, but the value has shape "
+                f"{shape}"
             )
 
     def _set(self, array: Any) -> None:
@@ -417,9 +418,9 @@ class Variable(Held):
             graph.assign(self, array)
 
     def set_array(self, array: Any) -> None:
-        """Replace the raw array, unchecked: for optimizers and readers, which have checked it.
+        """Replace the raw array without checks, for optimizers and readers that have checked it.
 
-        They hold :func:`exclusive` from reading the old one on.
+        They must hold :func:`exclusive` from the read of the old array on.
 
         Parameters
         ----------
@@ -447,7 +448,7 @@ class Variable(Held):
         return twin
 
     def _twin(self) -> Variable:
-        """Return a variable with an identity of its own, and so far with the same value."""
+        """Return a new variable that starts with the same value."""
         twin = type(self).__new__(type(self))
         twin._array = self._array  # arrays are replaced on assignment, never written
         twin._begin(self.dtype, self._trainable, self.name, None)

@@ -1,4 +1,4 @@
 """Transforms of functions: ``vmap``, forward mode, gradients, Jacobians, Hessians.
 
-Stands on the tape and on batches; a graph is one more array type to it.
+Built on the tape and on batches; the arrays of a graph are just another array type here.
 """

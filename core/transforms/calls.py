@@ -1,4 +1,4 @@
-"""One call of a function to differentiate: its arguments, its sources and what it returns."""
+"""One call of a function to differentiate: its arguments, its sources and its result."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ R = TypeVar("R")
 
 
 class Call:
-    """A call of a function, some of whose arguments are differentiated.
+    """A call of a function, and the arguments to differentiate with respect to.
 
     Attributes
     ----------
     chosen
-        The differentiated arguments, as the caller gave them: one, or a tuple.
+        These arguments as the caller passed them: one, or a tuple.
     sources
-        Their leaves, as tensors of their own identity (or the variables that they are).
+        Their leaves as tensors with new identities, or as the variables that they are.
     """
 
     def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
@@ -53,7 +53,7 @@ class Call:
         self.sources: list[Any]
         self.chosen: Any
         if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
-            self.chosen = args[0]  # the commonest call, in short
+            self.chosen = args[0]  # a shortcut for the most common call
             self.sources = [_source(args[0], name, 0)]
             self.args[0] = self.sources[0]
             return
@@ -68,7 +68,7 @@ class Call:
                     f"{name}: argnums is {argnums}, but there are {len(args)} positional arguments"
                 )
         if not keys:
-            raise ValueError(f"{name}: argnums is empty")
+            raise ValueError(f"{name}: argnums is empty; name at least one argument")
         places = [key if isinstance(key, str) else key % len(args) for key in keys]
         if len(set(places)) < len(places):
             raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
@@ -84,13 +84,13 @@ class Call:
         own = [x.id for x in self.sources if isinstance(x, Variable)]
         if len(set(own)) < len(own):
             raise ValueError(
-                f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
-                "places apart"
+                f"{name}: a variable is passed twice; pass variable.value instead to get a "
+                "derivative for each argument"
             )
         self.chosen = found[0] if single else tuple(found)
 
     def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
-        """Return the function's result, and what it returns besides."""
+        """Return the function's result, and its auxiliary result or None."""
         result = as_converted(fn)(*self.args, **self.kwargs)
         if not has_aux:
             return result, None
@@ -99,7 +99,7 @@ class Call:
         return result
 
     def pack(self, leaves: Sequence[Any]) -> Any:
-        """Return one result per source in the structure of the arguments."""
+        """Return the results, one per source, in the structure of the arguments."""
         return pack_like(self.chosen, list(leaves))
 
 
@@ -122,20 +122,20 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
         tensor: Any = leaf
     elif leaf is None:
         raise TypeError(
-            f"{name}: argument {key!r} holds None, which has no derivative; leave it out, or "
-            "choose other arguments with argnums"
+            f"{name}: argument {key!r} holds None, which has no derivative; remove it, or choose "
+            "other arguments with argnums"
         )
     else:
         tensor = as_tensor(leaf)
         if is_differentiable(tensor.dtype):
-            # a tensor of its own: what the function reaches by another way is a constant
+            # a new tensor: if the function also captures the original, that one is a constant
             alone = not active_tapes.get()
             tensor = Tensor(tensor.array) if alone else ops["identity"](tensor)
     if not is_differentiable(tensor.dtype):
         raise TypeError(
             f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
             + (
-                "pass floating ones, or fix them: functools.partial(fn, ...)"
+                "pass floating ones, or bind them with functools.partial(fn, ...)"
                 if name in ("jvp", "vjp", "linearize", "hvp")
                 else "pass floating ones, or choose other arguments with argnums"
             )
@@ -151,8 +151,8 @@ def real_scalar(value: Any, name: str) -> Tensor:
         kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
         raise TypeError(
             f"{name}: the function must return a real, floating scalar, got a {kind} one; take its "
-            "real part or its size, or use GradientTape, whose gradient of a complex target is "
-            "TensorFlow's"
+            "real part or its abs(), or use GradientTape, which follows TensorFlow's convention "
+            "for complex targets"
         )
     if result.shape not in ((), None):
         raise TypeError(
@@ -167,7 +167,7 @@ def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
 
 
 def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
-    """Warn if derivatives of results lack a part; a strict tape raises when it is asked."""
+    """Warn if derivatives of results lack a part; a strict tape raises in ``gradient``."""
     if tape._may_lack and not tape._strict:
         targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
         tell(severed(tape, targets, sources), False)

@@ -1,4 +1,4 @@
-"""Forward mode: tangents computed beside the values, op by op."""
+"""Forward mode: tangents computed together with the values, op by op."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class ForwardAccumulator(Recorder):
     Parameters
     ----------
     primals
-        Tensors or variables, in any nested containers, each of them once.
+        Distinct tensors or variables, in any nested containers.
     tangents
         A tensor for each, of its shape, in the same structure: the direction of the derivative.
     strict
-        Let :meth:`jvp` raise ``GradientError`` where a tangent lacks a part, or is ``None``,
-        because a path is broken; see :class:`GradientTape`.
+        Make :meth:`jvp` raise ``GradientError`` if a tangent lacks a part, or is ``None``, because
+        a path is broken; see :class:`GradientTape`.
 
     Raises
     ------
     ValueError
-        If a primal comes twice, or structures or shapes differ.
+        If a primal is repeated, or structures or shapes differ.
     TypeError
-        If a primal is no tensor or not floating.
+        If a primal is not a tensor or a variable, or not floating.
 
     Notes
     -----
-    The semantics are those of ``tf.autodiff.ForwardAccumulator``. Accumulators and tapes nest in
-    every order: one that was opened earlier sees the tangents of one that was opened later.
-    Assigning a variable passes no tangent on, as it passes no gradient back: the variable keeps the
-    tangent that it was given.
+    The semantics are those of ``tf.autodiff.ForwardAccumulator``. Accumulators and tapes can be
+    nested in any order: one that was opened earlier records the tangents of one opened later.
+    Assignments to variables do not pass tangents, just as they do not pass gradients: a variable
+    keeps its initial tangent.
 
     Examples
     --------
@@ -70,7 +70,8 @@ class ForwardAccumulator(Recorder):
         self.records: dict[int, Any] = {}  # tangents by id
         self._recording = False
         self._strict = bool(strict)
-        # why the tangent of a tensor, by its id, lacks a part; and how values were read
+        # the reason why a tensor's tangent lacks a part, by id; and the ways in which values were
+        # read
         self._lost: dict[int, str] = {}
         self._reads: list[str] = []
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
@@ -86,7 +87,7 @@ class ForwardAccumulator(Recorder):
                     f"ForwardAccumulator: a primal of dtype {primal.dtype} has no tangent"
                 )
             self.records[primal.id] = _fitting(as_tensor(tangent), primal)
-        # what a container of the caller's no longer holds must not free an id's tangent
+        # keeps the primals alive even if the caller's container no longer holds them
         self._primals = flatten(primals)
 
     def __enter__(self) -> ForwardAccumulator:
@@ -112,8 +113,8 @@ class ForwardAccumulator(Recorder):
         primals
             Tensors, in any nested containers.
         unconnected_gradients
-            ``"none"``: ``None`` for a tensor on which the primals have no influence; ``"zero"``:
-            zeros.
+            The tangent of a tensor that does not depend on the primals: ``"none"`` for ``None``,
+            ``"zero"`` for zeros.
 
         Returns
         -------
@@ -123,9 +124,9 @@ class ForwardAccumulator(Recorder):
         Raises
         ------
         TypeError
-            If something is neither a tensor nor a variable.
+            If a leaf is neither a tensor nor a variable.
         ValueError
-            If ``unconnected_gradients`` is another word.
+            If ``unconnected_gradients`` has another value.
         GradientError
             If the accumulator is strict, and a path is broken.
         """
@@ -144,14 +145,14 @@ class ForwardAccumulator(Recorder):
         return pack_like(primals, results)
 
     def lacking(self, results: Sequence[Any]) -> list[str]:
-        """Return why tangents of results lack what they should have."""
+        """Return the reasons why tangents of results lack a part."""
         ids = [leaf.id for leaf in results if isinstance(leaf, (Tensor, Variable))]
         reasons = [self._lost[id] for id in ids if id in self._lost]
         if any(self.records.get(id) is None for id in ids):
-            reasons += self._reads  # a value that was read may have gone there
+            reasons += self._reads  # a result may depend on a value that was read
         return reasons
 
-    # -- what ops tell ---------------------------------------------------------------------------
+    # -- records ---------------------------------------------------------------------------------
 
     def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
         """Compute the tangent of an op's output."""
@@ -169,7 +170,7 @@ class ForwardAccumulator(Recorder):
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
     def _note_lost(self, op: Op, inputs: Any, outputs: list[Tensor]) -> None:
-        """Follow what depends on the primals without a tangent."""
+        """Follow tensors that depend on the primals but have no tangent."""
         known, rules = self.records, op.rules
         passing = [
             self._lost[x.id]
@@ -192,17 +193,17 @@ class ForwardAccumulator(Recorder):
                     reason = reason or f"op {op.name!r} does not pass gradients to this input"
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
                 self._lost[y.id] = reason
-                known.setdefault(y.id)  # so that ops tell of it
+                known.setdefault(y.id)  # so that ops report their use of it
                 weakref.finalize(y, known.pop, y.id, None).atexit = False
                 weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that a value went where no tangent follows."""
+        """Note that a value was used where tangents do not follow."""
         if any(self.records.get(x.id) is not None for x in inputs):
             self._reads.append(why)
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
-        """Give what was read the variable's tangent."""
+        """Give the read of a variable the variable's tangent."""
         tangent = self.records.get(variable.id)
         if tangent is not None:
             self.records[read.id] = tangent
@@ -214,7 +215,7 @@ class ForwardAccumulator(Recorder):
         outputs: list[Tensor],
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
-        """Compute the tangents of what a gradient function belongs to."""
+        """Compute the tangents of a computation with a gradient function."""
         tangents = self._tangents(inputs)
         if tangents is None:
             return
@@ -231,7 +232,7 @@ class ForwardAccumulator(Recorder):
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
-        """Run a block that computes tangents, which recorders opened before this one see."""
+        """Run a block that computes tangents, recorded by the recorders opened before this one."""
         asked = strictness.set(self._strict or strictness.get())
         try:
             with recording_to(self._others()):
@@ -240,7 +241,7 @@ class ForwardAccumulator(Recorder):
             strictness.reset(asked)
 
     def _others(self) -> tuple[Any, ...]:
-        """Return the recorders opened before this one: they see how tangents are computed."""
+        """Return the recorders opened before this one, which record the tangents."""
         active = active_tapes.get()
         return active[: active.index(self)] if self in active else active
 
@@ -249,7 +250,7 @@ class ForwardAccumulator(Recorder):
         for y, tangent in zip(outputs, tangents, strict=True):
             if tangent is not None and is_differentiable(y.dtype):
                 records[y.id] = tangent
-                # a result that is gone has no use for its tangent
+                # the tangent is not needed after the result is gone
                 weakref.finalize(y, records.pop, y.id, None).atexit = False
 
 
@@ -257,7 +258,9 @@ def _fitting(tangent: Tensor, primal: Any) -> Tensor:
     """Return a tangent in its primal's dtype."""
     shape, want = tangent.shape, primal.shape
     if not same_shape(shape, want) and not TensorSpec(want, primal.dtype).admits(shape):
-        raise ValueError(f"ForwardAccumulator: a tangent has shape {shape}, its primal {want}")
+        raise ValueError(
+            f"ForwardAccumulator: a tangent has shape {shape}, but its primal has {want}"
+        )
     if tangent.dtype == primal.dtype:
         return tangent
     if tangent.dtype.kind == "c" and primal.dtype.kind != "c":
@@ -271,7 +274,7 @@ def _fitting(tangent: Tensor, primal: Any) -> Tensor:
 def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function to make it the forward rule of an op.
 
-    Without one, the rule is derived from the op's gradient rules, at several times the cost.
+    Without a forward rule, it is derived from the gradient rules, at several times the cost.
 
     Parameters
     ----------
@@ -281,8 +284,8 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
     Returns
     -------
     callable
-        A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or
-        ``None`` (for zero) per input, and returns the tangent of the output, or one per output.
+        A decorator for ``rule(tangents, inputs, outputs, **params)``: the rule receives a tangent
+        or ``None`` (for zero) per input, and returns the tangent of the output, or one per output.
 
     Raises
     ------

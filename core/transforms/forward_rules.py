@@ -1,8 +1,8 @@
-"""The tangents of an op's outputs, from those of its inputs.
+"""The tangents of an op's outputs, computed from those of its inputs.
 
-They follow from the op's forward rule. If it has none, they are derived from its gradient rule by
+The op's forward rule computes them. If it has none, they are derived from its gradient rule by
 double transposition: a gradient rule is linear in the upstream gradient, and the gradient of that
-linear function by the upstream gradient is the op's derivative applied to a tangent.
+linear function with respect to the upstream gradient is the op's derivative applied to a tangent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def push_forward(
     outputs: Sequence[Tensor],
     params: dict[str, Any],
 ) -> list[Tensor | None]:
-    """Return the tangents of an op's outputs, from those of its inputs (None for zero)."""
+    """Return the tangents of an op's outputs from those of its inputs (None for zero)."""
     if not op.differentiable:
         return [None] * len(outputs)
     settings = {**op.defaults, **params}
@@ -60,9 +60,9 @@ def push_forward(
 
 
 def _one_field(op: Op, tangents: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> bool:
-    """Return whether an elementwise rule, ``g`` times a derivative, serves forward as well.
+    """Return whether an elementwise rule, ``g`` times a derivative, is also the forward rule.
 
-    It does among real numbers; among complex ones, if the op is holomorphic.
+    It is for real numbers, and for complex numbers if the op is holomorphic.
     """
     kinds = {x.dtype.kind for x, t in zip(inputs, tangents, strict=True) if t is not None}
     kinds.add(outputs[0].dtype.kind)
@@ -133,7 +133,7 @@ def derived(
     outputs: Sequence[Tensor],
     settings: dict[str, Any],
 ) -> list[Tensor | None]:
-    """Return the tangents of an op's outputs by its gradient rules alone."""
+    """Return the tangents of an op's outputs from its gradient rules alone."""
     needed = tuple(t is not None for t in tangents)
 
     def pull(gs: list[Tensor]) -> Sequence[Any]:
@@ -158,7 +158,7 @@ def transposed(
     outputs: Sequence[Tensor],
     name: str,
 ) -> list[Tensor | None]:
-    """Return the tangents of outputs from ``pull``, which sends gradients back to the inputs."""
+    """Return the tangents of outputs from ``pull``, which maps their gradients to the inputs'."""
 
     def pulled(seeds: list[Any]) -> list[Any]:
         # a rule that calls NumPy returns an array
@@ -185,7 +185,7 @@ def _check_constant(
     tangents: Sequence[Tensor | None],
     name: str,
 ) -> None:
-    """Raise if gradients depend on what comes from above in a way that no tape could follow."""
+    """Raise if gradients depend on the upstream gradients in a way that the tape did not record."""
     for g, t in zip(pull([Tensor(F.ones_like(y.array)) for y in outputs]), tangents, strict=True):
         if (
             g is not None
@@ -194,8 +194,8 @@ def _check_constant(
             and bool(F.any(g != 0))
         ):
             raise GradientError(
-                f"{name}: forward mode differentiates its gradient function, which is not made of "
-                "gradtape ops (it calls NumPy on a value, say); write it with ops"
+                f"{name}: forward mode differentiates its gradient function, which must consist of "
+                "gradtape ops, without NumPy calls on values; rewrite it with ops"
             )
 
 
@@ -205,9 +205,9 @@ def check_linear(
     outputs: Sequence[Tensor],
     name: str,
 ) -> None:
-    """Raise if a user's gradient function is not linear, so that it is no function's transpose."""
+    """Raise if a user's gradient function is not linear and therefore has no transpose."""
     if any(is_transformed(y.array) for y in outputs):
-        return  # there are no values to try it on
+        return  # there are no values to test it with
     some = [Tensor(F.ones_like(y.array)) for y in outputs]
     large = [Tensor(F.multiply(g.array, 1024)) for g in some]
     for one, many, t in zip(pull(some), pull(large), tangents, strict=True):
@@ -218,7 +218,7 @@ def check_linear(
         close = F.less_equal(off, F.multiply(size, float(np.finfo(one.dtype).eps) * 64))
         if not bool(F.all(F.logical_or(close, F.logical_not(F.isfinite(off))))):
             raise GradientError(
-                f"{name}: its gradient function is not linear in the gradient that it is given (it "
-                "clips it, say), so it has no forward mode; use reverse mode: gradtape.grad, "
-                "jacrev, vjp"
+                f"{name}: its gradient function is not linear in the upstream gradient (for "
+                "example, it clips it), so it has no forward mode; use reverse mode: "
+                "gradtape.grad, jacrev, vjp"
             )

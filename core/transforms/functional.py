@@ -1,4 +1,4 @@
-"""Derivatives of functions: what tapes and accumulators compute, as functions of functions."""
+"""Derivatives of functions, computed with tapes and accumulators."""
 
 from __future__ import annotations
 
@@ -48,28 +48,29 @@ def value_and_grad(
     fn
         A function that returns a scalar tensor.
     argnums
-        The arguments to differentiate: a position, a keyword's name, or a sequence of these. An
-        argument may be any nested container of tensors, variables, arrays and Python floats.
+        The arguments to differentiate with respect to: a position, a keyword's name, or a sequence
+        of these. An argument may be any nested container of tensors, variables, arrays and Python
+        floats.
     has_aux
-        Whether ``fn`` returns a pair, the scalar and something to hand on.
+        Whether ``fn`` returns a pair: the scalar and an auxiliary result to pass through.
     strict
-        Raise ``GradientError`` where a gradient lacks a part, or is zeros, because a path is broken
-        by what has no gradient; :class:`GradientTape` says what counts. Without it, an op that has
-        no gradient rules, and a value that was read (``x.numpy()``) where there is no other path,
-        are told by a ``BrokenPathWarning``, once for each line.
+        Raise ``GradientError`` if a gradient lacks a part, or is zeros, because a path is broken;
+        see :class:`GradientTape`. If false, two kinds of breaks cause a ``BrokenPathWarning``, once
+        per line: an op without gradient rules, and a value that was read (``x.numpy()``) if there
+        is no other path.
 
     Returns
     -------
     callable
         A function of the arguments of ``fn`` that returns ``(value, gradient)``, or
-        ``((value, auxiliary), gradient)``. The gradient has the structure of the argument; it is a
-        tuple of those if ``argnums`` is a sequence. What has no influence has zeros.
+        ``((value, auxiliary), gradient)``. The gradient has the structure of the argument; if
+        ``argnums`` is a sequence, it is a tuple of these. Without influence it is zeros.
 
     Raises
     ------
     TypeError
         When called, if the result is not a scalar, an argument is not floating, or ``argnums``
-        names none of the arguments.
+        does not name an argument.
 
     Examples
     --------
@@ -102,11 +103,12 @@ def grad(
     fn
         A function that returns a scalar tensor.
     argnums
-        The arguments to differentiate: a position, a keyword's name, or a sequence of these.
+        The arguments to differentiate with respect to: a position, a keyword's name, or a sequence
+        of these.
     has_aux
-        Whether ``fn`` returns a pair, the scalar and something to hand on.
+        Whether ``fn`` returns a pair: the scalar and an auxiliary result to pass through.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -118,7 +120,7 @@ def grad(
     ------
     TypeError
         When called, if the result is not a scalar, an argument is not floating, or ``argnums``
-        names none of the arguments.
+        does not name an argument.
 
     Examples
     --------
@@ -138,36 +140,36 @@ def grad(
 def vjp(
     fn: Function, *primals: Any, has_aux: bool = False, strict: bool = False
 ) -> tuple[Any, ...]:
-    """Return ``fn(*primals)`` and a function that sends gradients of the result back.
+    """Return ``fn(*primals)`` and a function that maps upstream gradients to the arguments'.
 
     Parameters
     ----------
     fn
         A function of ``primals`` that returns tensors in any nested containers.
     primals
-        Its arguments, all of them differentiated.
+        Its arguments; the derivatives are with respect to all of them.
     has_aux
-        Whether ``fn`` returns a pair, the result and something to hand on.
+        Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
     strict
-        Let ``pull`` raise ``GradientError`` where a path is broken, as :func:`value_and_grad`.
+        Make ``pull`` raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     result
-        What ``fn`` returns.
+        The result of ``fn``.
     pull : callable
         ``pull(cotangents)`` takes upstream gradients in the structure of the result and returns a
-        tuple, a gradient per argument. It may be called any number of times, and inside ``vmap``.
+        tuple with a gradient per argument. You can call it repeatedly, also inside ``vmap``.
     auxiliary
-        With ``has_aux`` only: what ``fn`` hands on.
+        With ``has_aux`` only: the auxiliary result of ``fn``.
 
     Raises
     ------
     TypeError
         If an argument is not floating; with ``has_aux``, if ``fn`` does not return a pair.
     ValueError
-        If there are no arguments; by ``pull``, if cotangents differ from the result in structure or
-        shape.
+        If there are no arguments. From ``pull``, if the cotangents differ from the result in
+        structure or shape.
 
     Examples
     --------
@@ -199,11 +201,11 @@ def vjp(
 
 
 def _arguments(primals: Any, tangents: Any, name: str) -> tuple[Any, Any]:
-    """Return primals and tangents as tuples of arguments; a bare one is the only argument."""
+    """Return primals and tangents as tuples of arguments; a single one is the only argument."""
     if not isinstance(primals, (tuple, list)):
         primals, tangents = (primals,), (tangents,)
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
-        raise TypeError(f"{name}: there must be a tangent for each of {len(primals)} arguments")
+        raise TypeError(f"{name}: pass one tangent for each of the {len(primals)} arguments")
     return tuple(primals), tuple(tangents)
 
 
@@ -221,18 +223,18 @@ def jvp(
     tangents
         The direction: a tensor for each leaf of ``primals``, in the same structure.
     has_aux
-        Whether ``fn`` returns a pair, the result and something to hand on.
+        Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     result
-        What ``fn`` returns.
+        The result of ``fn``.
     tangent
-        The derivative, in the structure of the result; zeros where there is no influence.
+        The derivative, in the structure of the result; zeros without influence.
     auxiliary
-        With ``has_aux`` only: what ``fn`` hands on.
+        With ``has_aux`` only: the auxiliary result of ``fn``.
 
     Raises
     ------
@@ -241,7 +243,7 @@ def jvp(
     ValueError
         If tangents differ from the arguments in structure or shape.
     GradientError
-        If ``fn`` has a custom gradient that is not linear: it has no forward mode.
+        If ``fn`` has a custom gradient that is not linear, and so has no forward mode.
 
     Examples
     --------
@@ -277,33 +279,34 @@ def push(
 
 
 def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, Function]:
-    """Return ``fn(*primals)`` and its derivative there, a linear function of tangents.
+    """Return ``fn(*primals)`` and the derivative at that point, a linear function of tangents.
 
-    ``fn`` runs once; each call of the derivative costs about a backward pass.
+    ``fn`` runs once; each call of the derivative costs about as much as a backward pass.
 
     Parameters
     ----------
     fn
         A function that returns tensors in any nested containers.
     primals
-        Its arguments, all of them differentiated.
+        Its arguments; the derivatives are with respect to all of them.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     result
-        What ``fn`` returns.
+        The result of ``fn``.
     push : callable
         ``push(*tangents)`` takes a tangent per argument and returns tangents in the structure of
-        the result. It may be called any number of times, and inside ``vmap``.
+        the result. You can call it repeatedly, also inside ``vmap``.
 
     Raises
     ------
     TypeError
         If an argument is not floating.
     ValueError
-        If there are no arguments; by ``push``, if tangents differ from them in structure or shape.
+        If there are no arguments. From ``push``, if the tangents differ from the arguments in
+        structure or shape.
 
     Examples
     --------
@@ -317,7 +320,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
         result, _ = call.run(fn)
     targets = [as_tensor(leaf) for leaf in leaves_of(result)]
     warn_of_breaks(tape, targets, call.sources)
-    # the backward pass is linear in what comes from above; its own backward pass is the derivative
+    # the backward pass is linear in the upstream gradients; its own backward pass is the derivative
     seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
     with tape_of(persistent=True) as transpose:
         transpose.watch(seeds)
@@ -343,7 +346,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
 def hvp(fn: Function, primals: Any, tangents: Any, *, strict: bool = False) -> Any:
     """Return the product of the Hessian of ``fn`` with a vector, at the cost of a few gradients.
 
-    Forward over reverse mode: the derivative of the gradient in the direction ``tangents``.
+    It uses forward over reverse mode: the derivative of the gradient in the direction ``tangents``.
 
     Parameters
     ----------
@@ -352,7 +355,7 @@ def hvp(fn: Function, primals: Any, tangents: Any, *, strict: bool = False) -> A
     primals, tangents
         Its arguments and the vector, as for :func:`jvp`.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------

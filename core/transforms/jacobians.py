@@ -37,7 +37,7 @@ def jacrev(
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in reverse mode.
 
-    Best for fewer outputs than inputs: all rows go back together, in one backward pass.
+    Best for fewer outputs than inputs: one backward pass computes all rows together.
 
     Parameters
     ----------
@@ -46,19 +46,19 @@ def jacrev(
     argnums
         As for :func:`value_and_grad`.
     has_aux
-        Whether ``fn`` returns a pair, the result and something to hand on.
+        Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
     chunk_size
-        How many rows go back at once; memory is proportional to it. By default as many as take
-        1 GiB, by an estimate.
+        The number of rows per backward pass; memory is proportional to it. By default, as many as
+        fit into an estimated 1 GiB.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     callable
-        A function that returns, in the structure of the result, the structure of the arguments:
-        tensors of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the
-        auxiliary.
+        A function that returns the structure of the result with the structure of the arguments at
+        each leaf: tensors of shape ``output.shape + input.shape``. With ``has_aux``, a pair of
+        these and the auxiliary result.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def jacrev(
 
     Notes
     -----
-    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
-    :func:`jacfwd` gives the derivatives.
+    For complex numbers, these are the conjugates of the derivatives, following TensorFlow's
+    convention for gradients; :func:`jacfwd` returns the derivatives themselves.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def jacfwd(
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
-    Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
+    Best for fewer inputs than outputs: ``fn`` runs once, together with the tangents of all columns.
     Random numbers are drawn once.
 
     Parameters
@@ -116,14 +116,14 @@ def jacfwd(
     argnums
         As for :func:`value_and_grad`.
     has_aux
-        Whether ``fn`` returns a pair, the result and something to hand on.
+        Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     callable
-        A function that returns what that of :func:`jacrev` does; among complex numbers, the
+        A function with the same results as that of :func:`jacrev`; for complex numbers, the
         derivatives themselves.
 
     Raises
@@ -131,7 +131,7 @@ def jacfwd(
     TypeError
         When called, if an argument is not floating, or a result of complex arguments is real.
     GradientError
-        When called, if ``fn`` has a custom gradient that is not linear: it has no forward mode.
+        When called, if ``fn`` has a custom gradient that is not linear, and so has no forward mode.
 
     Examples
     --------
@@ -171,13 +171,13 @@ def jacfwd(
 
 
 def _check_fields(name: str, reals: list[Any], complexes: list[Any]) -> None:
-    """Raise if a real and a complex tensor meet, so that one mode loses half of a derivative."""
+    """Raise if one side is real and the other complex: one mode would lose half the derivative."""
     kinds = [{getattr(x, "dtype", np.dtype(float)).kind for x in xs} for xs in (reals, complexes)]
     if kinds[0] & set("fiub") and "c" in kinds[1]:
         what = "of a real argument is complex" if name == "jacrev" else "of a complex one is real"
         raise TypeError(
-            f"{name}: the result {what}: its Jacobian has a real and an imaginary part, of which "
-            "this mode sees one; differentiate real and imag apart"
+            f"{name}: the result {what}: its Jacobian has a real and an imaginary part, and this "
+            "mode computes only one; differentiate real and imag separately"
         )
 
 
@@ -210,36 +210,37 @@ def jacobian(
     Parameters
     ----------
     fn, argnums, has_aux
-        As for :func:`jacrev`, which this is unless ``structure`` is given.
+        As for :func:`jacrev`, which is used unless ``structure`` is given.
     structure
-        What is known of the Jacobian of one argument and one result with as many elements:
-        ``"diagonal"``, or ``"banded(k)"`` with ``k`` diagonals on either side of the main one
-        (elements in C order). Then 1 or ``2 * k + 1`` rows go back in place of one per element.
+        The known structure of a Jacobian of one argument and one result with the same number of
+        elements: ``"diagonal"``, or ``"banded(k)"`` with ``k`` diagonals on either side of the main
+        one (elements in C order). The backward pass then computes 1 or ``2 * k + 1`` rows instead
+        of one per element.
     check
-        Make sure of the structure, by a product with a random vector.
+        Verify the structure, by a product with a random vector.
     strict
-        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
+        Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     callable
-        A function that returns what that of :func:`jacrev` does. With ``"diagonal"`` it returns the
-        diagonal, in the shape of the result; with ``"banded(k)"`` a matrix of shape
-        ``(2 * k + 1, n)`` with ``J[i, j]`` at ``[k + i - j, j]``: the form of
-        ``scipy.linalg.solve_banded``, zeros at the ends.
+        A function with the same results as that of :func:`jacrev`. With ``"diagonal"`` it returns
+        the diagonal, in the shape of the result; with ``"banded(k)"`` a matrix of shape
+        ``(2 * k + 1, n)`` with ``J[i, j]`` at ``[k + i - j, j]`` and zeros at the ends: the form of
+        ``scipy.linalg.solve_banded``.
 
     Raises
     ------
     ValueError
-        If ``structure`` is unknown; when called, if result and argument differ in size, or
-        ``check`` finds elements elsewhere.
+        If ``structure`` is unknown. When called, if result and argument differ in size, or
+        ``check`` finds nonzero elements outside the structure.
     TypeError
         When called, if an argument is not floating.
 
     References
     ----------
     A. R. Curtis, M. J. D. Powell and J. K. Reid, "On the estimation of sparse Jacobian matrices",
-    1974: the rows of a band that go back together.
+    1974: the rows of a band that share a backward pass.
 
     Examples
     --------
@@ -261,7 +262,10 @@ def jacobian(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacobian", argnums, args, kwargs)
         if len(call.sources) != 1:
-            raise ValueError(f"jacobian: structure is for one tensor, got {len(call.sources)}")
+            raise ValueError(
+                f"jacobian: structure requires an argument with one tensor, got "
+                f"{len(call.sources)} tensors"
+            )
         (source,) = call.sources
         with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(source)
@@ -269,7 +273,10 @@ def jacobian(
         check_strict(tape, flatten(result), [source])
         warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
-            raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
+            raise TraceError(
+                "jacobian: check=True needs values, and a trace or vmap has none; check outside of "
+                "it"
+            )
         n = prod(sizes_of(source, "jacobian"))
         if not isinstance(result, Tensor) or sizes_differ(prod(sizes_of(result, "jacobian")), n):
             raise ValueError(
@@ -287,16 +294,16 @@ def jacobian(
 
 
 def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int) -> Tensor:
-    """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not meet."""
+    """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not overlap."""
     count = 2 * width + 1
-    # NumPy's, or a tensor where a run tells how many there are: all that follows is for both
+    # a NumPy array, or a tensor if the size is known only in a run: the code below works for both
     columns: Any = np.arange(n) if known_size(n) else public("arange")(n)
     seeds = columns % count == np.arange(count)[:, None]
     rows = _beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
         return Tensor(_beside(0 * seeds, _handle(source)))
-    place = columns + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
+    place = columns + np.arange(-width, width + 1)[:, None]  # row i is at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
         Tensor(_beside(place % count, target, np.int64)),
@@ -308,7 +315,7 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int)
 
 
 def _beside(values: Any, target: Tensor, dtype: Any = None) -> Any:
-    """Return NumPy's or a trace's values as an array where the target is."""
+    """Return a NumPy array or a traced tensor as an array on the target's device."""
     if isinstance(values, Tensor):
         return values.astype(dtype or target.dtype).array
     return rows_beside(values, target, dtype)
@@ -325,12 +332,12 @@ def _check_structure(
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]
     inside = (place >= 0) & (place < n)
     terms = np.where(inside, np.asarray(found.numpy()) * probe[place % max(n, 1)], 0)
-    # what rounding may do to each sum; nan is no evidence of structure
+    # the rounding error of each sum; a comparison with nan fails
     allowed = 1e3 * float(np.finfo(got.dtype).eps) * np.abs(terms).sum(axis=0)
     if not (np.abs(got - terms.sum(axis=0)) <= allowed).all():
         raise ValueError(
-            f"jacobian: the Jacobian is not {structure}: it has elements outside; use a wider "
-            "band, or jacobian without structure"
+            f"jacobian: the Jacobian is not {structure}: it has other nonzero elements; use a "
+            "wider band, or jacobian without structure"
         )
 
 
@@ -339,7 +346,7 @@ def hessian(
 ) -> Callable[P, Any]:
     """Return a function that computes the Hessian of ``fn``, which returns a scalar.
 
-    One gradient is recorded, and all its rows go back together.
+    It records one gradient, and computes all rows in one backward pass.
 
     Parameters
     ----------
@@ -349,8 +356,8 @@ def hessian(
     Returns
     -------
     callable
-        A function that returns the second derivatives: in the structure of the arguments the
-        structure of the arguments again, tensors of shape ``x.shape + y.shape``.
+        A function that returns the second derivatives: the structure of the arguments with the
+        structure of the arguments at each leaf, tensors of shape ``x.shape + y.shape``.
 
     Raises
     ------

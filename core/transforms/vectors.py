@@ -1,4 +1,4 @@
-"""``flatten``: all tensors of a nested container as one vector, and the way back."""
+"""``flatten``: all tensors of a nested container as one vector, and the inverse."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["flatten"]
 
 
 def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
-    """Return all tensors of a nested container as one vector, and the way back.
+    """Return all tensors of a nested container as one vector, and the inverse function.
 
-    For optimizers that want one vector, SciPy's for instance.
+    This is for optimizers that work on a single vector, such as SciPy's.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     Returns
     -------
     vector : Tensor
-        All elements in order, of the dtype to which the leaves promote.
+        All elements in order, in the promoted dtype of the leaves.
     unflatten : callable
-        A function that cuts such a vector (or anything that converts to one) into tensors of the
+        A function that splits such a vector (or anything that converts to one) into tensors of the
         leaves' shapes and dtypes, in the structure of ``tree``. Gradients pass through both.
 
     Raises
     ------
     ValueError
-        By ``unflatten``, if the vector has another number of elements.
+        From ``unflatten``, if the vector has another number of elements.
     TraceError
-        If a rank is not known in a trace.
+        If a rank is unknown in a trace.
 
     Examples
     --------

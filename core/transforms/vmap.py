@@ -1,4 +1,4 @@
-"""``vmap``: a function of one example as a function of many, which runs once for all of them."""
+"""``vmap``: turns a function of one example into a function of a batch that runs once."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def vmap(
     """Return a function that applies ``fn`` to every example along an axis, and stacks the results.
 
     ``fn`` runs once, on all examples together: its ops apply their batching rules. The result is
-    differentiable to any order, works inside tapes, traces and other ``vmap``s, and so may tapes
-    inside ``fn``: their gradients are those of one example.
+    differentiable to any order and works inside tapes, traces and other ``vmap``s. Tapes inside
+    ``fn`` compute per-example gradients.
 
     Parameters
     ----------
     fn
         A function of tensors (in any nested containers), without the batch axis.
     in_axes
-        The axis of each positional argument that counts examples; ``None`` for an argument that all
-        examples share. One integer stands for all arguments; a container gives one per argument,
-        each an integer for all that is in it, or again a container.
+        The batch axis of each positional argument; ``None`` for an argument that all examples
+        share. A single integer applies to all arguments. A container has an entry per argument: an
+        integer for the whole argument, or a container of its structure.
     out_axes
-        Where the results' batch axis goes: one integer, or a container with one per result. None
-        for a result that all examples share, and that is returned without a batch axis.
+        The position of the results' batch axis: one integer, or a container with one per result.
+        ``None`` for a result that all examples share, which is returned without a batch axis.
     randomness
-        What ``gt.random`` gives inside ``fn``: ``"different"`` numbers for each example, the
-        ``"same"`` for all, or an ``"error"`` (the default), so that the choice is made in words.
+        The behaviour of ``gt.random`` inside ``fn``: ``"different"`` numbers for each example, the
+        ``"same"`` numbers for all, or an ``"error"`` (the default), so that you have to choose.
 
     Returns
     -------
@@ -61,14 +61,14 @@ def vmap(
         When called, if no argument has a batch axis, or the batch sizes differ; or if ``in_axes``
         or ``out_axes`` do not fit.
     TraceError
-        When called, if ``fn`` asks for a value: ``if x > 0``, ``float(x)``, ``x.numpy()``.
+        When called, if ``fn`` needs a value: ``if x > 0``, ``float(x)``, ``x.numpy()``.
     RuntimeError
         When called, if ``fn`` draws random numbers and ``randomness`` is not given.
 
     Notes
     -----
-    The interface is that of ``jax.vmap`` and ``torch.func.vmap``. An assignment to a variable in
-    ``fn`` must be of a value that all examples share.
+    The interface is that of ``jax.vmap`` and ``torch.func.vmap``. A value assigned to a variable in
+    ``fn`` must be the same for all examples.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def vmap(
 
 
 def _out(leaf: Any, axis: int | None, like: Tensor, level: int) -> Tensor | None:
-    if leaf is None:  # no gradient, say
+    if leaf is None:  # for example, a missing gradient
         return None
     if axis is None:
         return _shared(as_tensor(leaf), level)
@@ -116,9 +116,9 @@ def _out(leaf: Any, axis: int | None, like: Tensor, level: int) -> Tensor | None
 
 
 def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return ``functools.wraps`` for what tells arguments apart by how they are passed.
+    """Return ``functools.wraps`` for wrappers to which keyword arguments differ from positional.
 
-    ``function`` then hands arguments on as they come, where it else fills in ``fn``'s defaults.
+    ``function`` then passes arguments on unchanged, and does not fill in the defaults of ``fn``.
     """
 
     def mark(wrapper: Any) -> Any:
@@ -130,7 +130,7 @@ def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> list[Any]:
-    """Let a run raise if batch sizes differ that a trace does not know."""
+    """Make a run raise if batch sizes differ that the trace does not know."""
     batched = [x for x, axis in zip(leaves, axes, strict=True) if axis is not None]
     if len(batched) < 2 or not any(unsure(x.shape) for x in batched):
         return leaves
@@ -144,7 +144,7 @@ def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> l
 
 
 def _as_long(x: Tensor, like: Tensor) -> bool:
-    """Return whether the first axes have one size in every run, as far as a trace can prove it."""
+    """Return whether a trace can prove that the first axes have equal sizes in every run."""
     return like.shape is not None and same_size(x.shape[0], like.shape[0])
 
 
@@ -157,8 +157,8 @@ def _shared_by_all(leaf: Any) -> Any:
 def _shared(x: Tensor, level: int) -> Tensor:
     if has_level(x.array, level):
         raise ValueError(
-            "vmap: out_axes is None for a result that differs from example to example; give its "
-            "batch axis a place"
+            "vmap: out_axes is None for a result that differs from example to example; set it to "
+            "the position of the batch axis"
         )
     return x
 
@@ -177,8 +177,8 @@ def _axis_at(y: Tensor, axis: int) -> Tensor:
     shape = y.shape
     if shape is not None and not -len(shape) <= axis < len(shape):
         raise ValueError(
-            f"vmap: out_axes={axis} is no axis of a result with {len(shape)} axes, the examples' "
-            "counted"
+            f"vmap: out_axes={axis} is out of range for a result with {len(shape)} axes, including "
+            "the batch axis"
         )
     if axis == 0:
         return y
@@ -187,7 +187,7 @@ def _axis_at(y: Tensor, axis: int) -> Tensor:
 
 
 def _spread(axes: Any, tree: Any, what: str) -> list[int | None]:
-    """Return an axis per leaf: one stands for a whole container, a container for its parts."""
+    """Return an axis per leaf: an integer is for a whole container, a container for its items."""
     if axes is None:
         return [None] * len(flatten(tree))
     if not isinstance(axes, (list, tuple, dict)):
@@ -197,16 +197,16 @@ def _spread(axes: Any, tree: Any, what: str) -> list[int | None]:
             axis = operator.index(axes)
         except TypeError:
             raise TypeError(
-                f"vmap: {what} holds integers and None in lists, tuples and dicts, got {axes!r}"
+                f"vmap: {what} must hold integers and None in lists, tuples and dicts, got {axes!r}"
             ) from None
         return [None if leaf is None else axis for leaf in flatten(tree)]
     if isinstance(axes, dict):
         if not isinstance(tree, dict) or set(axes) != set(tree):
-            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+            raise ValueError(f"vmap: {what} {axes} does not match the arguments or results")
         parts = [_spread(axes[key], tree[key], what) for key in sorted_keys(tree)]
     else:
         if not isinstance(tree, (list, tuple)) or len(axes) != len(tree):
-            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+            raise ValueError(f"vmap: {what} {axes} does not match the arguments or results")
         parts = [_spread(a, t, what) for a, t in zip(axes, tree, strict=True)]
     return [axis for part in parts for axis in part]
 
@@ -219,7 +219,7 @@ def _axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
 
 
 def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
-    """Return an argument with a batch axis, after a look at the sizes of all of them."""
+    """Check the batch sizes, and return a batched argument, of known size if possible."""
     sizes = {
         i: leaf.shape[0]
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
@@ -232,4 +232,6 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
     for i in (*known, *range(len(leaves))):
         if axes[i] is not None:
             return Tensor.with_id(leaves[i].array, 0)
-    raise ValueError("vmap: no argument has a batch axis; in_axes is None for all of them")
+    raise ValueError(
+        "vmap: no argument has a batch axis; set in_axes to an axis for at least one argument"
+    )

@@ -1,6 +1,6 @@
-"""Exceptions that gradtape raises, each a subclass of the builtin that NumPy users would catch.
+"""The exceptions of gradtape, each a subclass of the builtin one that NumPy users would catch.
 
-Those of files stand in :mod:`gradtape.saving`.
+The exceptions of saving and loading are in :mod:`gradtape.saving`.
 """
 
 from __future__ import annotations

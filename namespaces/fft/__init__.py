@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.fourier.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from ..plugins.ops.fourier.multi_dimensional import (

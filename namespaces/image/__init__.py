@@ -1,8 +1,8 @@
-"""Images with their channels last: sizes, mirrors, colours, edges, and likeness of two."""
+"""Images with channels last: resizing, flipping, colours, edges, and similarity measures."""
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.images.colours import *
 from ..plugins.ops.images.colours import __all__ as _colours

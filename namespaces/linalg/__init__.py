@@ -1,8 +1,8 @@
-"""Linear algebra under NumPy's names: products, norms, and what is solved or factored."""
+"""Linear algebra under NumPy's names: products, norms, solvers and decompositions."""
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.linalg.decompositions import cholesky, qr, svd, svdvals
 from ..plugins.ops.linalg.determinants import det, slogdet

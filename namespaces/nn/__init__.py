@@ -1,8 +1,8 @@
-"""What neural networks add: activations, losses, convolution, pooling, normalisation."""
+"""Functions of neural networks: activations, losses, convolution, pooling, normalisation."""
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.elementwise.trigonometry import tanh
 from ..plugins.ops.linalg.norms import clip_by_norm

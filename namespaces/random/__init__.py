@@ -1,8 +1,8 @@
-"""Random numbers: generators, and functions that share one."""
+"""Random numbers: generators, and functions that share a global one."""
 
 from __future__ import annotations
 
-# as a whole, before its parts: threads that began with different parts would wait for each other
+# the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.random.functions import (
     bernoulli,

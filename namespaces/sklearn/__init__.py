@@ -1,4 +1,4 @@
-"""Models as scikit-learn's estimators. Needs scikit-learn: ``pip install "gradtape[sklearn]"``."""
+"""Models as scikit-learn estimators; requires ``pip install "gradtape[sklearn]"``."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_one_value_is_set_where_a_mask_of_each_example_says() -> None:
     slope = gt.grad(lambda x: gt.sum(x.at[x > 0.2].set(x[1]) ** 2))
     wanted = np.stack([slope(gt.constant(row)) for row in X])
     np.testing.assert_allclose(gt.vmap(slope)(X), wanted)
-    with pytest.raises(TypeError, match=r"at\[...\].set: values of dtype float64 do not go"):
+    with pytest.raises(TypeError, match=r"at\[...\].set: a tensor of int64 cannot hold values"):
         gt.vmap(lambda x: x.astype("int64").at[x > 0.2].set(0.5))(X)
     with pytest.raises(TraceError, match=r"use gradtape\.where"):
         gt.vmap(lambda x: x.at[x > 0.2].set(gt.ones(3)))(X)
@@ -181,7 +181,7 @@ def test_errors_name_what_was_asked() -> None:
     w = gt.constant([1.0, 2.0])
     with pytest.raises(TraceError, match="jacobian: check=True needs values"):
         gt.function(lambda x: gt.jacobian(gt.sin, structure="diagonal", check=True)(x))(w)
-    with pytest.raises(ValueError, match="vmap: out_axes=7 is no axis"):
+    with pytest.raises(ValueError, match="vmap: out_axes=7 is out of range"):
         gt.vmap(lambda x: x, out_axes=7)(X)
     with gt.GradientTape() as tape:
         tape.watch(M)

@@ -17,7 +17,7 @@ def test_reshaping_by_a_size_that_a_trace_does_not_know(flat: object) -> None:
 
 
 def test_a_size_that_is_none_is_refused_with_where_sizes_come_from() -> None:
-    with pytest.raises(TypeError, match=r"\(None, 2\); None says .* x\.shape\[i\] is in a trace"):
+    with pytest.raises(TypeError, match=r"\(None, 2\); None means .* x\.shape\[i\], which works"):
         gt.zeros((None, 2))
 
 

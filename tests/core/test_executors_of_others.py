@@ -114,7 +114,7 @@ def test_a_second_backend_for_arrays_that_have_one_is_refused() -> None:
         array_module = ("numpy", "mine")
 
     plugin = SimpleNamespace(gradtape_backends=hookimpl(lambda: [Mine()]))
-    message = "backend 'mine' takes the arrays of numpy, which are those of the backend 'numpy'"
+    message = "backend 'mine' claims the arrays of numpy, which belong to the backend 'numpy'"
     with pytest.raises(PluginError, match=message):
         gt.register_plugin(plugin, "mine")
     assert "mine" not in gt.registry().backends

@@ -98,7 +98,9 @@ def test_leaving_by_dlpack(x: gt.Tensor) -> None:
             tape.watch(source)
             y = gt.constant(np.from_dlpack(source)) * 2.0
         text = tape.explain(y, source)
-        assert "ends: a value that depends on it went to another library by __dlpack__" in text
+        assert (
+            "ends: a value that depends on it was exported to another library by __dlpack__" in text
+        )
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_gradient_function_that_no_tape_follows_is_refused() -> None:
         return x * 1.0, lambda dy: gt.constant(dy.numpy() * 2.0)
 
     with (
-        pytest.raises(GradientError, match=r"opaque: forward mode.*made of.*ops"),
+        pytest.raises(GradientError, match=r"opaque: forward mode.*must consist of.*ops"),
         gt.ForwardAccumulator(x := gt.constant([1.0]), gt.constant([1.0])),
     ):
         opaque(x)
@@ -205,7 +205,12 @@ def test_a_registered_rule_is_used() -> None:
     ("primals", "tangents", "error", "message"),
     [
         (gt.ones(2), [gt.ones(2)], ValueError, "do not have the same structure"),
-        (gt.ones(2), gt.ones(3), ValueError, r"a tangent has shape \(3,\), its primal \(2,\)"),
+        (
+            gt.ones(2),
+            gt.ones(3),
+            ValueError,
+            r"a tangent has shape \(3,\), but its primal has \(2,\)",
+        ),
         (gt.constant([1]), gt.constant([1]), TypeError, "a primal of dtype int64 has no tangent"),
         (gt.ones(2), gt.constant([1j, 1j]), TypeError, "does not fit a real primal"),
         (np.ones(2), np.ones(2), TypeError, "must be a Tensor or Variable, got ndarray"),

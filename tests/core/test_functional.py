@@ -224,9 +224,9 @@ def test_errors_say_what_to_do() -> None:
         gt.grad(gt.sum, argnums=2)(np.ones(2))
     with pytest.raises(TypeError, match="argnums names 'y', which was not passed by keyword"):
         gt.grad(gt.sum, argnums="y")(np.ones(2))
-    with pytest.raises(TypeError, match="a tangent for each of 2 arguments"):
+    with pytest.raises(TypeError, match="one tangent for each of the 2 arguments"):
         gt.jvp(gt.add, (np.ones(2), np.ones(2)), (np.ones(2),))
-    with pytest.raises(ValueError, match=r"a tangent has shape \(3,\), its primal \(2,\)"):
+    with pytest.raises(ValueError, match=r"a tangent has shape \(3,\), but its primal has \(2,\)"):
         gt.jvp(gt.sin, np.ones(2), np.ones(3))
 
 

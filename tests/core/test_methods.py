@@ -157,7 +157,7 @@ def test_another_order_is_refused_by_name(method, order):
 def test_astype_names_what_it_cannot_do():
     with pytest.raises(TypeError, match="astype: 'foo' is not a dtype"):
         gt.constant(X).astype("foo")
-    with pytest.raises(TypeError, match=r"astype: float64 cannot become int32.*'safe'"):
+    with pytest.raises(TypeError, match=r"astype: float64 cannot be cast to int32.*'safe'"):
         gt.constant(X).astype("int32", casting="safe")
 
 

@@ -26,8 +26,8 @@ def body(text, section):
 
 def test_a_class_of_ops_has_its_own_text() -> None:
     assert Op.__doc__.startswith("A differentiable primitive.")
-    assert UnaryOp.__doc__.startswith("An op of one array and no parameters")
-    assert BinaryOp.__doc__.startswith("An op of two arrays and no parameters")
+    assert UnaryOp.__doc__.startswith("An op of one array without parameters")
+    assert BinaryOp.__doc__.startswith("An op of two arrays without parameters")
     assert list(inspect.signature(Op).parameters)[:3] == ["name", "kernel", "inputs"]
 
 

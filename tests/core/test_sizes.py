@@ -396,7 +396,7 @@ def test_a_power_that_is_no_integer_in_a_run_is_an_error_of_the_run() -> None:
 
     call = traced(function, "int64")
     assert call(gt.constant([1, 2, 3])).tolist() == [2, 4, 6]
-    with pytest.raises(ValueError, match=r"2 \*\* -1 of sizes is no integer"):
+    with pytest.raises(ValueError, match=r"2 \*\* -1 of sizes is not an integer"):
         call(gt.constant([1]))
     with pytest.raises(ValueError, match="complex"):
         traced(lambda x: x * (x.shape[0] - 4) ** 0.5)(gt.ones(3))
@@ -405,7 +405,7 @@ def test_a_power_that_is_no_integer_in_a_run_is_an_error_of_the_run() -> None:
 def test_a_size_is_copied_as_itself_and_not_pickled() -> None:
     assert copy.copy(N) is N
     assert copy.deepcopy([N])[0] is N
-    with pytest.raises(TypeError, match="size n of a trace is not pickled"):
+    with pytest.raises(TypeError, match="size n of a trace cannot be pickled"):
         pickle.dumps(N)
 
 
@@ -423,7 +423,7 @@ def test_expressions_without_end_are_refused_and_take_no_time() -> None:
         return n
 
     for function in (deep, wide):
-        with pytest.raises((gt.errors.TraceError, OverflowError), match=r"longer|too large"):
+        with pytest.raises((gt.errors.TraceError, OverflowError), match=r"too long|too large"):
             traced(function)(gt.ones(2))
     assert value_of((N + M + K) ** 8 * (N + M) ** 8, (2, 1, 1)) == 4**8 * 3**8
 

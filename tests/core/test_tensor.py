@@ -439,7 +439,7 @@ def test_nan_is_carried() -> None:
 
 
 def test_a_tensor_made_of_no_array_says_how_to_make_one() -> None:
-    with pytest.raises(TypeError, match=r"made of list; make tensors with gradtape.constant"):
+    with pytest.raises(TypeError, match=r"made from a list; make tensors with gradtape.constant"):
         gt.Tensor([1.0, 2.0]).numpy()
 
 

@@ -193,7 +193,7 @@ def test_a_mistyped_name_gets_a_hint(path: str, meant: str) -> None:
         ("vectorize", "gt.vmap"),
         ("put", r"x.ravel().at[indices].set(values): a tensor never changes"),
         ("r_", "gt.concatenate"),
-        ("float128", "gt.float64, the widest that there is"),
+        ("float128", "gt.float64, the widest float dtype"),
         ("random.randn", "gt.random.normal(shape)"),
         ("random.default_rng", "gt.random.Generator(seed)"),
     ],

@@ -80,7 +80,7 @@ RANKS = {
 
 @pytest.mark.parametrize("name", RANKS)
 def test_a_shape_of_open_rank_is_refused_in_words(name: str) -> None:
-    with pytest.raises(gt.errors.TraceError, match=r"shape .its rank is open.* is not known"):
+    with pytest.raises(gt.errors.TraceError, match=r"shape .its rank is unknown.* is not known"):
         traced(RANKS[name], None, None)(gt.ones((2, 3), D), gt.ones(3, D))
 
 

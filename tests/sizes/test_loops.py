@@ -489,10 +489,10 @@ class Keeping(gt.Module):
 def test_a_size_of_another_trace_is_refused(use: Any) -> None:
     module = Keeping()
     module.keep(rows(2))
-    message = r"is used after it|not known while a function is traced"
+    message = r"is used after|not known while a function is traced"
     with pytest.raises(gt.errors.TraceError, match=message):
         gt.function(lambda x: use(module.n, x), input_signature=OPEN)(rows(2))
-    with pytest.raises(gt.errors.TraceError, match="of a trace is used after it"):
+    with pytest.raises(gt.errors.TraceError, match="of a trace is used after the trace ended"):
         use(module.n, rows(2))
 
 

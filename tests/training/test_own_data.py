@@ -115,7 +115,7 @@ def test_a_query_that_has_not_run_is_to_be_collected() -> None:
     class Query:
         def collect(self) -> Any: ...
 
-    with pytest.raises(TypeError, match=r"give \.collect\(\) of it"):
+    with pytest.raises(TypeError, match=r"pass the result of \.collect\(\)"):
         gt.constant(Query())
 
 

@@ -1,7 +1,7 @@
-"""Sizes that a trace does not know: integers that compute, compare and print by their expression.
+"""Sizes that a trace does not know: expressions that compute, compare and print as integers do.
 
-From the ground up: :mod:`.open_values` (what Python may not ask), :mod:`.terms` (sums, and what can
-be proved about them), :mod:`.values` (the classes), :mod:`.arithmetic` (their operators),
+From the bottom up: :mod:`.open_values` (what needs a value and raises), :mod:`.terms` (sums, and
+proofs about them), :mod:`.values` (the classes), :mod:`.arithmetic` (their operators),
 :mod:`.formulas` (expressions as graphs and files hold them) and :mod:`.shapes`.
 """
 

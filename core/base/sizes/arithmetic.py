@@ -1,8 +1,8 @@
-"""Sizes that a trace does not know: integers that compute, compare and print by their expression.
+"""The operators of sizes that a trace does not know.
 
-``x.shape[0]`` of an open size is a :class:`Size`. What Python divides or takes roots of is a
-:class:`Number`, and a comparison that nothing decides yet is a :class:`Condition`. Each run of the
-graph computes them by Python's own arithmetic, as a call without a trace does.
+If ``x.shape[0]`` is unknown, it is a :class:`Size`. Quotients and roots of it are a
+:class:`Number`, and a comparison that cannot be decided yet is a :class:`Condition`. Each run of
+the graph computes them by Python's own arithmetic, as eager code does.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ from .values import Condition, Number, Size, alone
 
 __all__ = ["apart", "as_symbol", "exact_quotient", "largest", "same_size", "smallest"]
 
-# A product that would be longer, as text, stays one of its factors.
+# A product whose text would be longer is not expanded.
 _LONGEST_PRODUCT = 4000
 
 
 def as_symbol(value: Open, dtypes: Sequence[Any], dtype: Any = None) -> Any:
-    """Return an open number as a symbol of the graph that is traced.
+    """Return an unknown number as a symbol of the graph being traced.
 
     Parameters
     ----------
     value
         A size, number or comparison.
     dtypes
-        The dtypes beside it; it is weak, as a Python number is, if it was not computed by NumPy.
+        The dtypes of the other arguments. The number promotes with them as a weak Python number,
+        unless NumPy computed it.
     dtype
-        The dtype that it is to have instead.
+        A dtype to use instead.
 
     Raises
     ------
     TraceError
-        If no function is traced.
+        If no function is being traced.
     """
     graph = active_graph.get()
     if graph is None:
@@ -72,7 +73,7 @@ def as_symbol(value: Open, dtypes: Sequence[Any], dtype: Any = None) -> Any:
 
 
 def _by_numpy(value: Any) -> Any:
-    """Return a number as one that NumPy computed: beside tensors it is not weak."""
+    """Return a number as one that NumPy computed, which is not weak in promotion."""
     if type(value) is int:
         return np.int64(value)
     return value.as_strong() if isinstance(value, (Size, Number)) else value
@@ -83,7 +84,7 @@ def _is_strong(value: Any) -> bool:
 
 
 def _as_number(value: Any) -> Any:
-    """Return a number as Python's, an open one as it is; None for anything else."""
+    """Return a Python number, an unknown number unchanged, or None for anything else."""
     if isinstance(value, (Size, Number)):
         return value
     if isinstance(value, (int, np.integer, np.bool_)):
@@ -97,21 +98,21 @@ def _as_number(value: Any) -> Any:
 
 
 def _size(terms: Terms) -> Any:
-    """Return a sum as a size, or as an integer if that is what it is."""
+    """Return a sum as a size, or as an integer if it is constant."""
     if not any(terms):
         return terms.get((), 0)
     return Size(terms)
 
 
 def same_size(a: Any, b: Any) -> bool:
-    """Return whether two sizes are equal in every run; ``None`` is equal to none."""
+    """Return whether two sizes are equal in every run; ``None`` equals no size."""
     if isinstance(a, Size) and isinstance(b, Size):
         return a.key == b.key or (a == b) is True
     return known_size(a) and known_size(b) and bool(a == b)
 
 
 def exact_quotient(a: Any, b: Any) -> Any:
-    """Return ``a // b`` of sizes that divide without remainder, where ``b`` is not 0."""
+    """Return ``a // b`` of sizes that divide exactly; ``b`` is not 0."""
     if not isinstance(b, Size):
         return a // b
     if len(b.terms) == 1:
@@ -131,7 +132,7 @@ def exact_quotient(a: Any, b: Any) -> Any:
 
 
 def _ordered(values: Iterable[Any]) -> list[Any]:
-    """Return values of which the order does not matter as all say them."""
+    """Return the arguments of a commutative operation in canonical order."""
     return sorted(values, key=lambda x: (not is_open(x), key_of(x)))
 
 
@@ -151,7 +152,7 @@ def _divided(a: Any, b: Any) -> Any:
         raise ZeroDivisionError(f"{user_line()}: {a!r} // 0")
     if b < 0:
         return _divided(-a, -b)
-    # what divides evenly comes out of the division: (4*n + m) // 2 is 2*n + m // 2
+    # terms that divide exactly leave the division: (4*n + m) // 2 is 2*n + m // 2
     even = {m: c // b for m, c in terms_of(a).items() if c % b == 0}
     rest = {m: c for m, c in terms_of(a).items() if m and c % b}
     constant = terms_of(a).get((), 0)
@@ -224,7 +225,7 @@ def smallest(*values: Any) -> Any:
 
 def _extreme(kind: str, values: Sequence[Any]) -> Any:
     if not any(map(is_open, values)):
-        if any(type(x) is float for x in values):  # as NumPy does: a float if one is, NaN if one is
+        if any(type(x) is float for x in values):  # as in NumPy, floats and NaN propagate
             values = [float(x) for x in values]
             values = [x for x in values if x != x] or values
         return max(values) if kind == "max" else min(values)
@@ -244,7 +245,7 @@ def _extreme(kind: str, values: Sequence[Any]) -> Any:
 
 
 def apart(a: Any, b: Any) -> Any:
-    """Return ``a - b``; a difference from an extreme is the opposite extreme of differences."""
+    """Return ``a - b``; if ``b`` is a max of sizes, the min of the differences, and vice versa."""
     terms = terms_of(b)
     atom = next(iter(terms))[0] if list(terms.values()) == [1] and any(terms) else None
     if isinstance(atom, Compound) and atom.kind in ("max", "min") and len(next(iter(terms))) == 1:
@@ -256,7 +257,7 @@ def apart(a: Any, b: Any) -> Any:
 
 
 def _tame(value: Any) -> bool:
-    """Return whether a number is never NaN, which is not equal to itself."""
+    """Return whether a number is never NaN, so that it equals itself."""
     if isinstance(value, Number):
         return all(map(_tame, value.args))
     return not isinstance(value, float) or value == 0 or 1e-15 < abs(value) < 1e15
@@ -269,7 +270,7 @@ def _number(kind: str) -> Callable[[Any, Any], Any]:
     return lambda a, b: Number(kind, a, b)
 
 
-#: What Python's operators give of two integers, one of them a size at least.
+#: Python's operators for two integers, at least one of them a size.
 _OF_SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: _size(summed(terms_of(a), terms_of(b))),
     "-": lambda a, b: _size(difference(terms_of(a), terms_of(b))),
@@ -302,7 +303,7 @@ _OF_FLOATS = frozenset(("+", "-", "*", "//", "%", "**", "/"))
 
 
 def _computed(kind: str, a: Any, b: Any) -> Any:
-    """Return ``a kind b``; NotImplemented where one is no number (a tensor knows what to do)."""
+    """Return ``a kind b``; NotImplemented if one is not a number, so that a tensor takes over."""
     x, y = _as_number(a), _as_number(b)
     if x is None or y is None:
         return NotImplemented
@@ -316,9 +317,9 @@ def _computed(kind: str, a: Any, b: Any) -> Any:
 
 
 def _compared(kind: str, a: Any, b: Any) -> Any:
-    """Return a boolean if every run says the same, a condition if not."""
+    """Return a boolean if the result is the same in every run, otherwise a condition."""
     if b is None and isinstance(a, Size) and kind in ("==", "!="):
-        return kind == "=="  # what a shape holds where nothing is known
+        return kind == "=="  # None marks an unknown size in a shape
     b = _as_number(b)
     if b is None:
         return NotImplemented
@@ -395,8 +396,8 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
         if all(x is not None for x in numbers):
             return _by_numpy(plain(*numbers))
     if any(hasattr(x, "array") for x in inputs):
-        return NotImplemented  # a tensor's turn
-    # beside an array a number is weak, and stays what it is; alone it has NumPy's dtype
+        return NotImplemented  # a tensor takes over
+    # with an array, a number is weak and stays unchanged; alone it has NumPy's dtype
     kinds: tuple[type, ...] = (np.ndarray, np.generic)
     if not any(isinstance(x, kinds) for x in inputs):
         kinds = (Open,)

@@ -1,7 +1,7 @@
 """Formulas: expressions of sizes as graphs and files hold them.
 
-A node whose parameters depend on sizes has a formula in the place of each, and the arrays of which
-they are the sizes, its witnesses, as further inputs at the end.
+A node whose parameters depend on sizes has a formula instead of each. The arrays that have these
+sizes, its *witnesses*, are further inputs at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .values import Condition, Number, Size
 
 __all__ = ["KINDS", "Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
-# how large the integers of a formula may be: a file may say anything
+# the size limit of a formula's integers: files are untrusted
 _MOST_BITS = 4096
 
 
@@ -50,9 +50,9 @@ class Formula:
 def _power(a: Any, b: Any) -> Any:
     if type(a) is int and type(b) is int:
         if b < 0:
-            raise ValueError(f"{a} ** {b} of sizes is no integer; write {float(a)} ** {b}")
+            raise ValueError(f"{a} ** {b} of sizes is not an integer; write {float(a)} ** {b}")
         if a.bit_length() * b > _MOST_BITS:
-            raise OverflowError(f"a size of {a} ** {b}")
+            raise OverflowError(f"a size of {a} ** {b} is too large for any array")
     result = a**b
     if isinstance(result, complex):
         raise ValueError(f"{a} ** {b} of sizes is a complex number")
@@ -69,10 +69,10 @@ def _product(*factors: Any) -> Any:
 
 
 def _whole(comparison: Any) -> Any:
-    return comparison * 1  # True is 1; one that is open becomes a size
+    return comparison * 1  # True is 1; an unknown comparison becomes a size
 
 
-#: What a formula may compute, with the number of its arguments; None for any.
+#: The operations of formulas, with the number of arguments; None for any number.
 KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "+": (None, lambda *xs: sum(xs[1:], xs[0])),
     "*": (None, _product),
@@ -101,7 +101,7 @@ KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     ">=": (2, operator.ge),
 }
 
-#: What is quicker for two arguments.
+#: Faster versions for two arguments.
 _OF_TWO: dict[str, Callable[..., Any]] = {"+": operator.add, "*": operator.mul}
 
 
@@ -135,14 +135,14 @@ def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
 
 
 def dims_of(value: Any) -> Iterator[Dim]:
-    """Yield the unknowns in an open value."""
+    """Yield the unknowns in an expression of sizes."""
     found: list[Dim] = []
     _expression(value, found.append)
     yield from found
 
 
 def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any]) -> Any:
-    """Return a parameter with ``new(part)`` in the place of each part that is of ``kind``."""
+    """Return a parameter with each part of type ``kind`` replaced by ``new(part)``."""
     if isinstance(value, kind):
         return new(value)
     if isinstance(value, (tuple, list)):  # a subclass may hold sizes too
@@ -153,12 +153,12 @@ def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any
     return value
 
 
-# which hold nothing: a trace asks at each node
+# types that contain nothing, checked first: tracing calls this for each node
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 
 
 def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Return whether a parameter is, or contains, something of ``kind``."""
+    """Return whether a parameter is, or contains, an instance of ``kind``."""
     if type(value) is dict:
         value = value.values()
     elif not isinstance(value, (tuple, list)):  # a subclass may hold sizes too
@@ -167,26 +167,26 @@ def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
 
 
 def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
-    """Return parameters with a formula in the place of each size.
+    """Return parameters with a formula instead of each size.
 
     Parameters
     ----------
     params
         Parameters of an op.
     place
-        Gives for an unknown ``("size", witness, axis)`` or ``("value", witness)``.
+        Returns ``("size", witness, axis)`` or ``("value", witness)`` for an unknown.
     """
     return replaced(params, Open, lambda value: Formula(_expression(value, place)))
 
 
 # -- to sizes --------------------------------------------------------------------------------------
 
-#: Computes from the shapes of witnesses, and from what gives the value of one.
+#: Computes parameters from the witnesses' shapes and a function that returns a witness's value.
 Plan = Callable[[Sequence[Any], Callable[[int], Any]], Any]
 
 
 def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
-    """Return parameters with a number in the place of each formula, or a size in a trace.
+    """Return parameters with each formula evaluated: a number, or a size during tracing.
 
     Parameters
     ----------
@@ -195,23 +195,23 @@ def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -
     shapes
         The shapes of its witnesses.
     value
-        Gives the value of a witness, an integer.
+        Returns the value of a witness, an integer.
 
     Raises
     ------
     ValueError
-        If a formula is none: a file may say anything.
+        If a formula is malformed: files are untrusted.
     """
     return planned(params)(shapes, value)
 
 
 def planned(params: Any) -> Plan:
-    """Return what :func:`evaluated` does for parameters, made once for many runs.
+    """Return a function that evaluates parameters, built once for many runs.
 
     Raises
     ------
     ValueError
-        If a formula is none.
+        If a formula is malformed.
     """
     if not holds(params, Formula):
         return lambda shapes, value: params
@@ -231,13 +231,13 @@ def _planned(expression: Any) -> Plan:
     if type(expression) is int or type(expression) is float:
         return lambda shapes, value: expression
     if type(expression) is not tuple or len(expression) < 2:
-        raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
+        raise ValueError(f"not a formula of sizes: {str(expression)[:80]}")
     kind, *rest = expression
     if kind in ("size", "value"):
         return _asked(kind, rest)
     count, compute = KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
     if compute is None or count not in (None, len(rest)):
-        raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
+        raise ValueError(f"not a formula of sizes: {str(expression)[:80]}")
     parts = [_planned(x) for x in rest]
     if len(parts) != 2:
         return lambda shapes, value: compute(*[part(shapes, value) for part in parts])
@@ -250,10 +250,10 @@ def _planned(expression: Any) -> Plan:
 
 
 def _asked(kind: str, rest: Sequence[Any]) -> Plan:
-    """Return what asks a witness for a size or for its value."""
+    """Return a function that reads a size or the value of a witness."""
     count = 2 if kind == "size" else 1
     if [type(n) for n in rest] != [int] * count or min(rest) < 0:
-        raise ValueError(f"no size: {str((kind, *rest))[:80]}")
+        raise ValueError(f"not a size of a witness: {str((kind, *rest))[:80]}")
     witness = rest[0]
     if kind == "value":
         return lambda shapes, value: value(witness)
@@ -263,6 +263,6 @@ def _asked(kind: str, rest: Sequence[Any]) -> Plan:
         try:
             return shapes[witness][axis]
         except (IndexError, TypeError):
-            raise ValueError(f"no witness {witness} with an axis {axis}") from None
+            raise ValueError(f"there is no witness {witness} with an axis {axis}") from None
 
     return size

@@ -10,16 +10,16 @@ from ..unknown import is_users_call, user_line
 
 __all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
 
-# how long an expression may be, and how deep: beyond it, proofs and printing would take time
+# the longest and deepest expressions: beyond these limits, proofs and printing would be slow
 _LONGEST = 30_000
 _DEEPEST = 100
 
 
 class OpenSize(TraceError):
-    """Python asked for the value of a size, number or comparison that only a run knows."""
+    """Code needs the value of a size, number or comparison that is known only in a run."""
 
 
-# users meet a TraceError
+# users see a TraceError
 OpenSize.__module__, OpenSize.__name__, OpenSize.__qualname__ = (
     TraceError.__module__,
     *("TraceError", "TraceError"),
@@ -27,57 +27,57 @@ OpenSize.__module__, OpenSize.__name__, OpenSize.__qualname__ = (
 
 
 def is_open(value: Any) -> bool:
-    """Return whether a value is a size, number or comparison that only a run knows."""
+    """Return whether a value is a size, number or comparison that is known only in a run."""
     return isinstance(value, Open)
 
 
 def known_size(n: Any) -> bool:
-    """Return whether a size is known: neither ``None`` nor open."""
+    """Return whether a size is known: neither ``None`` nor an expression."""
     return n is not None and not isinstance(n, Open)
 
 
 class Open:
-    """What is a Python number in every run, and an expression of sizes while a function is traced.
+    """A Python number in every run, and an expression of sizes while a function is traced.
 
     Attributes
     ----------
     key
-        Text that equal expressions share.
+        A text that equal expressions share.
     depth
-        How deep expressions are nested in it.
+        The depth to which expressions are nested in it.
     """
 
     __slots__ = ("__weakref__", "depth", "key")
     key: str
     depth: int
     what = "size"
-    stands_for: type = int  # what it is in eager code
+    stands_for: type = int  # its type in eager code
 
-    if not TYPE_CHECKING:  # which knows what it is, and what it has
+    if not TYPE_CHECKING:  # type checkers should see the class and its attributes
 
         @property
         def __class__(self) -> Any:
-            # isinstance(n, int) decides as it does in eager code
+            # isinstance(n, int) has the same result as in eager code
             return self.stands_for if is_users_call() else type(self)
 
         def __getattr__(self, name: str) -> NoReturn:
             if hasattr(self.stands_for, name) and not name.startswith("_"):
                 self._refuse(
                     f".{name}",
-                    "compute with operators and with gradtape's functions, or give its "
-                    "TensorSpec the size",
+                    "compute with operators and with gradtape's functions, or set the size in its "
+                    "TensorSpec",
                 )
             raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
 
     def text(self) -> tuple[str, int]:
-        """Return the expression as text, and how tightly what is outermost in it binds."""
+        """Return the expression as text, and the precedence of its outermost operator."""
         raise NotImplementedError
 
     def used_after(self) -> str:
-        """Say that it is used after its trace."""
+        """Return the message for a use after the trace has ended."""
         return (
-            f"{user_line()}: the {self.what} {self!r} of a trace is used after it; return what "
-            "depends on it from the function"
+            f"{user_line()}: the {self.what} {self!r} of a trace is used after the trace ended; "
+            "return what depends on it from the function"
         )
 
     def _refuse(self, asked: str, instead: str) -> NoReturn:
@@ -92,27 +92,27 @@ class Open:
         self._refuse(
             "a decision (if, while, and, or, not, in, max, min)",
             "write gradtape.where or gradtape.cond for a choice, gradtape.while_loop to repeat, "
-            "gradtape.maximum or gradtape.minimum, or give its TensorSpec the size",
+            "gradtape.maximum or gradtape.minimum, or set the size in its TensorSpec",
         )
 
     def __index__(self) -> int:
         self._refuse(
             "Python or NumPy (range, a list, len(), an array)",
             "compute with gradtape's functions (gradtape.arange, zeros, tile; gradtape.scan or "
-            "while_loop to repeat), or give its TensorSpec the size",
+            "while_loop to repeat), or set the size in its TensorSpec",
         )
 
     def __int__(self) -> int:
         self._refuse(
             "int()",
-            "a size is an integer as it is: write n, n // 2, or math.floor, math.ceil or round of "
-            "a number, or give its TensorSpec the size",
+            "a size already is an integer: write n, n // 2, or math.floor, math.ceil or round of a "
+            "number, or set the size in its TensorSpec",
         )
 
     def __float__(self) -> float:
         self._refuse(
             "Python (float(), math)",
-            "write n ** 0.5, n / 2 or a gradtape function of it, or give its TensorSpec the size",
+            "write n ** 0.5, n / 2 or a gradtape function of it, or set the size in its TensorSpec",
         )
 
     def __complex__(self) -> complex:
@@ -122,12 +122,12 @@ class Open:
         return NotImplemented
 
     def __hash__(self) -> int:
-        # a table of numbers would not have it, and say so by its default, or by False
+        # a table of numbers would not contain it, and silently return a default or False
         if is_users_call():
             self._refuse(
                 "a dictionary or a set",
-                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
-                "size",
+                "compare it with the keys in gradtape.cond or where, or set the size in its "
+                "TensorSpec",
             )
         return hash((type(self), self.key))
 
@@ -139,8 +139,8 @@ class Open:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{user_line()}: the {self.what} {self!r} of a trace is not pickled; return it from "
-            "the function, which gives its value"
+            f"{user_line()}: the {self.what} {self!r} of a trace cannot be pickled; return it from "
+            "the function to get its value"
         )
 
     def __repr__(self) -> str:
@@ -151,22 +151,22 @@ class Open:
 
 
 def key_of(value: Any) -> str:
-    """Return the text that stands for a number or an open one, the same for equal ones."""
+    """Return the key of a number or an expression; equal ones have equal keys."""
     return value.key if isinstance(value, Open) else repr(value)
 
 
 def checked(key: str, depth: int) -> tuple[str, int]:
-    """Return the key and depth of an expression that is not too long to work with.
+    """Return the key and depth of an expression, if it is within the limits.
 
     Raises
     ------
     TraceError
-        If it is: where a shape rule made it, the size is an unknown of its own.
+        If it is too long or too deep. If a shape rule made it, the size becomes a new unknown.
     """
     if len(key) > _LONGEST or depth > _DEEPEST:
         raise OpenSize(
-            f"{user_line()}: an expression of sizes is longer than a trace works with, for "
-            "instance after many steps of a loop; use gradtape.while_loop, compute with "
-            "gradtape.constant(n), or give its TensorSpec the size"
+            f"{user_line()}: an expression of sizes is too long for a trace, for instance after "
+            "many steps of a loop; use gradtape.while_loop, compute with gradtape.constant(n), or "
+            "set the size in its TensorSpec"
         )
     return key, depth

@@ -1,4 +1,4 @@
-"""Shapes of sizes that may be open: what users give, what can be said of two, and broadcasting."""
+"""Shapes whose sizes may be unknown: conversion, comparison and broadcasting."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = [
     "unsure",
 ]
 
-# A dimension is an integer, None if it is unknown, or in a trace an open Size; None alone is an
-# unknown rank.
+# Each size is an integer, None if it is unknown, or a Size in a trace; None alone is an unknown
+# rank.
 Shape = tuple[Any, ...] | None
 
 
-# -- what can be said of two -----------------------------------------------------------------------
+# -- comparison ------------------------------------------------------------------------------------
 
 
 def sizes_differ(n: Any, m: Any) -> bool:
-    """Return whether two sizes can be proved to differ; ``None`` may be any."""
+    """Return whether two sizes can be proved to differ; ``None`` may be any size."""
     if n is m:
         return False
     if known_size(n) and known_size(m):
@@ -51,38 +51,38 @@ def same_shape(a: Any, b: Any) -> bool:
 
 
 def agreed(*sizes: Any) -> Any:
-    """Return the one size that several, which must be equal, are: a known one, if there is one."""
+    """Return one of several sizes that must be equal, preferably a known one."""
     given = [n for n in sizes if n is not None]
     return next(filter(known_size, given), given[0] if given else None)
 
 
 def shapes_differ(a: Any, b: Any) -> bool:
-    """Return whether two shapes can be proved to differ; ``None`` may be any."""
+    """Return whether two shapes can be proved to differ; ``None`` may be any shape or size."""
     if a is None or b is None:
         return False
     return len(a) != len(b) or any(map(sizes_differ, a, b))
 
 
 def unsure(shape: Any) -> bool:
-    """Return whether a shape is not fully known (it is a symbol's)."""
+    """Return whether a symbol's shape is not fully known."""
     return shape is None or None in shape
 
 
 def blunt(shape: Any) -> Any:
-    """Return a shape with ``None`` in the place of each size that is open."""
+    """Return a shape with ``None`` instead of each expression."""
     return None if shape is None else tuple(n if known_size(n) else None for n in shape)
 
 
-# -- what users give -------------------------------------------------------------------------------
+# -- conversion ------------------------------------------------------------------------------------
 
 
 def as_size(n: Any, name: str) -> Any:
-    """Return what a user gave as a size, a count or a bound: an int, or a size that is open.
+    """Return a user's size, count or bound as an int, or as a ``Size`` if it is unknown.
 
     Raises
     ------
     TypeError
-        If it is no integer.
+        If it is not an integer.
     """
     if type(n) is int:
         return n
@@ -99,7 +99,7 @@ def as_size(n: Any, name: str) -> Any:
 
 
 def _listed(shape: Any, name: str) -> Any:
-    """Return the sizes in a vector, which may be traced; what is none as the only size."""
+    """Return the sizes in a vector, which may be traced; anything else as the only size."""
     array = getattr(shape, "array", shape)
     axes: Any = getattr(array, "shape", ())
     if axes is None or len(axes) != 1:
@@ -108,21 +108,21 @@ def _listed(shape: Any, name: str) -> Any:
         return shape.tolist()
     if not known_size(axes[0]):
         raise TraceError(
-            f"{name}: {array!r} is no shape, since how many sizes it holds is not known while a "
+            f"{name}: {array!r} cannot be a shape: its number of elements is unknown while a "
             "function is traced"
         )
     return [shape[i] for i in range(axes[0])]
 
 
 def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
-    """Return what a user gave as a shape (one size, a sequence or a vector) as a tuple of ints.
+    """Return a user's shape (one size, a sequence or a vector) as a tuple of ints.
 
-    In a trace, sizes that are open stay what they are.
+    In a trace, unknown sizes stay expressions.
 
     Raises
     ------
     TypeError
-        If a size is no integer; ``None`` is one that a trace does not know.
+        If a size is not an integer; ``None`` is a size that a trace does not know.
     """
     sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
     try:
@@ -133,8 +133,8 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
         hint = ""
         if any(n is None for n in sizes):
             hint = (
-                "; None says that a size is unknown: take the size itself, which x.shape[i] is in "
-                "a trace too, or let -1 stand for what is left in reshape"
+                "; None means that a size is unknown: pass x.shape[i], which works in a trace too, "
+                "or -1 for the remaining size in reshape"
             )
         raise TypeError(
             f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"
@@ -150,15 +150,15 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     Parameters
     ----------
     shapes
-        Tuples of sizes, ``None`` for an unknown size; or ``None`` for unknown rank.
+        Tuples of sizes, ``None`` for an unknown size; or ``None`` for an unknown rank.
     op
-        The name that begins the message if they do not broadcast.
+        The name at the start of the message if they do not broadcast.
 
     Returns
     -------
     tuple or None
-        The common shape; ``None`` if a rank is unknown. A known size above 1 wins over an unknown
-        one.
+        The common shape; ``None`` if a rank is unknown. A known size above 1 takes precedence over
+        an unknown one.
 
     Raises
     ------
@@ -191,13 +191,13 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
 
 
 def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
-    """Return the size that sizes have together, and whether they may go together at all."""
+    """Return the common size of several sizes, and whether they may broadcast at all."""
     fixed = {n for n in sizes if known_size(n)}
     unknown = [n for n in sizes if not known_size(n)]
     if len(fixed) > 1:
         return None, False
     if fixed:
-        # a known size above 1 wins over an unknown one, which must be it or 1 at run time
+        # a known size above 1 takes precedence: at run time the unknown one must equal it or 1
         (size,) = fixed
         return size, not any(_clash(n, size) for n in unknown)
     first = unknown[0]

@@ -1,4 +1,4 @@
-"""What sizes are made of, sums of products of unknowns, and what can be proved about them."""
+"""Sizes as sums of products of unknowns, and proofs about them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
     "times",
 ]
 
-# How many steps a proof may take.
+# The most steps of a proof.
 _STEPS = 64
-# How large the numbers in a sum may be: no array is as large.
+# The most bits of a number in a sum: no array is that large.
 _MOST_BITS = 4096
 
-#: How tightly operators bind; what stands alone binds most.
+#: The precedence of operators; single names and numbers have the highest.
 _BINDS = {"|": 1, "^": 2, "&": 3, "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5, "**": 7}
 _SIGN, _ALONE = 6, 8
 
@@ -46,9 +46,9 @@ class Dim:
     Parameters
     ----------
     name
-        What it is called in print.
+        Its name in printed expressions.
     symbol
-        The symbol of which it is the size or the value.
+        The symbol whose size or value it is.
     axis
         The axis.
     """
@@ -59,7 +59,7 @@ class Dim:
         self.name = name
         self.symbol = symbol
         self.axis = axis
-        self.key = f"d{next(_serials):09}"  # sorted as they were made
+        self.key = f"d{next(_serials):09}"  # sorts in the order of creation
         self.depth = 0
 
     def nonnegative(self) -> bool:
@@ -73,7 +73,7 @@ class Dim:
 
 
 class Compound:
-    """What is no sum of products: ``kind`` of ``args``, as the floor division of two sizes."""
+    """Anything but a sum of products: ``kind`` of ``args``, such as the floor division of sizes."""
 
     __slots__ = ("_nonnegative", "args", "depth", "key", "kind")
 
@@ -108,13 +108,13 @@ class Compound:
         return self.kind in ("min", "*", "//", "**", "|", "^") and all(map(nonnegative, self.args))
 
     def relaxed(self, below: bool) -> Iterable[Terms]:
-        """Yield sums with fractions that are never above (or below) this one."""
+        """Yield sums, possibly with fractions, that bound this one from below (or from above)."""
         a, b = self.args if len(self.args) == 2 else (0, 0)
         if self.kind == "//" and type(b) is int and b > 0:
             shift = Fraction(1 - b, b) if below else 0
             yield summed({m: Fraction(c, b) for m, c in terms_of(a).items()}, {(): shift})
         elif self.kind == "//" and not below and nonnegative(a) and nonnegative(b):
-            yield terms_of(a)  # a division by 0 is an error
+            yield terms_of(a)  # b is not 0 here: a division by 0 raises
         elif self.kind == "%" and nonnegative(b):
             yield {} if below else summed(terms_of(b), {(): -1})
         elif self.kind == ("max" if below else "min"):
@@ -149,7 +149,7 @@ def summed(a: Terms, b: Terms) -> dict[Monomial, Any]:
 
 
 def difference(a: Terms, b: Terms) -> dict[Monomial, Any]:
-    """Return one sum less another."""
+    """Return the difference of two sums."""
     return summed(a, {monomial: -factor for monomial, factor in b.items()})
 
 
@@ -167,7 +167,7 @@ def times(a: Terms, b: Terms) -> dict[Monomial, Any]:
     Raises
     ------
     OverflowError
-        If a number in it is far beyond what memory could hold.
+        If a number in it is far larger than any array.
     """
     result: dict[Monomial, Any] = {}
     for (m, x), (n, y) in itertools.product(a.items(), b.items()):
@@ -182,7 +182,7 @@ def _key(atom: Any) -> str:
     return key
 
 
-# -- what can be proved ----------------------------------------------------------------------------
+# -- proofs ----------------------------------------------------------------------------------------
 
 
 def nonnegative(value: Any) -> bool:
@@ -194,7 +194,7 @@ def nonnegative(value: Any) -> bool:
 
 
 def _proved(terms: Terms, depth: int, steps: list[int]) -> bool:
-    # integers above -1 are at least 0, so that a fraction may be lost on the way
+    # integers above -1 are at least 0, so bounds may be off by a fraction
     if terms.get((), 0) > -1 and all(
         factor > 0 and all(atom.nonnegative() for atom in monomial)
         for monomial, factor in terms.items()
@@ -207,7 +207,7 @@ def _proved(terms: Terms, depth: int, steps: list[int]) -> bool:
         if len(monomial) != 1 or not isinstance(monomial[0], Compound):
             continue
         atom = monomial[0]
-        # an extreme is one of its arguments: what holds with each of them holds with it
+        # a min or max is one of its arguments: what holds for each of them holds for it
         every = atom.kind == ("min" if factor > 0 else "max")
         bounds = [terms_of(x) for x in atom.args] if every else [*atom.relaxed(below=factor > 0)]
         rest = {m: c for m, c in terms.items() if m != monomial}
@@ -227,7 +227,7 @@ def _proved(terms: Terms, depth: int, steps: list[int]) -> bool:
 
 
 def shown(value: Any, least: int) -> str:
-    """Return a value as text, in brackets if it binds less tightly than ``least``."""
+    """Return a value as text, in brackets if its precedence is below ``least``."""
     if hasattr(value, "text"):
         text, binds = value.text()
     else:
@@ -237,7 +237,7 @@ def shown(value: Any, least: int) -> str:
 
 
 def infix(kind: str, args: tuple[Any, ...]) -> tuple[str, int]:
-    """Return an operator between its arguments as text, and how tightly it binds."""
+    """Return an operator between its arguments as text, and its precedence."""
     binds = _BINDS[kind]
     if kind == "**":
         return f"{shown(args[0], _ALONE)} ** {shown(args[1], _SIGN)}", binds
@@ -246,7 +246,7 @@ def infix(kind: str, args: tuple[Any, ...]) -> tuple[str, int]:
 
 
 def ordered_terms(terms: Terms) -> list[tuple[Monomial, Any]]:
-    """Return the terms of a sum as they are printed: long products first, what is added first."""
+    """Return the terms of a sum in print order: long products first, subtracted terms last."""
     return sorted(
         terms.items(),
         key=lambda item: (-len(item[0]), item[1] < 0, [atom.key for atom in item[0]]),
@@ -254,7 +254,7 @@ def ordered_terms(terms: Terms) -> list[tuple[Monomial, Any]]:
 
 
 def terms_text(terms: Terms) -> tuple[str, int]:
-    """Return a sum as text, and how tightly it binds."""
+    """Return a sum as text, and its precedence."""
     ordered = ordered_terms(terms)
     if len(ordered) == 1 and ordered[0][1] == 1 and len(ordered[0][0]) == 1:
         return ordered[0][0][0].text()

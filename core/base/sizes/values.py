@@ -1,6 +1,6 @@
-"""The classes of what is open in a trace: sizes, floats made of them, and comparisons.
+"""The classes of unknown sizes in a trace, of floats computed from them, and of comparisons.
 
-What their operators do is in :mod:`.arithmetic`.
+Their operators are in :mod:`.arithmetic`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .terms import Compound, Dim, Terms, infix, shown, terms_text
 
 __all__ = ["Condition", "Number", "Size", "alone"]
 
-# Functions of NumPy that look at what they are given, and do not compute with it
+# NumPy functions that inspect their arguments and do not compute with them
 _ASKING = frozenset({"array_equal", "array_equiv", "ndim", "shape", "size"})
 
 
 class _Computing(Open):
-    """What NumPy's functions may be given.
+    """A value that NumPy's functions accept.
 
     Attributes
     ----------
     strong
-        Whether NumPy computed it: beside tensors it has NumPy's dtype then, as in eager code.
+        Whether NumPy computed it: it then promotes with NumPy's dtype, as in eager code.
     """
 
     __slots__ = ("strong",)
@@ -37,11 +37,11 @@ class _Computing(Open):
         module, _, _ = frame.f_globals.get("__name__", "").partition(".")
         asks = module == "numpy" and frame.f_code.co_name in _ASKING
         if dtype not in (None, object) or not (asks or module == PACKAGE):
-            # NumPy would take sizes for objects, and an integer of it is not weak as Python's is
+            # NumPy would treat sizes as objects, and its integers are not weak as Python's are
             self._refuse(
-                "an array of NumPy's (np.array, np.prod)",
+                "a NumPy array (np.array, np.prod)",
                 "write math.prod(x.shape), gradtape.constant([n, 2]), gradtape.zeros((n, 2)) and "
-                "other functions of gradtape, or give its TensorSpec the size",
+                "other functions of gradtape, or set the size in its TensorSpec",
             )
         array = np.empty((), object)
         array[()] = self
@@ -51,9 +51,9 @@ class _Computing(Open):
 class Size(_Computing):
     """An integer that is not known yet: an expression of the sizes of arrays.
 
-    It computes with integers, sizes and tensors; true division gives a :class:`Number`, and a
-    comparison that no run could change gives a plain boolean. It equals ``None``, which is what a
-    shape holds where nothing is known: ``None in x.shape`` asks whether a size is open.
+    It computes with integers, sizes and tensors. True division returns a :class:`Number`, and a
+    comparison with the same result in every run returns a boolean. It equals ``None``, the marker
+    of an unknown size in shapes: ``None in x.shape`` is true if a size is unknown.
 
     Examples
     --------
@@ -75,16 +75,16 @@ class Size(_Computing):
         self.key, self.depth = checked(" + ".join(sorted(parts)), depth)
 
     def as_strong(self) -> Size:
-        """Return it as NumPy's, which is not weak beside tensors."""
+        """Return it as an integer that NumPy computed, which is not weak in promotion."""
         return Size(self.terms, strong=True)
 
     def as_plain(self) -> Size:
-        """Return it as Python's, as sizes in shapes are."""
+        """Return it as a weak Python integer, as sizes in shapes are."""
         return Size(self.terms) if self.strong else self
 
     @property
     def dim(self) -> Dim | None:
-        """The unknown that this is, if it is one alone."""
+        """The unknown, if the size is a single one."""
         if len(self.terms) != 1:
             return None
         ((monomial, factor),) = self.terms.items()
@@ -117,9 +117,9 @@ def alone(atom: Any) -> Size:
 
 
 class Number(_Computing):
-    """A float that is not known yet: Python's arithmetic on sizes, as each run will do it.
+    """A float that is not known yet: Python's arithmetic on sizes, which each run computes.
 
-    Beside tensors it is a weak Python float.
+    It promotes as a weak Python float.
     """
 
     __slots__ = ("args", "kind")
@@ -136,7 +136,7 @@ class Number(_Computing):
         )
 
     def as_strong(self) -> Number:
-        """Return it as NumPy's, which is not weak beside tensors."""
+        """Return it as a float that NumPy computed, which is not weak in promotion."""
         return Number(self.kind, *self.args, strong=True)
 
     __hash__ = Open.__hash__
@@ -175,7 +175,7 @@ def _rounded(value: Open) -> NoReturn:
 
 
 class Condition(_Computing):
-    """A comparison of sizes that only a run decides: a traced boolean where one is computed with.
+    """A comparison of sizes that only a run can decide; ops take it as a traced boolean.
 
     Examples
     --------

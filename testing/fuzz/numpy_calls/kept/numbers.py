@@ -291,7 +291,7 @@ NUMBERS = (
     ),
     Difference(
         "`put_along_axis`",
-        saying("do not go into"),
+        saying("cannot hold values of dtype"),
         "Values that the tensor's dtype cannot hold are refused; NumPy truncates them.",
         "xp.put_along_axis(array([1, 2]), array([0]), array([0.5]), 0)",
     ),
