@@ -164,7 +164,7 @@ REFUSED: list[tuple[Call, type[Exception], str]] = [
     (lambda: gt.random.choice(2, p=[np.nan, 0.5]), ValueError, "random.choice: .*nan"),
     (lambda: gt.random.choice(2, p=[np.inf, 0.5]), ValueError, "random.choice: .*inf"),
     (lambda: gt.random.choice(2, p=[0.0, 0.0]), ValueError, "random.choice: "),
-    (lambda: gt.random.choice(3, 2, False, p=[1.0, 0, 0]), ValueError, "random.choice: cannot choose 2 rows"),
+    (lambda: gt.random.choice(3, 2, False, p=[1.0, 0, 0]), ValueError, "random.choice: cannot"),
     (lambda: gt.random.choice(0), ValueError, "random.choice: there is nothing"),
     (lambda: gt.random.choice("abc"), TypeError, "random.choice: "),
     (lambda: gt.random.normal(2, "a"), TypeError, "random.normal: "),
