@@ -257,7 +257,8 @@ def _check_first_order(
                 want, error = _measured(along, middle, unit, step, have, noise)
             except _Kink as kink:
                 raise ValueError(
-                    f"{place}: differences at {x[index]} are no use: {kink}; stay away from kinks"
+                    f"{place}: differences at {x[index]} are unreliable: {kink}; stay away from "
+                    "kinks"
                 ) from None
             allowed = atol + rtol * max(abs(want), abs(have))
             if analytic:

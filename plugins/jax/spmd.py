@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 __all__ = ["DISAGREE", "NOT_FINITE", "WholeProgram"]
 
-#: What a run found: all is well; a loss is not finite; processes came with different things.
+#: The outcome of a run: success, a loss that is not finite, or processes that disagree.
 _WELL, NOT_FINITE, DISAGREE = range(3)
-#: Added to it if a process asks that the run ends.
+#: Added to it if a process requests that the run ends.
 _WISH = 4
 
 
 class WholeProgram:
     """A trace of a step for the whole batch, compiled for all devices.
 
-    Variables are on every device, inputs are cut along their first axis, and XLA adds what devices
-    have to tell each other. If there are several processes, the program begins with a number that
-    each of them brings, and goes on only if they are equal: otherwise processes that run different
-    programs would wait for each other for good. If a loss is not finite, variables keep their
-    values in it, since the arrays that they had may be gone.
+    Variables are on every device, inputs are split along their first axis, and XLA adds the
+    communication between devices. If there are several processes, the program begins with a number
+    from each of them, and continues only if the numbers are equal: otherwise processes with
+    different programs would wait for each other forever. If a loss is not finite, variables get
+    their old values inside the program, because their old arrays may no longer exist.
 
     Parameters
     ----------
     group
-        Whose devices.
+        The group that has the devices.
     concrete
         The trace, of a function that returns ``(results, whether losses are finite)``.
     rows
-        Whether outputs with a row for each of so many examples stay where the examples are; or
-        None.
+        The number of examples of the batch if outputs with as many rows stay on the devices of
+        their examples; otherwise None.
     """
 
     def __init__(self, group: JaxCommunicator, concrete: Any, rows: int | None) -> None:
@@ -97,10 +97,10 @@ class WholeProgram:
         ]
         self._tickets: tuple[int, Any] = (0, None)
 
-    # -- what JAX traces ---------------------------------------------------------------------------
+    # -- the function that JAX traces --------------------------------------------------------------
 
     def _step(self, old: Any, rest: Any, more: Any, ticket: Any, inputs: Any) -> Any:
-        """Return the variables' new arrays, the outputs and what was found."""
+        """Return the variables' new arrays, the outputs and the outcome."""
         with as_one_program():
             outputs, updates = self._parts(old[: len(self._parts.spent)], rest, more, inputs)
         if not isinstance(self._finite, Output):
@@ -113,7 +113,7 @@ class WholeProgram:
         return kept, outputs, lax.select(finite, jnp.int32(_WELL), jnp.int32(NOT_FINITE))
 
     def _checked(self, old: Any, rest: Any, more: Any, ticket: Any, inputs: Any) -> Any:
-        """Do the step if all processes come with the same ticket."""
+        """Run the step if all processes have the same ticket."""
         most = jnp.max(ticket, axis=0)
         given = (old, rest, more, None, inputs)
         jaxpr, shapes = jax.make_jaxpr(self._step, return_shape=True)(*given)
@@ -130,34 +130,34 @@ class WholeProgram:
             nothing = [jnp.zeros(x.shape, x.dtype) for x in outputs]
             return [*before, *nothing, jnp.int32(DISAGREE)]
 
-        apart = most[0] + most[1]  # 1 if somebody asks to end, and more if numbers differ
+        apart = most[0] + most[1]  # 1 if a process requests the end, more if numbers differ
         new, outputs, state = jax.tree.unflatten(tree, lax.cond(apart <= 1, go_on, stop))
         return new, outputs, state + _WISH * (apart == 1).astype(jnp.int32)
 
     # -- running -----------------------------------------------------------------------------------
 
     def not_placed(self) -> list[Variable]:
-        """Return the variables that no device has yet."""
+        """Return the variables that are not on the devices yet."""
         return [variable for variable, copy in self._all if copy.whole is None]
 
     def written(self) -> list[Variable]:
-        """Return the variables that somebody wrote since they were put on devices."""
+        """Return the variables that were written elsewhere since they were put on the devices."""
         return [variable for variable, copy in self._all if variable.array is not copy.view]
 
     def run(self, inputs: Sequence[Any], said: str) -> tuple[list[Any], int]:
-        """Run, and assign the variables if all is well.
+        """Run, and assign the variables on success.
 
         Parameters
         ----------
         inputs
             Global arrays.
         said
-            What must be the same on all processes.
+            A description that must be equal on all processes.
 
         Returns
         -------
         outputs, state
-            Global arrays, and what was found: 0, ``NOT_FINITE`` or ``DISAGREE``.
+            Global arrays, and the outcome: 0, ``NOT_FINITE`` or ``DISAGREE``.
         """
         views = [variable.array for variable in self._old]
         may_donate = not self._open and free(self._old, views, self._group.replicas.alone)
@@ -175,7 +175,7 @@ class WholeProgram:
             raise self._broken(error) from error
 
     def _copied(self, given: Any) -> tuple[list[Any], int]:
-        """Run, and assign the new arrays if all is well."""
+        """Run, and assign the new arrays on success."""
         found = self._compiled(*given)
         state = self._state(found)
         if state == _WELL:
@@ -183,20 +183,20 @@ class WholeProgram:
         return found[1], state
 
     def _donated(self, given: Any) -> tuple[list[Any], int]:
-        """Run on arrays that XLA may write into, and assign what it returns."""
+        """Run on arrays that XLA may overwrite, and assign the arrays that it returns."""
         found: list[Any] = []
         try:
-            # they are gone when it returns, which is not a step of Python
+            # the old arrays are gone when it returns, before any Python step
             found.extend(map(self._donating, *([x] for x in given)))
             self._assign(found[0][0])
-        except BaseException:  # a signal: what it stopped is done once more
+        except BaseException:  # a signal: repeat the assignment that it interrupted
             if found:
                 self._assign(found[0][0])
             raise
         return found[0][1], self._state(found[0])
 
     def _assign(self, arrays: Sequence[Any]) -> None:
-        """Give the variables their new arrays."""
+        """Assign the variables' new arrays."""
         if self._open:
             for variable, array in zip(self._parts.writes, arrays, strict=True):
                 variable.check_shape(array.shape)
@@ -206,7 +206,7 @@ class WholeProgram:
         )
 
     def _state(self, found: Any) -> int:
-        """Return what a run found, once it has ended."""
+        """Return the outcome of a run, once it has ended."""
         state = int(np.asarray(found[2].addressable_data(0)))
         asking = wish.get()
         if asking is not None and (state & _WISH or (self._group.size == 1 and asking.asked)):
@@ -255,7 +255,7 @@ class WholeProgram:
 
 
 def _digest(graph: Any) -> str:
-    """Return a number that is the same in all processes which traced the same program."""
+    """Return a number that is the same in all processes that traced the same program."""
     code = crc32(str(graph).encode())
     for array in graph.constants.values():
         code = checksum(array, code)

@@ -49,18 +49,18 @@ class WholeStep:
     Parameters
     ----------
     group
-        Whose devices.
+        The group that has the devices.
     step
-        The step, as it is written for one process.
+        The step, written for one process.
     compile
-        True: there is no other way.
+        True: there is no other way to run it.
     outputs
-        ``"mean"``: what it returns is of the whole batch. ``"local"``: of arrays with a row for
-        each example, the rows of this process.
+        ``"mean"``: outputs are those of the whole batch. ``"local"``: arrays with a row for each
+        example are reduced to the rows of this process.
     meet
-        What is told of variables before they are first put on the devices.
+        A function that receives variables before they are first put on the devices.
     reduction, timeout
-        Change nothing: there is one loss, of the whole batch.
+        Have no effect, because there is one loss, of the whole batch.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class WholeStep:
         return as_tensor(leaf).array
 
     def _gathered(self, arrays: list[Any], parts: list[bool]) -> list[Any]:
-        """Return the rows of all processes, which do not divide by their devices."""
+        """Return the rows of all processes, if their number is not divisible by the devices'."""
         group = self._group
         self._agree(f"gathers {self._on(arrays)} for {self.name}")
         return [
@@ -167,7 +167,7 @@ class WholeStep:
     def _outputs(
         self, program: WholeProgram, arrays: list[Any], parts: list[bool], total: int, whole: bool
     ) -> list[Any]:
-        """Run a program, and return what it computes if all is well."""
+        """Run a program, and return its outputs on success."""
         group = self._group
         said = self._said(program, arrays, parts, whole) if group.size > 1 else ""
         new = program.not_placed()
@@ -202,7 +202,7 @@ class WholeStep:
     def _said(
         self, program: WholeProgram, arrays: list[Any], parts: list[bool], whole: bool
     ) -> str:
-        """Return what all processes must come with alike."""
+        """Return a description of the step that must be equal on all processes."""
         version = public("__version__")
         said = f"runs {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
         same = [x for x, part in zip(arrays, parts, strict=True) if whole or not part]
@@ -244,9 +244,9 @@ def _host(x: Any) -> Any:
 
 
 class _Losses:
-    """Notes, while a step is traced, whether the losses that it follows are finite.
+    """Records, while a step is traced, whether the losses that it follows are finite.
 
-    Its gradients are those of the whole batch already.
+    Its gradients are already those of the whole batch.
     """
 
     def __init__(self) -> None:
@@ -256,20 +256,20 @@ class _Losses:
     def weighed(
         self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[Any]
     ) -> list[Tensor | None]:
-        """Return the upstream gradients as they are."""
+        """Return the upstream gradients unchanged."""
         return seeds
 
     def reduced(
         self, targets: list[Tensor], sources: list[Any], grads: list[Tensor | None]
     ) -> list[Tensor | None]:
-        """Return the gradients as they are, and note the targets."""
+        """Return the gradients unchanged, and record the targets."""
         if any(isinstance(x, Variable) for x in sources) and active_graph.get() is self._graph:
             for target in targets:
                 self._note(target)
         return grads
 
     def refuse(self, method: str, sources: list[Any]) -> None:
-        """Let Jacobians pass."""
+        """Allow Jacobians."""
 
     def _note(self, target: Tensor) -> None:
         if target.dtype.kind in "fc":
@@ -278,7 +278,7 @@ class _Losses:
 
 
 def _watched(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the step with a second result: whether its losses are finite; None without any."""
+    """Return the step with a second result: whether its losses are finite, or None without any."""
 
     @functools.wraps(step)
     def watched(*args: Any, **kwargs: Any) -> Any:

@@ -17,7 +17,7 @@ __all__ = ["KERNELS"]
 Array = NDArray[Any]
 
 
-#: NumPy's own dtype object; arrays of other libraries may have another, and use the slow products.
+#: NumPy's own dtype object. Arrays of other libraries may have another; their products are slow.
 _HALF = np.dtype(np.float16)
 _product = np.matmul
 

@@ -279,14 +279,14 @@ class Lowering:
             return "its kernel is one call"
         nodes = expanded(node)
         if nodes is None:
-            return "its kernel is no formula"
+            return "its kernel is not a formula"
         before = self.mark()
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
             self.back(before)
-            return "its kernel is no formula"
+            return "its kernel is not a formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
             if result in self.known:

@@ -36,7 +36,7 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
         lines.append(f"  pack of {len(pack.shapes)} updates, {written(pack)}")
     beside = Counter(item.op for item in plan.items if isinstance(item, Step))
     if beside:
-        lines.append(f"  beside groups: {_words(beside)}")
+        lines.append(f"  outside groups: {_words(beside)}")
     lines += called(lowered)
     for length, inside in plan.bodies:
         body = report(inside.lowered.program, None, inside).splitlines()

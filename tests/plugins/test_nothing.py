@@ -148,9 +148,7 @@ def test_broadcasting_to_a_rank_that_a_trace_does_not_know_is_refused_in_words()
     x, y = gt.constant(np.ones(3)), gt.constant(np.ones((2, 3)))
     specs = [gt.TensorSpec([None], "float64"), gt.TensorSpec(None, "float64")]
     traced = gt.function(lambda x, y: gt.broadcast_to(x, y.shape), input_signature=specs)
-    with pytest.raises(
-        gt.errors.TraceError, match=r"its rank is unknown: give its TensorSpec a rank"
-    ):
+    with pytest.raises(gt.errors.TraceError, match=r"its rank is open: give its TensorSpec a rank"):
         traced(x, y)
     way = gt.function(
         lambda x, y: gt.broadcast_arrays(x, y)[0],
@@ -166,7 +164,7 @@ REFUSED: list[tuple[Call, type[Exception], str]] = [
     (lambda: gt.random.choice(2, p=[np.nan, 0.5]), ValueError, "random.choice: .*nan"),
     (lambda: gt.random.choice(2, p=[np.inf, 0.5]), ValueError, "random.choice: .*inf"),
     (lambda: gt.random.choice(2, p=[0.0, 0.0]), ValueError, "random.choice: "),
-    (lambda: gt.random.choice(3, 2, False, p=[1.0, 0, 0]), ValueError, "choice: cannot choose 2"),
+    (lambda: gt.random.choice(3, 2, False, p=[1.0, 0, 0]), ValueError, "random.choice: cannot"),
     (lambda: gt.random.choice(0), ValueError, "random.choice: there is nothing"),
     (lambda: gt.random.choice("abc"), TypeError, "random.choice: "),
     (lambda: gt.random.normal(2, "a"), TypeError, "random.normal: "),

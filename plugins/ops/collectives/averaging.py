@@ -171,7 +171,7 @@ def _narrowed(total: Array, dtype: Any) -> Array:
 # -- in two halves, between which the rank computes ----------------------------------------------
 
 
-#: Messages in flight, by ticket: their parts, and what waits for each. There is no ticket 0.
+#: Messages in flight, by ticket: their parts, and what waits for each. Ticket 0 means none.
 _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 

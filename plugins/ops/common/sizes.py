@@ -120,7 +120,7 @@ op(
 
 
 def ensured(x: Any, condition: Any, message: str) -> Any:
-    """Return ``x`` if a comparison of sizes holds; what a trace does not know, each run checks.
+    """Return ``x`` if a comparison of sizes holds; each run checks what a trace does not know.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def ensured(x: Any, condition: Any, message: str) -> Any:
 
 
 def ensured_alike(x: Any, shape: Any, message: str) -> Any:
-    """Return ``x`` if its shape is ``shape``; what a trace does not know, each run checks.
+    """Return ``x`` if its shape is ``shape``; each run checks what a trace does not know.
 
     Raises
     ------

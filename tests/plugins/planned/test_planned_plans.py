@@ -36,7 +36,7 @@ def test_a_plan_says_what_it_does() -> None:
     text = explained(f)
     assert "group over (4, 3), ufuncs: exp, multiply, add" in text
     assert "pack of 2 updates, 5 elements: multiply, add; writes w2, w3" in text
-    assert "a call of the kernel of sort, 1 times: its kernel is no formula" in text
+    assert "a call of the kernel of sort, 1 times: its kernel is not a formula" in text
     assert "bytes" in text
 
 

@@ -203,7 +203,7 @@ def test_what_nobody_reads_is_not_computed_but_labels_are_checked() -> None:
     x = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
     given = f, gt.constant(x), gt.constant(np.array([0, 2, 1, 1]))
     same(by("planned", *given), by("plain", *given), 1)
-    assert "log" not in told(f).split("beside groups")[0]
+    assert "log" not in told(f).split("outside groups")[0]
     with gt.executor("planned"), pytest.raises(ValueError, match="labels must be"):
         f(given[1], gt.constant(np.array([0, 3, 1, 1])))
 
