@@ -151,7 +151,7 @@ class Reduction:
         counts = [checked, *[0] * (len(buckets) - 1)]
         chosen = [[tensors[i] for i in bucket] for bucket in buckets]
         tickets = [
-            self._average("begin_average_over_ranks", given, count)
+            self._average("begin_average_over_ranks", given, count, mean=self.mean)
             for given, count in zip(chosen, counts, strict=True)
         ]
         begun_early(graph)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -29,8 +30,8 @@ __all__ = [
     "batch_rows",
     "check_by_rank",
     "communicator",
+    "compared",
     "connect_to",
-    "exchanging",
     "ranks_in_words",
     "told",
     "wish",
@@ -124,6 +125,27 @@ class Communicator:
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
+
+    def compare(self, code: int, array: Array) -> tuple[bool, Array | None]:
+        """Return whether all ranks give the same code, and perhaps their arrays.
+
+        Parameters
+        ----------
+        code
+            A number below ``2**63`` that tells collectives and the kinds of their arrays apart.
+        array
+            This rank's array, C-contiguous. Engines may send it along if it is small.
+
+        Returns
+        -------
+        same : bool
+            The same on all ranks.
+        rows : numpy.ndarray or None
+            The arrays of all ranks, in a new first axis, if the codes are the same and the arrays
+            were sent along. The memory is overwritten by the next call.
+        """
+        most, least = self.all_reduce(np.array([code, -code]), "max").tolist()
+        return most == -least, None
 
     def parallel(
         self, step: Callable[..., Any], options: dict[str, Any]
@@ -274,32 +296,45 @@ def agreed() -> Iterator[None]:
         _agreed.reset(token)
 
 
-def exchanging(what: str, array: Any) -> Communicator:
-    """Return the communicator for a collective, once all ranks are known to call the same.
+def compared(what: str, array: Array) -> Array | None:
+    """Return once all ranks are known to call the same collective.
 
     Parameters
     ----------
     what
         The collective, with its parameters.
     array
-        What this rank gives it; only its shape and dtype are looked at.
+        This rank's array, in host memory and C-contiguous.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The arrays of all ranks, in a new first axis, if the comparison carried them. Read them
+        before the next collective.
 
     Raises
     ------
     DistributedError
-        If ranks call different collectives, or with different arrays; it names each.
+        If ranks call different collectives, or with arrays of different shapes or dtypes; it names
+        each.
     """
     found = communicator()
     if found.size == 1 or _agreed.get():
-        return found
-    said = f"{what} of {describe(array.shape, array.dtype)}"
-    code = crc32(said.encode())
+        return None
+    said, code = _coded(what, array.shape, array.dtype)
     found.comparing = said
-    most, least = found.all_reduce(np.array([code, -code]), "max").tolist()
+    same, rows = found.compare(code, array)
     found.comparing = None
-    if most != -least:
+    if not same:
         raise DistributedError(f"ranks disagree: {told(found, said)}")
-    return found
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _coded(what: str, shape: tuple[int, ...], dtype: Any) -> tuple[str, int]:
+    """Return a collective in words, and its checksum."""
+    said = f"{what} of {describe(shape, dtype)}"
+    return said, crc32(said.encode())
 
 
 def told(found: Communicator, said: str) -> str:

@@ -35,6 +35,7 @@ __all__ = [
 
 #: The methods of a communicator that wait for the other ranks.
 COLLECTIVES = (
+    "compare",
     "all_reduce",
     "reduce_in_place",
     "all_gather",

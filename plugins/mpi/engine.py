@@ -23,6 +23,9 @@ LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
 #: What results are put into.
 _kept = Kept()
+#: What travels with a comparison: a head, the code in it; and how many bytes of an array at most,
+#: from one rank and from all together.
+_HEAD, _ROOM, _ROOMS = 16, 1024, 8192
 #: The memory that MPICH's ranks of a host share. It removes the file at an orderly end alone.
 SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
 
@@ -91,7 +94,12 @@ class MPICommunicator(Communicator):
         self.comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._ops = {"sum": mpi.SUM, "min": mpi.MIN, "max": mpi.MAX}
-        self._in_place = mpi.IN_PLACE
+        self._sum, self._in_place = mpi.SUM, mpi.IN_PLACE
+        self._room = min(_ROOM, _ROOMS // self.size // _HEAD * _HEAD)
+        self._packet = np.zeros(_HEAD + self._room, np.uint8)
+        self._packets = np.zeros((self.size, self._packet.size), np.uint8)
+        self._code, self._codes = self._packet.view(np.int64), self._packets.view(np.int64)[:, 0]
+        self._buffers = [self._packet, mpi.BYTE], [self._packets, mpi.BYTE]
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
         """Return ``MPI_Allreduce`` of the arrays; half precision is summed in ``float32``."""
@@ -103,13 +111,11 @@ class MPICommunicator(Communicator):
 
     def reduce_in_place(self, array: Array) -> None:
         """Call ``MPI_Allreduce`` with the array as both buffers."""
-        self.comm.Allreduce(self._in_place, array, self._ops["sum"])
+        self.comm.Allreduce(self._in_place, array, self._sum)
 
     def start_in_place(self, array: Array) -> Callable[[], object]:
         """Begin ``MPI_Iallreduce``; whether it goes on meanwhile is up to the MPI library."""
-        wait: Callable[[], object] = self.comm.Iallreduce(
-            self._in_place, array, self._ops["sum"]
-        ).Wait
+        wait: Callable[[], object] = self.comm.Iallreduce(self._in_place, array, self._sum).Wait
         return wait
 
     def all_gather(self, array: Array) -> Array:
@@ -129,13 +135,32 @@ class MPICommunicator(Communicator):
         if array.dtype == np.float16:
             return self.reduce_scatter(array.astype(np.float32)).astype(np.float16)
         out = np.empty((array.shape[0] // self.size, *array.shape[1:]), array.dtype)
-        self.comm.Reduce_scatter_block(array, out, self._ops["sum"])
+        self.comm.Reduce_scatter_block(array, out, self._sum)
         return out
 
     def exchange(self, message: bytes) -> list[bytes]:
         """Return all ranks' messages: first their lengths are gathered, then they are."""
         found: list[bytes] = self.comm.allgather(message)
         return found
+
+    def compare(self, code: int, array: Array) -> tuple[bool, Array | None]:
+        """Gather all ranks' codes by ``MPI_Allgather``, and their arrays with them if small.
+
+        Packets have the same length on all ranks, whatever they call. Up to some hundred bytes cost
+        no more than the code alone.
+        """
+        self._code[0] = code
+        size = array.nbytes
+        carried = 0 < size <= self._room
+        if carried:
+            self._packet[_HEAD : _HEAD + size] = _bytes(array)
+        self.comm.Allgather(*self._buffers)
+        if self._codes.tolist().count(code) != self.size:
+            return False, None
+        if not carried:
+            return True, None
+        rows = self._packets[:, _HEAD : _HEAD + size].view(array.dtype)
+        return True, rows.reshape(self.size, *array.shape)
 
     def barrier(self) -> None:
         """Wait in ``MPI_Barrier``."""

@@ -8,7 +8,9 @@ ranks learn of a loss that is not, together and before anything is assigned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
+from functools import cache
+from itertools import accumulate, count
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from ....core.extend import (
     Shared,
     backend_of,
     communicator,
-    exchanging,
+    compared,
     ranks_in_words,
     row_of,
     to_numpy,
@@ -34,9 +36,12 @@ __all__: list[str] = []
 Array = NDArray[Any]
 #: What a rank says of its losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _kept = Kept()
 #: The head's size is a multiple of this, so that what follows begins where vector loads do.
 _ALIGNED = 16
+#: Fewer numbers are copied together and then multiplied: calls cost more than passes over memory.
+_FEW = 1 << 15
 
 
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
@@ -44,46 +49,77 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
     hosts = [to_numpy(x) for x in arrays]
     share, said = _head(weight, hosts[:checked])
     if group.size == 1:
-        _refuse([said], hosts[:checked])
+        if said:
+            _refuse([said], hosts[:checked])
         return list(arrays) if share == 1.0 or not mean else [x / share for x in arrays]
     results = list(arrays)
-    for part in _packed(hosts, share, said):
-        exchanging(f"average_over_ranks of {len(arrays)} arrays", part.buffer).reduce_in_place(
-            part.buffer
-        )
+    for part in _packed(hosts, share, said, mean):
+        compared(f"average_over_ranks of {len(arrays)} arrays", part.buffer)
+        group.reduce_in_place(part.buffer)
         _unpack(part, arrays, hosts, results, checked, mean)
     return results
 
 
 class _Part(NamedTuple):
-    """What is sent in one message: a buffer, which arrays are in it, and where each ends."""
+    """One message.
+
+    Attributes
+    ----------
+    buffer
+        The head, and behind it the numbers of the arrays, divided by ``shared``.
+    members
+        Which arrays it holds.
+    ends
+        Where the head and each array end.
+    """
 
     buffer: Array
     members: list[int]
     ends: list[int]
+    shared: int
 
 
 def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
-    """Return this rank's weight, and what it says of its losses."""
+    """Return this rank's weight, and the state of its losses."""
     share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
     return share, _said(losses, share)
 
 
-def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
-    """Copy arrays into buffers, one for each precision."""
-    group = communicator()
-    head = np.zeros(-(-(2 + group.size) // _ALIGNED) * _ALIGNED)
-    asking = wish.get()
-    head[0], head[1] = share, asking is not None and asking.asked
-    head[2 + group.rank] = said
+def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list[_Part]:
+    """Copy arrays into buffers, one for each precision.
+
+    For a mean they are divided by the number of ranks on the way: if all weights are 1, that is all
+    of the division, at no further pass over the memory.
+    """
+    group, asking = communicator(), wish.get()
+    shared = group.size if mean else 1
+    first = -(-(2 + group.size) // _ALIGNED) * _ALIGNED
     found = []
     for dtype, members in _by_precision(hosts):
-        parts = [head, *[_numbers(hosts[i]) for i in members]]
-        ends = np.cumsum([x.size for x in parts]).tolist()
+        flat = [_numbers(hosts[i]) for i in members]
+        ends = [*accumulate([x.size for x in flat], initial=first)]
         buffer = _kept.empty(ends[-1], dtype)
-        np.concatenate(parts, out=buffer, casting="same_kind")
-        found.append(_Part(buffer, members, ends))
+        _fill(buffer[first:], flat, 1.0 / shared)
+        buffer[:first] = 0.0
+        buffer[0] = share
+        buffer[1] = asking is not None and asking.asked
+        buffer[2 + group.rank] = said
+        found.append(_Part(buffer, members, ends, shared))
     return found
+
+
+def _fill(room: Array, flat: Sequence[Array], scale: float) -> None:
+    """Put numbers behind one another, multiplied by a scale."""
+    if room.size < _FEW and flat:
+        np.concatenate(flat, out=room, casting="same_kind")
+        if scale != 1.0:
+            np.multiply(room, scale, room)
+        return
+    start = 0
+    for x in flat:
+        part = room[start : start + x.size]
+        np.multiply(x, scale, part, dtype=room.dtype, casting="same_kind")
+        start += x.size
 
 
 def _unpack(
@@ -95,23 +131,28 @@ def _unpack(
     mean: bool,
 ) -> None:
     """Give each array its part of a buffer that was reduced."""
-    buffer, members, ends = part
-    whole = float(buffer[0])
-    asking = wish.get()
-    if asking is not None and buffer[1]:
+    buffer, members, ends, shared = part
+    whole, granted, *said = buffer[: 2 + communicator().size].tolist()
+    if granted and (asking := wish.get()) is not None:
         asking.granted = True
-    _refuse(buffer[2 : 2 + communicator().size].astype(int).tolist(), hosts[:checked])
-    if mean and whole != 1.0:
-        np.divide(buffer, whole, out=buffer)
+    if any(said):
+        _refuse([int(x) for x in said], hosts[:checked])
+    rest = (whole if mean else 1.0) / shared
+    if rest != 1.0:
+        np.divide(buffer, rest, out=buffer)
     for i, start, stop in zip(members, ends, ends[1:]):
         results[i] = _part_of(buffer[start:stop], arrays[i], hosts[i])
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
-    """Return what this rank tells the others of its losses."""
+    """Return the state of this rank's losses, which all ranks learn."""
     if not weight:
         return _NO_EXAMPLES
-    return _FINE if all(np.isfinite(loss).all() for loss in losses) else _NOT_FINITE
+    return _FINE if all(map(_finite, losses)) else _NOT_FINITE
+
+
+def _finite(loss: Array) -> bool:
+    return isfinite(loss.item()) if loss.size == 1 else bool(np.isfinite(loss).all())
 
 
 def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
@@ -140,17 +181,24 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
 
 
 def _by_precision(arrays: Sequence[Array]) -> list[tuple[Any, list[int]]]:
-    """Return in which dtype which arrays are summed: half precision is rounded once, at the end."""
-    wide = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize > 4]
-    narrow = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize <= 4]
-    found: list[tuple[Any, list[int]]] = [(np.float64, wide), (np.float32, narrow)]
-    return [(dtype, mine) for dtype, mine in found if mine] or [(np.float32, [])]
+    """Return the dtypes in which arrays are summed: half precision is rounded once, at the end."""
+    found: dict[Any, list[int]] = {}
+    for i, x in enumerate(arrays):
+        found.setdefault(_precision(x.dtype), []).append(i)
+    return [(dtype, found[dtype]) for dtype in (_DOUBLE, _SINGLE) if dtype in found] or [
+        (_SINGLE, [])
+    ]
+
+
+@cache
+def _precision(dtype: Any) -> Any:
+    return _DOUBLE if np.empty(0, dtype).real.dtype.itemsize > 4 else _SINGLE
 
 
 def _numbers(array: Array) -> Array:
     """Return an array's numbers in a row, the two of a complex one side by side."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+    flat = array.reshape(-1)  # in C order, copied if it is not
+    return flat if flat.dtype.kind != "c" else flat.view(flat.real.dtype)
 
 
 def _part_of(total: Array, like: Any, host: Array) -> Any:
@@ -176,14 +224,16 @@ _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 
 
-def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0) -> Any:
+def _begin_kernel(
+    xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True
+) -> Any:
     group, ticket = communicator(), 0
     if group.size > 1:
         hosts = [to_numpy(x) for x in arrays]
         ticket = _tickets()
         _sent[ticket] = [
             (part, group.start_in_place(part.buffer))
-            for part in _packed(hosts, *_head(weight, hosts[:checked]))
+            for part in _packed(hosts, *_head(weight, hosts[:checked]), mean)
         ]
     return xp.asarray(np.array(ticket, np.int64))
 
@@ -313,7 +363,7 @@ op(
     "begin_average_over_ranks",
     _begin_kernel,
     gradients={"weight": NONDIFF, "*arrays": NONDIFF},
-    infer=lambda weight, *arrays, checked: ((), np.dtype(np.int64)),
+    infer=lambda weight, *arrays, **params: ((), np.dtype(np.int64)),
     batch=lambda op, xs, batched, params: Shared(op.raw(*xs, **params)),
     doc="""Begin :data:`average_over_ranks`, and return a number that stands for the message.""",
 )

@@ -12,12 +12,13 @@ from ....core.extend import (
     F,
     Tensor,
     TensorSpec,
+    UnaryOp,
     active_graph,
     as_tensor,
     backend_of,
     check_by_rank,
     communicator,
-    exchanging,
+    compared,
     ops,
     rank_of,
     to_numpy,
@@ -34,6 +35,8 @@ _named = named_in("distributed")
 
 def _host(x: Any) -> Any:
     """Return an array as engines take it: in host memory, in C order."""
+    if type(x) is np.ndarray and x.flags.c_contiguous:
+        return x
     return np.ascontiguousarray(to_numpy(x)).reshape(x.shape)
 
 
@@ -45,35 +48,59 @@ def _back(found: Any, like: Any) -> Any:
     return owner.asarray(found, device=owner.device(like))
 
 
+def _sum_of(rows: Any) -> Any:
+    """Return the sum of all ranks' arrays as engines give it: halves are summed as singles."""
+    dtype = rows.dtype if rows.dtype != np.float16 else np.dtype(np.float32)
+    out = np.empty(rows.shape[1:], dtype)
+    with np.errstate(all="ignore"):
+        np.add.reduce(rows, 0, dtype, out)
+        return out if dtype is rows.dtype else out.astype(rows.dtype)
+
+
 def _sum_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("all_reduce", x)
-    return x if group.size == 1 else _back(group.all_reduce(_host(x)), x)
+    group = communicator()
+    if group.size == 1:
+        return x
+    host = _host(x)
+    rows = compared("all_reduce", host)
+    return _back(group.all_reduce(host) if rows is None else _sum_of(rows), x)
 
 
 def _gather_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("all_gather", x)
+    group = communicator()
     if group.size == 1:
         return x
-    found = group.all_gather(_host(x))
+    host = _host(x)
+    rows = compared("all_gather", host)
+    found = group.all_gather(host) if rows is None else rows.copy()
     return _back(found.reshape(group.size * x.shape[0], *x.shape[1:]), x)
 
 
 def _scatter_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("reduce_scatter", x)
+    group = communicator()
     if group.size == 1:
         return x
+    host = _host(x)
+    rows = compared("reduce_scatter", host)
     if x.shape[0] % group.size:
         raise ValueError(
             f"reduce_scatter: axis 0 of size {x.shape[0]} does not divide by {group.size} ranks"
         )
-    return _back(group.reduce_scatter(_host(x)), x)
+    if rows is None:
+        return _back(group.reduce_scatter(host), x)
+    part = x.shape[0] // group.size
+    return _back(_sum_of(rows[:, group.rank * part : (group.rank + 1) * part]), x)
 
 
 def _broadcast_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
-    group = exchanging(f"broadcast(root={root})", x)
+    group = communicator()
+    host = x if group.size == 1 else _host(x)
+    rows = compared(f"broadcast(root={root})", host)
     if not 0 <= root < group.size:
         raise ValueError(f"broadcast: there is no rank {root}; there are {group.size}")
-    return x if group.size == 1 else _back(group.broadcast(_host(x), root), x)
+    if group.size == 1:
+        return x
+    return _back(group.broadcast(host, root) if rows is None else rows[root].copy(), x)
 
 
 def _at_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
@@ -103,6 +130,7 @@ op(
     infer=same_spec,
     batch="elementwise",
     jvp="linear",
+    kind=UnaryOp,
     doc="""Return the sum of all ranks' arrays, the same on each.""",
 )
 op(
@@ -330,7 +358,8 @@ def barrier() -> None:
             "distributed.barrier: a trace runs it once, when it is made; call it outside, or let "
             "the ranks wait for each other by a collective"
         )
-    exchanging("barrier", np.empty(0)).barrier()
+    compared("barrier", np.empty(0))
+    communicator().barrier()
 
 
 def _along(x: Tensor, axis: int, name: str, caller: str) -> Tensor:
