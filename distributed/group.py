@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -162,8 +162,7 @@ class Group:
         """End all ranks: :func:`gradtape.distributed.abort`."""
         abort(reason, code)
 
-    @contextmanager
-    def step(self, name: str, timeout: float | None = None) -> Iterator[None]:
+    def step(self, name: str, timeout: float | None = None) -> AbstractContextManager[None]:
         """Run a block under a name, by which the watchdog tells of it.
 
         Parameters
@@ -182,10 +181,8 @@ class Group:
         found = hooks.line()
         if found is None:
             check_watched(self.communicator, timeout)
-            yield
-            return
-        with found.during(name, timeout):
-            yield
+            return nullcontext()
+        return found.during(name, timeout)
 
 
 _group: list[Group] = []

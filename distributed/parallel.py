@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +70,8 @@ class DataParallel:
             step if outputs == "local" else _returning_numbers(step),
             {**options, "timeout": timeout, "meet": self._compare},
         )
-        self._traced = Function(self._run, None, self.name)
+        self._traced = Function(self._run_even, None, self.name)
+        self._weighted = Function(self._run, None, self.name)
         self._usual = 0  # how many examples weigh 1
         self._even = True  # whether all ranks had as many in the first step: their traces are alike
         self._steps = 0
@@ -85,18 +85,16 @@ class DataParallel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the step on this rank's part of the batch; collective."""
-        if self._whole is not None:
-            self._steps += 1
-            with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
-                return self._whole(*args, **kwargs)
-        if reducing.get() is not None:
-            raise TraceError(
-                f"data_parallel: {self.name} is called in a data-parallel step, which reduces "
-                "gradients already; call the function inside it"
-            )
-        count = _examples((args, kwargs))
         self._steps += 1
         with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
+            if self._whole is not None:
+                return self._whole(*args, **kwargs)
+            if reducing.get() is not None:
+                raise TraceError(
+                    f"data_parallel: {self.name} is called in a data-parallel step, which reduces "
+                    "gradients already; call the function inside it"
+                )
+            count = _examples((args, kwargs))
             rows = BatchRows(count) if self._usual else self._meet(count, (args, kwargs))
             return self.run(rows, args, kwargs)
 
@@ -112,18 +110,19 @@ class DataParallel:
         """
         alone = communicator().size == 1
         even = alone or self._reduction == "sum" or (self._even and rows.count == self._usual)
-        weight: Any = 1.0 if even else rows.count / self._usual
+        weight = 1.0 if even else rows.count / self._usual
         token = batch_rows.set(None if alone else rows)
         try:
             if not self._compile:
                 return self._run(weight, *args, **kwargs)
-            if not even:  # a number would make a trace of each share
-                weight = as_tensor(np.float64(weight))
             if self._asks:  # which trace runs depends on them
                 given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
                 agree(self.group, f"calls {self.name} with these values of Python: {given}")
-            with collectives_agreed() if self._agreed else nullcontext():
-                return self._traced(weight, *args, **kwargs)
+            with collectives_agreed(self._agreed):
+                if even:
+                    return self._traced(*args, **kwargs)
+                # as a tensor: a number would make a trace of each share
+                return self._weighted(as_tensor(np.float64(weight)), *args, **kwargs)
         finally:
             batch_rows.reset(token)
 
@@ -158,6 +157,10 @@ class DataParallel:
             "gt.distributed.broadcast_variables(model)",
             [variable.array for variable in variables],
         )
+
+    def _run_even(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the step, or trace it, where all examples count alike: no weight multiplies them."""
+        return self._run(1.0, *args, **kwargs)
 
     def _run(self, weight: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the step, or trace it, with gradients of the whole batch."""

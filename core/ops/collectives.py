@@ -286,14 +286,25 @@ _agreed: ContextVar[bool] = ContextVar("gradtape_agreed", default=False)
 _one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=False)
 
 
-@contextmanager
-def agreed() -> Iterator[None]:
-    """Run a block whose collectives all ranks are known to call alike: they are not compared."""
-    token = _agreed.set(True)
-    try:
-        yield
-    finally:
-        _agreed.reset(token)
+class agreed:  # noqa: N801  # a context manager, written out: each step enters one
+    """A block whose collectives all ranks are known to call alike: they are not compared.
+
+    Parameters
+    ----------
+    known
+        Whether they are known to; by default they are.
+    """
+
+    __slots__ = ("_known", "_token")
+
+    def __init__(self, known: bool = True) -> None:
+        self._known = known
+
+    def __enter__(self) -> None:
+        self._token = _agreed.set(self._known or _agreed.get())
+
+    def __exit__(self, *raised: object) -> None:
+        _agreed.reset(self._token)
 
 
 def compared(what: str, array: Array) -> Array | None:

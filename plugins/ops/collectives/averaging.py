@@ -46,7 +46,7 @@ _FEW = 1 << 15
 
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
     group = communicator()
-    hosts = [to_numpy(x) for x in arrays]
+    hosts = [x if type(x) is np.ndarray else to_numpy(x) for x in arrays]
     share, said = _head(weight, hosts[:checked])
     if group.size == 1:
         if said:
@@ -140,8 +140,13 @@ def _unpack(
     rest = (whole if mean else 1.0) / shared
     if rest != 1.0:
         np.divide(buffer, rest, out=buffer)
+    dtype = buffer.dtype
     for i, start, stop in zip(members, ends, ends[1:]):
-        results[i] = _part_of(buffer[start:stop], arrays[i], hosts[i])
+        host, found = hosts[i], buffer[start:stop]
+        if host.dtype is dtype and host is arrays[i]:
+            results[i] = found.reshape(host.shape)
+        else:
+            results[i] = _part_of(found, arrays[i], host)
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
@@ -198,7 +203,7 @@ def _precision(dtype: Any) -> Any:
 def _numbers(array: Array) -> Array:
     """Return an array's numbers in a row, the two of a complex one side by side."""
     flat = array.reshape(-1)  # in C order, copied if it is not
-    return flat if flat.dtype.kind != "c" else flat.view(flat.real.dtype)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
 def _part_of(total: Array, like: Any, host: Array) -> Any:
