@@ -8,7 +8,7 @@ ranks learn of a loss that is not, together and before anything is assigned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate, count
 from math import isfinite
 from typing import Any, NamedTuple
@@ -36,7 +36,6 @@ __all__: list[str] = []
 Array = NDArray[Any]
 #: What a rank says of its losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
-_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _kept = Kept()
 #: The head's size is a multiple of this, so that what follows begins where vector loads do.
 _ALIGNED = 16
@@ -60,22 +59,19 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
     return results
 
 
-class _Part(NamedTuple):
-    """One message.
+class _Layout(NamedTuple):
+    """What a message holds: its dtype, which arrays, and where the head and each array end."""
 
-    Attributes
-    ----------
-    buffer
-        The head, and behind it the numbers of the arrays, divided by ``shared``.
-    members
-        Which arrays it holds.
-    ends
-        Where the head and each array end.
-    """
-
-    buffer: Array
+    dtype: Any
     members: list[int]
     ends: list[int]
+
+
+class _Part(NamedTuple):
+    """A message: the head, and behind it the numbers of arrays, divided by ``shared``."""
+
+    buffer: Array
+    layout: _Layout
     shared: int
 
 
@@ -93,19 +89,36 @@ def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list
     """
     group, asking = communicator(), wish.get()
     shared = group.size if mean else 1
-    first = -(-(2 + group.size) // _ALIGNED) * _ALIGNED
     found = []
-    for dtype, members in _by_precision(hosts):
-        flat = [_numbers(hosts[i]) for i in members]
-        ends = [*accumulate([x.size for x in flat], initial=first)]
+    for layout in _layouts(group.size, tuple([(x.size, x.dtype) for x in hosts])):
+        dtype, members, ends = layout
+        first = ends[0]
         buffer = _kept.empty(ends[-1], dtype)
-        _fill(buffer[first:], flat, 1.0 / shared)
+        _fill(buffer[first:], [_numbers(hosts[i]) for i in members], 1.0 / shared)
         buffer[:first] = 0.0
         buffer[0] = share
         buffer[1] = asking is not None and asking.asked
         buffer[2 + group.rank] = said
-        found.append(_Part(buffer, members, ends, shared))
+        found.append(_Part(buffer, layout, shared))
     return found
+
+
+@lru_cache(maxsize=256)
+def _layouts(ranks: int, kinds: tuple[tuple[int, Any], ...]) -> list[_Layout]:
+    """Return the messages for arrays of these sizes and dtypes, one for each precision.
+
+    Half precision is summed as single, and rounded once, at the end.
+    """
+    numbers: dict[Any, dict[int, int]] = {}
+    for i, (size, dtype) in enumerate(kinds):
+        single = np.empty(0, dtype).real.dtype
+        wide = np.dtype(np.float64 if single.itemsize > 4 else np.float32)
+        numbers.setdefault(wide, {})[i] = size * (dtype.itemsize // single.itemsize)
+    first = -(-(2 + ranks) // _ALIGNED) * _ALIGNED
+    return [
+        _Layout(dtype, [*sizes], [*accumulate(sizes.values(), initial=first)])
+        for dtype, sizes in sorted(numbers.items(), key=lambda x: -x[0].itemsize)
+    ] or [_Layout(np.dtype(np.float32), [], [first])]
 
 
 def _fill(room: Array, flat: Sequence[Array], scale: float) -> None:
@@ -131,7 +144,7 @@ def _unpack(
     mean: bool,
 ) -> None:
     """Give each array its part of a buffer that was reduced."""
-    buffer, members, ends, shared = part
+    buffer, (dtype, members, ends), shared = part
     whole, granted, *said = buffer[: 2 + communicator().size].tolist()
     if granted and (asking := wish.get()) is not None:
         asking.granted = True
@@ -140,7 +153,6 @@ def _unpack(
     rest = (whole if mean else 1.0) / shared
     if rest != 1.0:
         np.divide(buffer, rest, out=buffer)
-    dtype = buffer.dtype
     for i, start, stop in zip(members, ends, ends[1:]):
         host, found = hosts[i], buffer[start:stop]
         if host.dtype is dtype and host is arrays[i]:
@@ -183,21 +195,6 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
         return
     vars(error)["named_op"] = "average_over_ranks"  # the message says it all
     raise error
-
-
-def _by_precision(arrays: Sequence[Array]) -> list[tuple[Any, list[int]]]:
-    """Return the dtypes in which arrays are summed: half precision is rounded once, at the end."""
-    found: dict[Any, list[int]] = {}
-    for i, x in enumerate(arrays):
-        found.setdefault(_precision(x.dtype), []).append(i)
-    return [(dtype, found[dtype]) for dtype in (_DOUBLE, _SINGLE) if dtype in found] or [
-        (_SINGLE, [])
-    ]
-
-
-@cache
-def _precision(dtype: Any) -> Any:
-    return _DOUBLE if np.empty(0, dtype).real.dtype.itemsize > 4 else _SINGLE
 
 
 def _numbers(array: Array) -> Array:
