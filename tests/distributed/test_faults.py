@@ -19,7 +19,7 @@ GONE = "ended without a word"
     [
         ("exception", 1, "rank 1 raised ValueError: x is wrong"),
         ("thread", 0, "rank 0 raised ZeroDivisionError: division by zero"),
-        ("exit0", 1, "ended its script after 10 collectives, and others wait for it: rank 0 in "),
+        ("exit0", 1, "ended its script after 5 collectives, and others wait for it: rank 0 in "),
         ("abort", 1, "rank 1 aborts: the data are gone"),
         ("sleep", 1, "rank 1 on {host} is stuck at {script}, line 30, in fail"),
     ],
@@ -43,7 +43,7 @@ def test_the_job_ends_and_every_rank_says_why(way: str, rank: int, said: str) ->
     [
         ("SIGKILL", 0, "was ended by signal 9 (SIGKILL: kill -9"),
         ("_exit0", 1, "ended with exit code 0, by os._exit or in native code"),
-        ("exit3", 1, "rank 1 on {host} ended its script with exit code 3 after 10 collectives"),
+        ("exit3", 1, "rank 1 on {host} ended its script with exit code 3 after 5 collectives"),
     ],
 )
 def test_the_supervisor_says_how_a_rank_died(way: str, rank: int, said: str) -> None:

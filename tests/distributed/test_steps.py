@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import found_by
 
 import gradtape as gt
 
@@ -16,8 +15,8 @@ CLOSE = 5e-7
 
 
 @pytest.fixture(params=RANKS, ids=lambda n: f"{n} ranks")
-def found(request: Any) -> dict[str, Any]:
-    return found_by("steps.py", request.param)
+def found(request: Any, found_by: Any) -> dict[str, Any]:
+    return found_by(request.param)
 
 
 def test_collectives_give_values_tangents_and_batches(found: Any) -> None:
@@ -137,8 +136,8 @@ def test_variables_are_broadcast(found: Any) -> None:
     assert all("rank 1 of" in text and "other variables" in text for text in told)
 
 
-def test_one_process_does_the_same_alone() -> None:
-    found = found_by("steps.py", 1)
+def test_one_process_does_the_same_alone(found_by: Any) -> None:
+    found = found_by(1)
     assert all(what["losses"] == 0.0 for what in found["data_parallel"].values())
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from launching import found_by, run
 
 import gradtape as gt
 
@@ -20,14 +16,13 @@ HALF = {"half precision": 1e-3}
 X, Y = np.ones((8, 2), "float32"), np.arange(8) % 2
 
 
-@pytest.fixture(params=["2", "4 --few"], ids=["2 ranks", "4 ranks"])
-def found(request: Any) -> dict[str, Any]:
-    ranks, *arguments = request.param.split()
-    return found_by("training.py", int(ranks), *arguments)
+@pytest.fixture(params=[2, 4], ids=lambda n: f"{n} ranks")
+def found(request: Any, found_by: Any) -> dict[str, Any]:
+    return found_by(request.param)
 
 
-def test_every_kind_of_training_is_that_of_one_process() -> None:
-    cases = found_by("training.py", 2)["training"]
+def test_every_kind_of_training_is_that_of_one_process(found_by: Any) -> None:
+    cases = found_by(2)["training"]
     assert len(cases) > 15
     for case, what in cases.items():
         assert what["alike"], case
@@ -37,9 +32,9 @@ def test_every_kind_of_training_is_that_of_one_process() -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_digits_have_the_loss_curve_of_one_process(ranks: int) -> None:
-    alone = found_by("digits.py", 1)["curves"]
-    for case, what in found_by("digits.py", ranks)["curves"].items():
+def test_digits_have_the_loss_curve_of_one_process(found_by: Any, ranks: int) -> None:
+    alone = found_by(1)["curves"]
+    for case, what in found_by(ranks)["curves"].items():
         known = alone[case]
         assert what["alike"], case
         off = np.abs(np.divide(what["steps"], known["steps"]) - 1)
@@ -123,15 +118,15 @@ def test_evaluate_measures_all_examples(found: Any) -> None:
     assert found["measuring"]["apart"] < CLOSE
 
 
-@pytest.mark.parametrize("data", ["arrays", "pipeline"])
-def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(tmp_path: Path, data: str) -> None:
-    begun = json.loads(run("restarting.py", 2, "begin", str(tmp_path / "run.h5"), data))["run"]
+@pytest.mark.parametrize("kind", ["arrays", "pipeline"])
+def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(found_by: Any, kind: str) -> None:
+    begun = found_by(2)["begun"][kind]
     assert begun == {"interrupted": True, "steps": begun["steps"], "alike": True}
     assert 10 <= begun["steps"] <= 11  # 7 of the first epoch
-    for ranks in (2, 4) if data == "arrays" else (1,):
-        path = tmp_path / f"{ranks}.h5"
-        shutil.copy(tmp_path / "run.h5", path)
-        rest = json.loads(run("restarting.py", ranks, "resume", str(path), data))["run"]
+    name = f"resumed_{kind}"
+    rests = {2: found_by(2, name), 4: found_by(4)} if kind == "arrays" else {1: found_by(1)}
+    for ranks, found in rests.items():
+        rest = found[name]
         assert rest["steps"] == 21  # those that the checkpoint knows of included
         assert rest["alike"]
         assert rest["losses"] < CLOSE

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checking import RANK, SIZE, alike, apart, group, refusal, tell
+from checking import FOLDER, RANK, SIZE, alike, apart, group, refusal
 
 import gradtape as gt
 from gradtape.training import fit
@@ -36,7 +35,7 @@ class Steps:
 
 def folder() -> str:
     """Return a folder that all ranks see."""
-    made = tempfile.mkdtemp() if RANK == 0 else ""
+    made = tempfile.mkdtemp(dir=FOLDER) if RANK == 0 else ""
     return group.communicator.exchange(made.encode())[0].decode()
 
 
@@ -199,7 +198,6 @@ def training() -> dict[str, Any]:
     }
     found = {}
     for name, (make, data, options) in cases.items():
-        print(name, file=sys.stderr, flush=True)
         found[name] = compared(make, data, **options)
     return found
 
@@ -415,6 +413,4 @@ def measuring() -> dict[str, Any]:
     return {"apart": max(apart(found[k], known[k]) for k in known)}
 
 
-if __name__ == "__main__":
-    few = [shards, interrupted, decisions, unlike, statistics, measuring]
-    tell(few if "--few" in sys.argv else [training, *few])
+CHECKS = [shards, interrupted, decisions, unlike, statistics, measuring]
