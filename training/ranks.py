@@ -70,6 +70,10 @@ class Alone:
         """Return data of which each rank takes its part."""
         return data
 
+    def rows(self, data: Any) -> Any:
+        """Return what predicts with all ranks; None for a single process."""
+        return None
+
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
         """Return the callbacks that are told on this rank."""
         return callbacks

@@ -65,6 +65,7 @@ def test_a_process_that_is_stopped_is_named_by_the_others() -> None:
     for rank in (0, 2):
         assert "rank 1 on " in job.of(rank)
         assert "is stuck: it does not answer" in job.of(rank)
+        assert "of sum 5" in job.of(rank)
 
 
 @needs_mpi

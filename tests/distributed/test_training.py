@@ -118,6 +118,23 @@ def test_evaluate_measures_all_examples(found: Any) -> None:
     assert found["measuring"]["apart"] < CLOSE
 
 
+def test_predictions_of_all_ranks_are_in_order(found: Any) -> None:
+    what = found["predicting"]
+    ranks = len(what["told"]["a shard"])
+    assert what["lengths"] == {"arrays": 203, "pipeline": 203, "few": ranks - 1}
+    assert max(what["apart"].values()) < CLOSE
+    assert what["alike"]
+    assert what["several"]
+    words = {
+        "a shard": "ValueError: predict: x is shard ",
+        "other data": "other batches than rank 0; each rank passes the same data",
+        "more batches": "predict: ranks give other arguments: steps is 2 on rank 0, ",
+        "other weights": "other variables than rank 0; train it with distributed=group",
+    }
+    for case, text in words.items():
+        assert all(text in x for x in what["told"][case]), what["told"][case]
+
+
 @pytest.mark.parametrize("kind", ["arrays", "pipeline"])
 def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(found_by: Any, kind: str) -> None:
     begun = found_by(2)["begun"][kind]

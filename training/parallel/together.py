@@ -35,6 +35,7 @@ from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
 from ..interrupt import DeferredInterrupt
 from ..ranks import ALONE, Alone, Layout, Part
+from .predicting import Rows
 
 __all__ = ["Together", "WholeRanks", "sample_of", "together"]
 
@@ -105,6 +106,17 @@ class Together(Alone):
         finally:
             wish.reset(wishes)
             batch_rows.reset(places)
+
+    def rows(self, data: Any) -> Rows:
+        """Return what predicts with all ranks."""
+        shards = sharding_of(data.source) if hasattr(data, "source") else None
+        if shards is not None:
+            raise ValueError(
+                f"predict: x is shard {shards[1]} of {shards[0]}, and with distributed=group each "
+                "rank passes the whole data. Leave out shard(), or leave out distributed for the "
+                "outputs of this rank's own shard"
+            )
+        return Rows(self.share, sample_of)
 
     # -- agreement -----------------------------------------------------------------------------
 
