@@ -92,12 +92,12 @@ def parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--no-measure",
         action="store_true",
-        help="do not time a matrix product (or collectives), which takes about two seconds",
+        help="skip timing a matrix product (or collectives), which takes about two seconds",
     )
     doctor.add_argument(
         "--distributed",
         action="store_true",
-        help="say whether several ranks can train together; under mpiexec or srun, let them try",
+        help="show whether several ranks can train together; under mpiexec or srun, test them",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)

@@ -1,4 +1,4 @@
-"""``gradtape doctor --distributed``: whether several ranks can train here, and what that costs."""
+"""``gradtape doctor --distributed``: whether several ranks can train here, and the cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .doctor import filled
 
 __all__ = ["diagnosis", "told"]
 
-#: The families of MPI: what their launchers, and their libraries, say of themselves.
+#: The families of MPI, and words in the version texts of their launchers and libraries.
 FAMILIES = {
     "Open MPI": ("openrte", "open mpi", "prrte", "prterun"),
     "Intel MPI": ("intel",),
@@ -32,14 +32,14 @@ FAMILIES = {
 
 
 def told(as_json: bool, measure: bool = True) -> tuple[str, int]:
-    """Return what rank 0 prints, and the exit code; under a launcher it is collective.
+    """Return the text for rank 0 to print, and the exit code; collective under a launcher.
 
     Parameters
     ----------
     as_json
-        Whether as JSON.
+        Whether the text is JSON.
     measure
-        Whether collectives are timed, which takes about a second.
+        Whether to time collectives, which takes about a second.
     """
     found = diagnosis(measure)
     here = place()
@@ -50,12 +50,12 @@ def told(as_json: bool, measure: bool = True) -> tuple[str, int]:
 
 
 def diagnosis(measure: bool = True) -> dict[str, Any]:
-    """Return what is here for several ranks, as a tree of JSON values.
+    """Return the engines, the launcher, the group and problems, as a tree of JSON values.
 
     Parameters
     ----------
     measure
-        Whether collectives are timed.
+        Whether to time collectives.
     """
     here = place()
     found: dict[str, Any] = {
@@ -76,7 +76,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
     return found
 
 
-# -- what is there ---------------------------------------------------------------------------------
+# -- findings --------------------------------------------------------------------------------------
 
 
 def _engines() -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _engines() -> dict[str, Any]:
 
 
 def _launcher() -> dict[str, Any] | None:
-    """Return the mpiexec that is found, and whose it is; beside Python if PATH has none."""
+    """Return the mpiexec on PATH, or in Python's folder, and its family."""
     beside = str(Path(sys.executable).parent)
     path = shutil.which("mpiexec") or shutil.which("mpiexec", path=beside)
     if path is None:
@@ -96,7 +96,7 @@ def _launcher() -> dict[str, Any] | None:
     try:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError) as error:
-        return {"path": path, "family": None, "version": f"cannot be asked: {error}"}
+        return {"path": path, "family": None, "version": f"unknown: {error}"}
     said = run.stdout or run.stderr
     number = re.search(r"\d+\.\d+[\w.]*", said)
     return {"path": path, "family": _family(said), "version": number and number[0]}
@@ -108,7 +108,7 @@ def _family(said: str) -> str | None:
 
 
 def _group(measure: bool) -> dict[str, Any]:
-    """Join the job, try what its ranks can do, and say what each has."""
+    """Join the job, test the collectives, and describe each rank."""
     group = init()
     ranks = communicator()
     mine = {"host": hostname(), "threads": _threads(), "cores": cores(), "quota": quota()}
@@ -132,7 +132,7 @@ def _threads() -> int | None:
 
 
 def _judge(found: dict[str, Any]) -> None:
-    """Add what is wrong, and what to do."""
+    """Add problems and advice."""
     problems, advice = found["problems"], found["advice"]
     for name, engine in found["engines"].items():
         if engine["unavailable"]:
@@ -146,16 +146,16 @@ def _judge(found: dict[str, Any]) -> None:
         )
     elif library and launcher["family"] and library != launcher["family"]:
         problems.append(
-            f"{launcher['path']} is of {launcher['family']}, and mpi4py's library of {library}: "
-            "each process would be a job of its own. Put the launcher of that library first on "
-            "PATH, or install mpi4py for this one (pip install --no-binary=mpi4py mpi4py)."
+            f"{launcher['path']} belongs to {launcher['family']}, and mpi4py's library to "
+            f"{library}: each process would be a job of its own. Put the launcher of that library "
+            "first on PATH, or install mpi4py for this one (pip install --no-binary=mpi4py mpi4py)."
         )
     group = found["group"]
     if group is None:
         if not problems and not mpi.get("unavailable") and launcher:
-            advice.append(f"Try it: {launcher['path']} -n 2 gradtape doctor --distributed")
+            advice.append(f"Test it: {launcher['path']} -n 2 gradtape doctor --distributed")
             advice.append(
-                "Train: mpiexec -n 2 gradtape train SCRIPT; with SLURM, srun in its place."
+                "Train: mpiexec -n 2 gradtape train SCRIPT; with SLURM, use srun instead."
             )
         return
     problems += [f"{name}: {x}" for name, x in group["wrong"].items() if x]
@@ -167,19 +167,19 @@ def _judge(found: dict[str, Any]) -> None:
             advice.append(f"{host} has {cores:g} cores for {len(there)} ranks: they take turns.")
         elif None not in threads and sum(threads) > cores:
             advice.append(
-                f"{ranks_in_words(there)} on {host} start {sum(threads)} threads of BLAS for "
-                f"{cores:g} cores: they wait for each other. `gradtape train` gives each rank its "
-                "share; without it, set OMP_NUM_THREADS."
+                f"{ranks_in_words(there)} on {host} start {sum(threads)} BLAS threads for "
+                f"{cores:g} cores, so they wait for each other. `gradtape train` gives each rank "
+                "its share; without it, set OMP_NUM_THREADS."
             )
 
 
 def _cores(ranks: list[dict[str, Any]]) -> float:
-    """Return how many cores ranks of one host have together."""
+    """Return the number of cores that ranks of one host have together."""
     together = {core for x in ranks for core in x["cores"]}
     return min([len(together), *(x["quota"] for x in ranks if x["quota"] is not None)])
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- as text ---------------------------------------------------------------------------------------
 
 
 def _in_words(found: dict[str, Any]) -> str:

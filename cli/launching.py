@@ -1,7 +1,7 @@
-"""What ``gradtape train`` does under a launcher before anything is imported: a supervisor, threads.
+"""Sets up a supervisor and threads for ``gradtape train`` under a launcher, before imports.
 
-The rank runs as a child of a small process, which the launcher takes for it: that one can say how
-the rank ended if it could not. The rank's environment is complete when its Python starts.
+The launcher sees a small process, the supervisor, which runs the rank as its child and can report
+how the rank died. The rank's environment is complete when its Python starts.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .cores import cores, quota
 
 __all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
-#: What says how many threads BLAS uses. It is read when NumPy is first imported.
+#: The variables of the number of BLAS threads. NumPy's first import reads them.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def start_rank(arguments: Sequence[str]) -> None:
-    """Become the supervisor of a rank, if the command is ``train`` under a launcher of several.
+    """Become the supervisor of a rank if the command is ``train`` and a launcher started several.
 
-    It does not return then.
+    In that case this does not return.
 
     Parameters
     ----------
     arguments
-        Those of the command line. If they name no script, the command itself tells so.
+        The arguments of the command line. If they name no script, the command reports it.
     """
     found = place()
     if found is None or found.size == 1 or list(arguments[:1]) != ["train"]:
@@ -48,17 +48,17 @@ def start_rank(arguments: Sequence[str]) -> None:
 
 
 def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what bounds BLAS's threads to this rank's cores; nothing if the user has set any."""
+    """Return variables that limit BLAS to this rank's cores; none if the user has set any."""
     if any(environment.get(name) for name in THREADS):
         return {}
     return dict.fromkeys(THREADS, str(share_of_cores(found.local_size, environment)))
 
 
 def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many cores each of the host's ranks has.
+    """Return the number of cores for each of the host's ranks.
 
-    A launcher may have bound this rank to some cores, or to some that it shares with others: it
-    gets no more than it may use, and no more than its part of what the launcher's own process may.
+    A launcher may bind a rank to cores, its own or shared ones. The share is at most the number of
+    these cores, and at most a fair part of the cores of the launcher's own process.
     """
     told = environment.get("SLURM_CPUS_PER_TASK", "")
     mine = len(cores())
@@ -72,7 +72,7 @@ def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> i
 
 
 def _become(command: list[str]) -> None:
-    """Go on as another program, in the same process where the system allows it."""
+    """Replace this program by another, in the same process if the system allows it."""
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":

@@ -2,8 +2,8 @@
 
 python supervisor.py RANK SIZE COMMAND ...
 
-If the rank ends without a word, it says how, and waits a moment before it ends as well: the
-launcher ends the other ranks as soon as it sees that, and they too are to say why.
+If the rank dies without a report, the supervisor prints how, and waits a moment before it ends
+itself. The launcher ends the other ranks as soon as it sees that, and they also need time to print.
 """
 
 import contextlib
@@ -15,17 +15,17 @@ import sys
 import threading
 import time
 
-#: Names the process that started all ranks of this host.
+#: The variable with the process that started all ranks of this host.
 LAUNCHER = "GRADTAPE_LAUNCHER"
-#: Names the file descriptor on which the rank says how far it is, a byte at a time.
+#: The variable with the file descriptor to which the rank writes its state, one byte at a time.
 STATE = "GRADTAPE_STATE_FD"
-#: It is in ``init``, it has joined the others, its end is no surprise.
+#: The states: in ``init``, joined with the others, ending as expected.
 JOINING, JOINED, DONE = b"i", b"j", b"d"
-#: Seconds that the other ranks get to print what they know.
+#: Seconds for the other ranks to print their reports.
 GRACE = 1.0
-#: Seconds after which a rank that waits for others to join says so.
+#: Seconds after which a rank reports that it waits for others to join.
 LONG = 60.0
-#: What launchers and schedulers send to the process that they started.
+#: Signals that launchers and schedulers send to the process that they started.
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
 
 
@@ -34,13 +34,13 @@ def main() -> int:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     environment = {**os.environ, STATE: str(writing), LAUNCHER: str(os.getppid())}
-    # what the launcher opened for MPI is the rank's
+    # the rank needs the files that the launcher opened for MPI
     child = subprocess.Popen(command, env=environment, close_fds=False)
     os.close(writing)
     for name in FORWARDED:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, _: child.send_signal(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C comes to all of a terminal's processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
     told: list[bytes] = []
     shared: set[str] = set()
     listening = threading.Thread(target=listen, args=(reading, told, rank, size), daemon=True)
@@ -68,11 +68,13 @@ def main() -> int:
 
 
 def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
-    """Note how far the rank is; say so if it waits for others to join."""
+    """Record the rank's states, and report a long wait for others to join."""
 
     def remind() -> None:
         if told == [JOINING]:
-            waits = f"waits in gt.distributed.init() for {LONG:g} s: do all ranks call it?"
+            waits = (
+                f"has waited in gt.distributed.init() for {LONG:g} s: check that all ranks call it"
+            )
             say(rank, size, waits)
 
     while state := os.read(reading, 1):
@@ -84,7 +86,7 @@ def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
 
 
 def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
-    """Note what shared memory the rank has, from when it starts MPI till its name is removed."""
+    """Record the rank's shared memory from when it starts MPI until the name is removed."""
     while child.poll() is None and told in ([], [JOINING]):
         if told:
             shared |= memory(child.pid)
@@ -92,7 +94,7 @@ def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) 
 
 
 def memory(pid: int) -> set[str]:
-    """Return the files of shared memory of MPICH that a process has."""
+    """Return the files of MPICH's shared memory that a process has mapped."""
     try:
         with open(f"/proc/{pid}/maps") as file:
             return set(re.findall(r" (/dev/shm/mpich_shm_\S+)$", file.read(), re.MULTILINE))
@@ -101,7 +103,7 @@ def memory(pid: int) -> set[str]:
 
 
 def beside() -> list[int]:
-    """Return the processes of the ranks that the same launcher started on this host."""
+    """Return the processes of all ranks that the same launcher started on this host."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
         for name in filter(str.isdecimal, os.listdir("/proc")):
@@ -115,10 +117,10 @@ def beside() -> list[int]:
 
 
 def end_all(code: int, joined: bool) -> None:
-    """Have the launcher end the other ranks, with this rank's exit code where it can be told.
+    """Have the launcher end the other ranks, with this rank's exit code if the launcher takes one.
 
-    MPICH's launcher does so by itself when a rank ends by a signal, or after it has joined; else
-    the others would wait for it to join.
+    MPICH's launcher ends them by itself if a rank ends by a signal, or after the rank has joined.
+    Otherwise the others would wait for it to join.
     """
     pipe = os.environ.get("PMI_FD", "")
     if not pipe.isdecimal():
@@ -135,15 +137,15 @@ def end_all(code: int, joined: bool) -> None:
 
 
 def named(number: int) -> str:
-    """Return a signal's name, with what it mostly means."""
+    """Return a signal's name and its usual cause."""
     known = {
-        "SIGKILL": "kill -9, or the system, which was out of memory",
-        "SIGSEGV": "native code touched memory that is not its own",
-        "SIGABRT": "native code gave up",
-        "SIGBUS": "native code, or a full /dev/shm",
+        "SIGKILL": "kill -9, or the system ran out of memory",
+        "SIGSEGV": "native code accessed invalid memory",
+        "SIGABRT": "native code aborted",
+        "SIGBUS": "a full /dev/shm, or invalid memory in native code",
         "SIGFPE": "native code divided by zero",
-        "SIGILL": "native code is made for another processor",
-        "SIGXCPU": "its limit of processor time is used up",
+        "SIGILL": "native code built for another processor",
+        "SIGXCPU": "the limit of processor time is reached",
     }
     try:
         name = signal.Signals(number).name

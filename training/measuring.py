@@ -115,7 +115,7 @@ def predict(
         A module that is called with a batch and returns tensors, in any structure.
     x
         Inputs, in any structure; the first axis counts examples. Or an iterable of batches of them
-        that is no list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
+        other than a list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
         are tuples or lists the first part is taken, and labels are left alone. Several inputs in
         a batch are ``([a, b],)``.
     batch_size

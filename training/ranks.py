@@ -1,6 +1,6 @@
-"""Ranks of a job in training: how they share a batch, and what they decide together.
+"""The ranks of a job in training: how they share a batch, and what they decide together.
 
-:class:`Alone` is a single process; ``parallel`` beside this has those of several.
+:class:`Alone` is a single process. The package ``parallel`` has the classes for several ranks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Layout(NamedTuple):
     Attributes
     ----------
     rank
-        The rank that asks.
+        This rank.
     counts
-        How many rows each has.
+        The number of rows of each rank.
     repeated
-        Whether each has all of them: there are fewer than ranks.
+        Whether each rank has all rows, because there are fewer rows than ranks.
     """
 
     rank: int
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """The row after its last one."""
+        """The row after this rank's last one."""
         return self.start + self.counts[self.rank]
 
     @property
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether all have as many."""
+        """Whether all ranks have equally many."""
         return len(set(self.counts)) == 1
 
 
@@ -58,24 +58,24 @@ class Part(NamedTuple):
 
 
 class Alone:
-    """What a run does together with other ranks: a single process has none."""
+    """A run's cooperation with other ranks. A single process has none."""
 
     #: Whether this rank writes files and shows how far the run is.
     first = True
 
     def agree_on(self, method: str, settings: dict[str, Any]) -> None:
-        """Raise on all ranks if they were given other settings."""
+        """Raise on all ranks if their settings differ."""
 
     def shares(self, data: Any) -> Any:
-        """Return data of which each rank takes its part."""
+        """Return data from which each rank takes its part."""
         return data
 
     def rows(self, data: Any) -> Any:
-        """Return what predicts with all ranks; None for a single process."""
+        """Return the object that predicts with all ranks; None for a single process."""
         return None
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return the callbacks that are told on this rank."""
+        """Return the callbacks that run on this rank."""
         return callbacks
 
     def same(self, number: int) -> int:
@@ -83,15 +83,15 @@ class Alone:
         return number
 
     def any(self, flag: bool) -> bool:
-        """Return whether one of the ranks says so."""
+        """Return whether the flag is set on any rank."""
         return flag
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return what keeps checkpoints."""
+        """Return the object that keeps checkpoints."""
         return keeper
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return what notes Ctrl-C, on whichever rank."""
+        """Return the object that records Ctrl-C on any rank."""
         return DeferredInterrupt()
 
 

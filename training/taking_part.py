@@ -1,4 +1,4 @@
-"""Who trains: this process alone, or the ranks of a job."""
+"""Selects who trains: this process alone, or the ranks of a job."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["ranks_of"]
 
 
 def ranks_of(group: Any, method: str) -> tuple[Alone, Any]:
-    """Return the ranks that take part, and what makes their trainers, as :class:`Trainer` does.
+    """Return the ranks, and the class of their trainers.
 
     Parameters
     ----------
     group
         A group of :mod:`gradtape.distributed`, or None.
     method
-        Who asks, for messages.
+        The caller, for messages.
 
     Raises
     ------
     TypeError
-        If it is no group.
+        If ``group`` is not a group.
     """
     if group is None:
         return ALONE, Trainer

@@ -1,7 +1,7 @@
-"""What exchanges arrays between the ranks of a job: engines, and their communicators.
+"""Engines and communicators, which exchange arrays between the ranks of a job.
 
-One communicator is in force at a time. Without a job it is that of a group of one, in which every
-collective returns what it is given.
+One communicator is active at a time. Without a job it is that of a group of one, whose collectives
+return their argument.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ Array = NDArray[Any]
 
 
 class Communicator:
-    """The ranks of a job, as one of them sees them: a group of one.
+    """The ranks of a job, seen from one of them. This class is a group of one.
 
-    Engines subclass it. All methods but :meth:`abort` are collective: every rank calls them, in the
-    same order, with arrays of the same shape and dtype.
+    Engines subclass it. All methods except :meth:`abort` are collective: every rank calls them, in
+    the same order, with arrays of the same shape and dtype.
 
     Attributes
     ----------
     rank, size
-        The number of this rank, from 0, and how many there are.
+        The number of this rank, from 0, and the number of ranks.
     engine
         The name of the engine, ``"alone"`` for a group of one.
     watched
-        Whether each rank is a process of its own, which may die or be stuck while others wait for
-        it: ``init`` then connects them by TCP as well, so that the job ends.
+        Whether each rank is a separate process, which may die or hang while others wait for it.
+        ``init`` then also connects the ranks by TCP, so that the job ends.
     comparing
-        The collective that the ranks compare before they run it, while they do.
+        The collective that the ranks are comparing before they run it, otherwise None.
     """
 
     rank: int = 0
@@ -67,7 +67,7 @@ class Communicator:
 
     @property
     def devices(self) -> int:
-        """Into how many shards a batch is cut: the ranks, if an engine knows of no devices."""
+        """The number of parts of a batch: the number of ranks, unless the engine has devices."""
         return self.size
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
@@ -76,9 +76,9 @@ class Communicator:
         Parameters
         ----------
         array
-            An array in host memory, C-contiguous; it is not changed.
+            An array in host memory, C-contiguous. It is not changed.
         reduction
-            How elements are reduced.
+            How elements are combined.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Communicator:
         return array
 
     def reduce_in_place(self, array: Array) -> None:
-        """Put the sum of all ranks' arrays in the memory of this one.
+        """Replace an array with the sum of all ranks' arrays.
 
         Parameters
         ----------
@@ -98,33 +98,33 @@ class Communicator:
         array[...] = self.all_reduce(array)
 
     def start_in_place(self, array: Array) -> Callable[[], object]:
-        """Begin :meth:`reduce_in_place`, and return what waits for its end.
+        """Start :meth:`reduce_in_place`, and return a function that waits for its end.
 
-        ``array`` must not be touched until then. By default it is done at once.
+        Do not touch ``array`` until then. The default implementation reduces at once.
         """
         self.reduce_in_place(array)
         return _nothing
 
     def all_gather(self, array: Array) -> Array:
-        """Return the arrays of all ranks, in a new first axis."""
+        """Return the arrays of all ranks, stacked along a new first axis."""
         return array[None]
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
-        """Return the array of rank ``root``; the others' are not looked at."""
+        """Return the array of rank ``root``. The values on other ranks are ignored."""
         return array
 
     def reduce_scatter(self, array: Array) -> Array:
-        """Return this rank's part of the sum, of which each rank has as many rows."""
+        """Return this rank's rows of the sum. Each rank gets equally many."""
         total = self.all_reduce(array)
         rows = array.shape[0] // self.size
         return total[self.rank * rows : (self.rank + 1) * rows]
 
     def exchange(self, message: bytes) -> list[bytes]:
-        """Return the messages of all ranks, which may be of different lengths."""
+        """Return the messages of all ranks, which may have different lengths."""
         return [message]
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has called this."""
 
     def compare(self, code: int, array: Array) -> tuple[bool, Array | None]:
         """Return whether all ranks give the same code, and perhaps their arrays.
@@ -150,20 +150,20 @@ class Communicator:
     def parallel(
         self, step: Callable[..., Any], options: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """Return what runs a data-parallel step, if the engine does so as one global program.
+        """Return a function that runs a data-parallel step as one global program.
 
         Parameters
         ----------
         step
-            The function that was given to ``group.data_parallel``.
+            The function passed to ``group.data_parallel``.
         options
-            Its keyword arguments; and ``meet``, a collective function of the variables that it
-            puts in the hands of the engine, which raises if ranks do not begin with the same.
+            Its keyword arguments, and ``meet``: a collective function that takes the variables. It
+            raises if their values differ between ranks.
 
         Returns
         -------
         callable or None
-            ``None``, the default: each rank runs the step on its part of the batch.
+            ``None``, the default, if each rank runs the step on its own part of the batch.
         """
         return None
 
@@ -173,18 +173,20 @@ class Communicator:
         Parameters
         ----------
         reason
-            What was printed already: for engines that can tell it to others.
+            The reason, already printed on this rank. An engine may pass it to other ranks.
         code
             The exit code, not 0.
         """
         raise SystemExit(code)
 
     def close(self) -> None:
-        """Leave the job in peace."""
+        """Leave the job, which continues on the other ranks."""
 
 
 class Engine:
-    """Base class of what starts communicators; ``gradtape_collectives`` returns instances.
+    """Base class of engines, which create communicators.
+
+    The hook ``gradtape_collectives`` returns instances.
 
     Attributes
     ----------
@@ -196,11 +198,11 @@ class Engine:
     provider: Any = None
 
     def unavailable(self) -> str | None:
-        """Return why it cannot be used here, with what to install; ``None`` if it can."""
+        """Return why the engine cannot be used here and what to install; ``None`` if it can."""
         return None
 
     def launched(self) -> bool:
-        """Return whether a launcher of this engine started the process. It imports nothing."""
+        """Return whether a launcher of this engine started the process. Imports nothing."""
         return False
 
     def connect(self, **options: Any) -> Communicator:
@@ -209,35 +211,35 @@ class Engine:
         Parameters
         ----------
         options
-            What the engine takes; by default nothing.
+            The engine's options; by default there are none.
 
         Returns
         -------
         Communicator
-            That of all ranks of the job.
+            The communicator of all ranks of the job.
 
         Raises
         ------
         BackendUnavailable
-            If its library is missing, with what to install.
+            If the engine's library is missing. The message says what to install.
         """
         raise NotImplementedError
 
     def diagnosis(self) -> Sequence[str]:
-        """Return what ``gradtape doctor --distributed`` shows: versions, launcher, library."""
+        """Return the lines that ``gradtape doctor --distributed`` shows, such as versions."""
         return ()
 
 
 class BatchRows:
-    """Which rows of the global batch a rank has.
+    """The rows of the global batch that a rank has.
 
     Parameters
     ----------
     count
-        How many they are.
+        Their number.
     place
-        The number of the first one, and of the rows of all ranks; by default ranks tell each other
-        when somebody asks.
+        The number of the first row, and the number of rows of all ranks. By default ranks exchange
+        their counts when :meth:`place` is first called.
     """
 
     def __init__(self, count: int, place: tuple[int, int] | None = None) -> None:
@@ -245,7 +247,7 @@ class BatchRows:
         self._place = place
 
     def place(self) -> tuple[int, int]:
-        """Return the number of the first row, and how many all ranks have; collective."""
+        """Return the number of the first row, and the number of rows of all ranks; collective."""
         if self._place is None:
             found = communicator()
             counts = found.all_gather(np.array(self.count)).tolist()
@@ -253,26 +255,26 @@ class BatchRows:
         return self._place
 
 
-#: The rows of the batch that a data-parallel step runs on.
+#: The rows of the batch that a data-parallel step processes.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 
 class Wish:
-    """What a rank asks of all of them, carried by the messages of a step: to end the run.
+    """A rank's request to end the run on all ranks, sent with the messages of a step.
 
     Attributes
     ----------
     asked : bool
-        Whether this rank asks.
+        Whether this rank has asked.
     granted : bool
-        Whether one of them has, as all ranks have heard by the same message.
+        Whether any rank has asked. All ranks learn this from the same message.
     """
 
     def __init__(self) -> None:
         self.asked = self.granted = False
 
 
-#: The wish that messages carry.
+#: The wish that messages carry, if any.
 wish: ContextVar[Wish | None] = ContextVar("gradtape_wish", default=None)
 
 
@@ -286,13 +288,13 @@ _agreed: ContextVar[bool] = ContextVar("gradtape_agreed", default=False)
 _one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=False)
 
 
-class agreed:  # noqa: N801  # a context manager, written out: each step enters one
-    """A block whose collectives all ranks are known to call alike: they are not compared.
+class agreed:  # a context manager, written out: each step enters one
+    """A block whose collectives are known to be the same on all ranks, and are not compared.
 
     Parameters
     ----------
     known
-        Whether they are known to; by default they are.
+        Whether they are known to be the same, the default.
     """
 
     __slots__ = ("_known", "_token")
@@ -308,7 +310,7 @@ class agreed:  # noqa: N801  # a context manager, written out: each step enters 
 
 
 def compared(what: str, array: Array) -> Array | None:
-    """Return once all ranks are known to call the same collective.
+    """Check that all ranks call the same collective, before it runs.
 
     Parameters
     ----------
@@ -326,8 +328,8 @@ def compared(what: str, array: Array) -> Array | None:
     Raises
     ------
     DistributedError
-        If ranks call different collectives, or with arrays of different shapes or dtypes; it names
-        each.
+        If ranks call different collectives, or pass arrays of different shapes or dtypes. The
+        message lists what each rank called.
     """
     found = communicator()
     if found.size == 1 or _agreed.get():
@@ -343,13 +345,13 @@ def compared(what: str, array: Array) -> Array | None:
 
 @lru_cache(maxsize=256)
 def _coded(what: str, shape: tuple[int, ...], dtype: Any) -> tuple[str, int]:
-    """Return a collective in words, and its checksum."""
+    """Return the description of a collective, and its checksum."""
     said = f"{what} of {describe(shape, dtype)}"
     return said, crc32(said.encode())
 
 
 def told(found: Communicator, said: str) -> str:
-    """Return what all ranks say, those that say the same together."""
+    """Return the texts of all ranks, with ranks of the same text listed together."""
     by_text: dict[str, list[int]] = {}
     for rank, text in enumerate(found.exchange(said.encode())):
         by_text.setdefault(text.decode(), []).append(rank)
@@ -369,20 +371,20 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
 
 
 def communicator() -> Communicator:
-    """Return the communicator in force: the job's, or that of a group of one."""
+    """Return the active communicator: the job's, or that of a group of one."""
     if not _connected or _isolated.get():
         return _ALONE
     return _connected[0]
 
 
 def connect_to(found: Communicator | None) -> None:
-    """Put a job's communicator in force, for all threads; ``None`` goes back to a group of one."""
+    """Activate a job's communicator in all threads; ``None`` returns to a group of one."""
     _connected[:] = [] if found is None else [found]
 
 
 @contextmanager
 def as_group_of_one() -> Iterator[None]:
-    """Run a block as a group of one: for what one rank does that others do not."""
+    """Run a block as a group of one, for work that only one rank does."""
     token, rows = _isolated.set(True), batch_rows.set(None)
     try:
         yield
@@ -393,7 +395,7 @@ def as_group_of_one() -> Iterator[None]:
 
 @contextmanager
 def as_one_program() -> Iterator[None]:
-    """Trace a block that runs once for the whole batch of all ranks: a group of one."""
+    """Trace a block as a group of one, for a program over the whole batch of all ranks."""
     token = _one_program.set(True)
     try:
         with as_group_of_one():
@@ -403,7 +405,7 @@ def as_one_program() -> Iterator[None]:
 
 
 def check_by_rank(what: str) -> None:
-    """Raise if ``what`` is asked of each rank where one program runs for all of them.
+    """Raise if a collective is called in a program that runs for all ranks together.
 
     Raises
     ------
@@ -412,7 +414,7 @@ def check_by_rank(what: str) -> None:
     """
     if _one_program.get():
         raise DistributedError(
-            f"{what}: this step is one program over the whole batch of all ranks, in which there "
-            "are no ranks: its sums and means over the batch are those of all of them already. "
-            f"Leave {what} out, or call it outside the step"
+            f"{what}: this step is one program over the whole batch of all ranks. Its sums and "
+            f"means over the batch already include all ranks. Remove {what}, or call it outside "
+            "the step"
         )

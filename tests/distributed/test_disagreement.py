@@ -16,7 +16,10 @@ from gradtape.distributed.agreement import lines_of
         ("uneven", "nothing"),
         ("nan", "FloatingPointError: data_parallel: the loss is not finite on rank 1 of 4"),
         ("op", "ranks 0, 2-3 traced relu(%6) -> %7: float32[4, 8]; rank 1 traced tanh(%6) -> "),
-        ("number", "ranks 0, 2-3 traced greater_equal(%11, 0.1) -> %12: bool[4, 8]; rank 1 traced "),
+        (
+            "number",
+            "ranks 0, 2-3 traced greater_equal(%11, 0.1) -> %12: bool[4, 8]; rank 1 traced ",
+        ),
         ("factor", "rank 1 traced multiply(2.0, "),
         (
             "collective",

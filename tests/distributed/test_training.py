@@ -50,10 +50,10 @@ def test_digits_have_the_loss_curve_of_one_process(found_by: Any, ranks: int) ->
 def test_shards_are_batches_of_each_ranks_own(found: Any) -> None:
     assert found["shards"]["steps"] < CLOSE
     assert found["shards"]["warned"] == [
-        f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others, "
-        "which are left out: an epoch ends where the shortest shard ends"
+        f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others. "
+        "These are skipped: an epoch ends where the shortest shard ends"
     ]
-    assert all("write shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
+    assert all("use shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
 
 
 def test_ctrl_c_on_one_rank_ends_all_of_them_at_one_batch(found: Any) -> None:
@@ -77,21 +77,21 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("other arrays", "other data than rank 0; each rank gives the same arrays"),
-        ("other batches", "other batches than rank 0; each rank goes through the same data"),
+        ("other arrays", "different data from rank 0; pass the same arrays on each rank"),
+        ("other batches", "different batches from rank 0; each rank must iterate over the same"),
         ("other model", "rank 0 trains kernel float32[8, 5]"),
         ("other code", "ranks run different code, from op"),
-        ("other arguments", "ranks give other arguments: batch_size is "),
-        ("one validates", "arguments: validation_data is 'given' on rank 0, None on"),
-        ("other loss", "arguments: loss is 'mse' on rank 0, mean_squared_error on"),
+        ("other arguments", "arguments differ between ranks: batch_size is "),
+        ("one validates", "between ranks: validation_data is 'given' on rank 0, None on"),
+        ("other loss", "between ranks: loss is 'mse' on rank 0, mean_squared_error on"),
         (
             "other measure",
-            "evaluate: ranks give other arguments: metrics is ['accuracy'] on rank 0, [] on",
+            "evaluate: arguments differ between ranks: metrics is ['accuracy'] on rank 0, [] on",
         ),
-        ("a callback", "they came apart: a callback sets another value on each rank"),
-        ("came apart", "other weights than rank 0; they came apart"),
-        ("no group", "distributed is the group of gradtape.distributed.init(), got True"),
-        ("unseen", "checkpoints are to be in a folder that all ranks see"),
+        ("a callback", "they diverged. Causes are a callback that sets a different value"),
+        ("came apart", "different weights from rank 0; they diverged"),
+        ("no group", "distributed must be the group from gradtape.distributed.init(), got True"),
+        ("unseen", "use a folder for checkpoints that all ranks can read"),
     ],
 )
 def test_ranks_that_differ_are_named_on_all_of_them(found: Any, case: str, words: str) -> None:
@@ -127,9 +127,9 @@ def test_predictions_of_all_ranks_are_in_order(found: Any) -> None:
     assert what["several"]
     words = {
         "a shard": "ValueError: predict: x is shard ",
-        "other data": "other batches than rank 0; each rank passes the same data",
-        "more batches": "predict: ranks give other arguments: steps is 2 on rank 0, ",
-        "other weights": "other variables than rank 0; train it with distributed=group",
+        "other data": "different batches from rank 0; each rank passes the same data",
+        "more batches": "predict: arguments differ between ranks: steps is 2 on rank 0, ",
+        "other weights": "different variables from rank 0; train it with distributed=group",
     }
     for case, text in words.items():
         assert all(text in x for x in what["told"][case]), what["told"][case]
@@ -159,5 +159,5 @@ def test_a_group_of_one_trains_as_no_group() -> None:
         run_of = gt.training.fit(model, (X, Y), seed=0, verbose=False, distributed=distributed)
         histories.append(run_of.history)
     assert histories[0] == histories[1]
-    with pytest.raises(TypeError, match="evaluate: distributed is the group of"):
+    with pytest.raises(TypeError, match="evaluate: distributed must be the group from"):
         gt.training.evaluate(model, (X, Y), distributed=2)

@@ -1,4 +1,4 @@
-"""Training by the ranks of a job: what ``fit(distributed=group)`` does otherwise than alone."""
+"""Training by the ranks of a job, for ``fit(distributed=group)``."""
 
 from __future__ import annotations
 

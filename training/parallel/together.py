@@ -1,4 +1,4 @@
-"""``Together``: what the ranks of a job compare, agree on, and leave to the first of them."""
+"""``Together``: what the ranks of a job compare, agree on, and leave to rank 0."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .predicting import Rows
 
 __all__ = ["Together", "WholeRanks", "sample_of", "together"]
 
-#: How many rows of data ranks compare.
+#: The number of rows of data that ranks compare.
 _ROWS = 256
 
 
@@ -49,7 +49,7 @@ class Together(Alone):
     Parameters
     ----------
     group
-        The job, as :func:`gradtape.distributed.init` returned it.
+        The group from :func:`gradtape.distributed.init`.
     """
 
     def __init__(self, group: Group) -> None:
@@ -58,14 +58,14 @@ class Together(Alone):
         self.wish = Wish()
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return all callbacks on the first rank; on others, those that write no files."""
+        """Return all callbacks on rank 0; on other ranks, those that write no files."""
         writers = (CSVLogger, ModelCheckpoint, TensorBoard)
         return [x for x in callbacks if self.first or not isinstance(x, writers)]
 
     # -- shares --------------------------------------------------------------------------------
 
     def share(self, count: int) -> Layout:
-        """Return how ranks share a batch: the first ones have one row more if need be."""
+        """Return how ranks share a batch. The first ranks have one row more if it is uneven."""
         size, rank = self.group.size, self.group.rank
         if count < size:
             return Layout(rank, (count,) * size, repeated=True)
@@ -73,11 +73,11 @@ class Together(Alone):
         return Layout(rank, tuple(whole + (i < rest) for i in range(size)))
 
     def shares(self, data: Any) -> Any:
-        """Return data of which each rank takes its rows, or which are its own already."""
+        """Return data from which each rank takes its rows, or a rank's own shard."""
         if isinstance(data, Examples):
             self.compare(
                 data.what,
-                "each rank gives the same arrays, and takes its rows of each batch",
+                "pass the same arrays on each rank, which takes its rows of each batch",
                 sample_of(data.x, data.y, data.weight),
             )
             data.shared = self.share
@@ -92,12 +92,12 @@ class Together(Alone):
         if shards != (self.group.size, self.group.rank):
             raise ValueError(
                 f"fit: {what} is shard {shards[1]} of {shards[0]}, and this is rank "
-                f"{self.group.rank} of {self.group.size}: write shard(group.size, group.rank)"
+                f"{self.group.rank} of {self.group.size}: use shard(group.size, group.rank)"
             )
 
     @contextmanager
     def working_on(self, layout: Layout) -> Iterator[None]:
-        """Do a step on a part of a batch."""
+        """Run a step on a part of a batch."""
         rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
         places, wishes = batch_rows.set(rows), wish.set(self.wish)
         try:
@@ -108,7 +108,7 @@ class Together(Alone):
             batch_rows.reset(places)
 
     def rows(self, data: Any) -> Rows:
-        """Return what predicts with all ranks."""
+        """Return the object that predicts with all ranks."""
         shards = sharding_of(data.source) if hasattr(data, "source") else None
         if shards is not None:
             raise ValueError(
@@ -121,15 +121,15 @@ class Together(Alone):
     # -- agreement -----------------------------------------------------------------------------
 
     def same(self, number: int) -> int:
-        """Return the first rank's number."""
+        """Return rank 0's number."""
         return int(communicator().broadcast(np.array(number, np.int64)))
 
     def any(self, flag: bool) -> bool:
-        """Return whether one of the ranks says so."""
+        """Return whether the flag is set on any rank."""
         return bool(communicator().all_reduce(np.array(int(flag)), "max"))
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Give variables of all ranks their mean."""
+        """Replace variables by their mean over all ranks."""
         if not variables:
             return
         values = [variable.numpy() for variable in variables]
@@ -140,12 +140,12 @@ class Together(Alone):
             variable.assign(part.reshape(like.shape).astype(like.dtype))
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return what notes Ctrl-C, on whichever rank."""
+        """Return the object that records Ctrl-C on any rank."""
         self.wish = Wish()
         return SharedInterrupt(self)
 
     def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
-        """Raise on all ranks if they were given other settings, with those that differ."""
+        """Raise on all ranks if their settings differ. The message lists those that do."""
         mine = {name: _in_words(value) for name, value in settings.items()}
         found = communicator().exchange(json.dumps(mine).encode())
         told = [json.loads(x) for x in found]
@@ -157,28 +157,28 @@ class Together(Alone):
                     for value in dict.fromkeys(values)
                 )
                 raise DistributedError(
-                    f"{method}: ranks give other arguments: {name} is {words}. Every rank calls "
-                    f"{method} with the same ones"
+                    f"{method}: arguments differ between ranks: {name} is {words}. Call {method} "
+                    "with the same arguments on every rank"
                 )
 
     def agree(self, what: str) -> None:
-        """Raise on all ranks if they do not say the same."""
+        """Raise on all ranks if the text differs between them."""
         agree(self.group, what)
 
     def compare(self, what: str, hint: str, arrays: Iterable[Any]) -> None:
-        """Raise on all ranks if they do not have the same arrays.
+        """Raise on all ranks if their arrays differ.
 
         Raises
         ------
         DistributedError
-            With the ranks that have others than most.
+            If arrays differ. The message names the ranks that differ from most.
         """
         compare("fit", what, hint, arrays)
 
     # -- files ---------------------------------------------------------------------------------
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return what keeps checkpoints, written by the first rank for all."""
+        """Return the object that keeps checkpoints, which rank 0 writes for all."""
         return SharedKeeper(self, keeper, session)
 
 
@@ -186,18 +186,18 @@ class WholeRanks(Together):
     """The processes of a job, each with some of its devices."""
 
     def share(self, count: int) -> Layout:
-        """Return how processes share a batch: evenly, or each has all of what does not divide."""
+        """Return how processes share a batch: evenly if it divides; otherwise each has all rows."""
         size, rank = self.group.size, self.group.rank
         if count % self.group.devices:
             return Layout(rank, (count,) * size, repeated=True)
         return Layout(rank, (count // size,) * size)
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Leave variables alone: they are of the whole batch."""
+        """Do nothing: the variables already reflect the whole batch."""
 
 
 class Shards:
-    """Batches of each rank's own, which end where those of one rank end.
+    """Batches of each rank's own shard, which end when those of any rank end.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Shards:
         return getattr(self._data, name)
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[Part]:
-        """Yield this rank's batches, as long as all ranks have one."""
+        """Yield this rank's batches while all ranks have one."""
         found = communicator()
         for batch in chain(self._data.batches(generator, first), [None]):
             mine = 0 if batch is None else len(flatten(batch[0])[0])
@@ -233,14 +233,14 @@ class Shards:
             self._warned = True
             warnings.warn(
                 f"fit: {ranks_in_words(more)} of {len(counts)} had more batches of "
-                f"{self._data.what} than the others, which are left out: an epoch ends where the "
+                f"{self._data.what} than the others. These are skipped: an epoch ends where the "
                 "shortest shard ends",
                 stacklevel=2,
             )
 
 
 class SharedInterrupt(DeferredInterrupt):
-    """Ctrl-C on one rank: all of them learn of it by the same message, and stop at that batch."""
+    """Records Ctrl-C on one rank. All ranks learn it from the same message, and stop together."""
 
     def __init__(self, ranks: Together) -> None:
         self._ranks = ranks
@@ -248,7 +248,7 @@ class SharedInterrupt(DeferredInterrupt):
 
     @property
     def requested(self) -> bool:
-        """Whether one of the ranks was interrupted, as all of them know."""
+        """Whether any rank was interrupted, and all ranks know."""
         return self._ranks.wish.granted
 
     @requested.setter
@@ -267,16 +267,16 @@ class SharedInterrupt(DeferredInterrupt):
 
 
 class SharedKeeper:
-    """Checkpoints of all ranks: compared, written by the first, and read by all.
+    """Checkpoints of all ranks: compared, written by rank 0, and read by all.
 
     Parameters
     ----------
     ranks
         The ranks.
     keeper
-        What keeps them.
+        The object that keeps them.
     session
-        What is trained: its variables are the same on all ranks.
+        What is trained. Its variables are the same on all ranks.
     """
 
     def __init__(self, ranks: Together, keeper: Any, session: Any) -> None:
@@ -294,7 +294,7 @@ class SharedKeeper:
         Raises
         ------
         DistributedError
-            If ranks have come apart, with those that have; or if the first could not write.
+            If ranks have diverged (the message names them), or rank 0 could not write.
         """
         self._session.settle()
         failure: BaseException | None = None
@@ -311,31 +311,32 @@ class SharedKeeper:
             raise DistributedError(f"fit: rank 0 could not write the checkpoint: {told.decode()}")
 
     def find(self) -> str | None:
-        """Return the path of the state to resume from, None if there is none.
+        """Return the path of the checkpoint to resume from, or None.
 
         Raises
         ------
         DistributedError
-            If ranks find different ones.
+            If ranks find different files.
         """
         path: str | None = self._keeper.find()
         told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
         if ";" in told:
             raise DistributedError(
-                f"fit: {told}; checkpoints are to be in a folder that all ranks see"
+                f"fit: {told}; use a folder for checkpoints that all ranks can read"
             )
         return path
 
     def plan(self, path: str) -> Any:
-        """Return how to restore a file."""
+        """Return the plan to restore a file."""
         return self._keeper.plan(path)
 
 
 def together(group: Any, method: str) -> Alone:
-    """Return the ranks of a group that train one model; see ``ranks_of``."""
+    """Return the cooperation of a group's ranks; see ``ranks_of``."""
     if not isinstance(group, Group):
         raise TypeError(
-            f"{method}: distributed is the group of gradtape.distributed.init(), got {group!r}"
+            f"{method}: distributed must be the group from gradtape.distributed.init(), "
+            f"got {group!r}"
         )
     if type(group.communicator).parallel is not Communicator.parallel:
         return WholeRanks(group)
@@ -345,7 +346,7 @@ def together(group: Any, method: str) -> Alone:
 
 
 def sample_of(*parts: Any) -> list[Any]:
-    """Return some rows of data, to be compared."""
+    """Return some rows of data, for the comparison."""
     found = []
     for leaf in flatten(parts):
         if isinstance(leaf, Tensor):
@@ -355,7 +356,7 @@ def sample_of(*parts: Any) -> list[Any]:
 
 
 def _in_words(value: Any) -> str:
-    """Return a setting as text that is the same on each rank: its kind, and plain numbers."""
+    """Return a setting as text that is the same on each rank: its class and plain values."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic)):
         return repr(value)
     if isinstance(value, Mapping):

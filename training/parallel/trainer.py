@@ -1,9 +1,9 @@
-"""``ParallelTrainer``: a trainer that does each step with other ranks, on its part of a batch.
+"""``ParallelTrainer``: a trainer that runs each step with other ranks, on its part of a batch.
 
-Where the loss of a batch is a mean over its examples, each rank takes that of its own, and what is
-averaged over the ranks is right. Where it may be anything else (a loss of one's own, one that
-leaves padding or a class out of the mean), all ranks gather the predictions and take the loss of
-the whole batch. So it is with metrics.
+If the loss of a batch is a mean over its examples, each rank computes it for its own examples, and
+the average over the ranks is correct. Any other loss (your own, or one that leaves padding or a
+class out of the mean) is computed for the whole batch on every rank, from gathered predictions. The
+same holds for metrics.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .together import Together, sample_of
 
 __all__ = ["ParallelTrainer"]
 
-#: Functions with a value for each example, which depends on that example alone.
+#: Functions with one value per example, which depends only on that example.
 _MEANS = {
     getattr(module, name)
     for module in (crossentropies, errors, focal, functions, margins)
@@ -56,7 +56,7 @@ _KINDS = {getattr(objects, name) for name in objects.__all__}
 
 
 class ParallelTrainer(Trainer):
-    """A model with what it is trained for, in a job of several ranks.
+    """A trainer in a job of several ranks.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ParallelTrainer(Trainer):
         self.layout = Layout(0, (1,))
         self._alike = False
         self._compared: set[str] = set()
-        self._apart = True  # whether the loss is taken of each rank's own examples
+        self._apart = True  # whether each rank computes the loss of its own examples
 
     # -- batches -------------------------------------------------------------------------------
 
@@ -91,14 +91,14 @@ class ParallelTrainer(Trainer):
             yield batch
 
     def _cut(self, batch: Any) -> Part:
-        """Return this rank's rows of a batch that all ranks have."""
+        """Return this rank's rows of a batch that all ranks pass."""
         count = len(flatten(batch[0])[0])
         if "batches" not in self._compared:
             self._compared.add("batches")
             self.ranks.compare(
                 "batches",
-                "each rank goes through the same data, and takes its rows of each batch. Give "
-                "shuffles a seed, or fit one, and shard nothing by hand",
+                "each rank must iterate over the same batches, and takes its rows of each. Pass a "
+                "seed to shuffles, or to fit, and do not shard by hand",
                 sample_of(batch),
             )
         layout = self.ranks.share(count)
@@ -106,7 +106,7 @@ class ParallelTrainer(Trainer):
         return Part(map_structure(lambda x: Tensor(x.array[rows, ...]), batch), layout)
 
     def count(self, batch: tuple[Any, ...]) -> int:
-        """Return how many examples all ranks have of a batch."""
+        """Return the number of examples that all ranks have of a batch."""
         return self.layout.total
 
     def _remember(self, x: Any) -> None:
@@ -121,32 +121,32 @@ class ParallelTrainer(Trainer):
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
     def held(self) -> list[Variable]:
-        """Return the variables that all ranks have alike."""
+        """Return the variables that must be the same on all ranks."""
         return self._held()
 
     def settle(self) -> None:
-        """Average what layers know of each rank's own examples, moving means; compare the rest.
+        """Average moving statistics of each rank's own examples, and compare all other variables.
 
         Raises
         ------
         DistributedError
-            If ranks have come apart, with those that have.
+            If ranks have diverged. The message names them.
         """
         layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
         apart = [x for x in layers if not x.synchronized and x.built]
         self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
         self.ranks.compare(
             "weights",
-            "they came apart: a callback sets another value on each rank, code in the step gives "
-            "another result there, as random numbers of NumPy do, or a layer assigns what its own "
-            "examples say. No checkpoint was written",
+            "they diverged. Causes are a callback that sets a different value on each rank, code "
+            "in the step whose result differs, such as NumPy's random numbers, and a layer that "
+            "assigns a statistic of the rank's own examples. No checkpoint was written",
             [variable.array for variable in self.held()],
         )
 
     # -- steps ---------------------------------------------------------------------------------
 
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
-        """Do one training step with the other ranks."""
+        """Run one training step with the other ranks."""
         try:
             return super().train(batch)
         except FloatingPointError as error:
@@ -176,7 +176,7 @@ class ParallelTrainer(Trainer):
             values, told = self._told(parts, total, means, look)
             reduction.beside = list(told.values())
             if active_graph.get() is None:
-                self._fetch()  # the device computes meanwhile: the next line waits for it
+                self._fetch()  # while the device computes: the next line waits for it
             self._update(tape.gradient(scaled, self.variables))
         finally:
             reducing.reset(token)
@@ -184,7 +184,7 @@ class ParallelTrainer(Trainer):
         return _averaged(values, {name: reduction.mean_of(x) for name, x in told.items()})
 
     def _agree_on_trace(self) -> None:
-        """Raise on all ranks if they trace different steps, before one waits for another."""
+        """Raise on all ranks if they trace different steps, before any waits in vain."""
         graph = active_graph.get()
         if graph is None or "trace" in self._compared:
             return
@@ -206,7 +206,7 @@ class ParallelTrainer(Trainer):
         means: dict[str, Tensor],
         look: FirstLook | None,
     ) -> tuple[Values, dict[str, Tensor]]:
-        """Return what a batch gave, and those of its numbers that are of this rank's examples."""
+        """Return a batch's values, and the scalars that cover only this rank's examples."""
         metrics = chain(*(head.metrics.values() for head in self.objective.heads))
         apart = self._apart and all(map(_is_mean, metrics))
         if self._apart and not apart:
@@ -218,11 +218,11 @@ class ParallelTrainer(Trainer):
         return values._replace(means={**means, **values.means}), told
 
     def _weight(self) -> Any:
-        """Return by what this rank's losses count: as a share if only they are those of its own."""
+        """Return the weight of this rank's losses: its share if they cover its own examples."""
         layout = self.layout
         mine = layout.counts[layout.rank] if self._apart else 1
         if isinstance(self.optimizer, LossScaleOptimizer):
-            # gradients on their way are as large as in a single process, and overflow as they do
+            # so that gradients are as large as in a single process, and overflow like them
             return _weight(mine / (sum(layout.counts) if self._apart else len(layout.counts)))
         return 1.0 if layout.even or not self._apart else _weight(mine / max(layout.counts))
 
@@ -239,7 +239,7 @@ class ParallelTrainer(Trainer):
         added = super()._added()
         if self._apart or not added:
             return added
-        # means over this rank's examples: their mean over all
+        # from means over this rank's examples to means over all
         layout = self.layout
         weight = layout.counts[layout.rank] / max(layout.counts)
         reduction = Reduction(1.0 if layout.even else _weight(weight))
@@ -254,13 +254,13 @@ class ParallelTrainer(Trainer):
         return found[0], found[1], found[2]
 
     def _rows(self, x: Any) -> Any:
-        """Return a tensor's rows of all ranks."""
+        """Return a tensor with the rows of all ranks."""
         if self.layout.repeated or x is None:
             return x
         counts, most = self.layout.counts, max(self.layout.counts)
         mine = counts[self.layout.rank]
         padded = x
-        if not self.layout.even:  # with its last row again, which is left out below
+        if not self.layout.even:  # padded with its last row, which is removed below
             places = np.minimum(np.arange(most), mine - 1)
             padded = ops["take"](x, as_tensor(places), axis=0)
         rows = [np.arange(n) + rank * most for rank, n in enumerate(counts)]
@@ -273,7 +273,7 @@ class ParallelTrainer(Trainer):
 
 
 def _is_mean(measure: Any) -> bool:
-    """Return whether what a loss or a metric says of a batch is a mean over its examples."""
+    """Return whether the value of a loss or a metric is a mean over the batch's examples."""
     if isinstance(measure, Loss):
         settings = getattr(measure, "settings", {})
         if measure.reduction == "sum" or settings.get("ignore_class") is not None:
@@ -281,22 +281,24 @@ def _is_mean(measure: Any) -> bool:
         return type(measure) in _KINDS and _is_mean(type(measure).function)  # type: ignore[attr-defined]
     if isinstance(measure, partial):
         return not measure.args and not measure.keywords and _is_mean(measure.func)
-    of = getattr(measure, "__self__", None)  # a metric's own function, that of a binary accuracy
+    of = getattr(
+        measure, "__self__", None
+    )  # the function of a metric, such as that of a binary accuracy
     known = any(measure is function for function in _MEANS)
     return measure is None or known or type(of) is BinaryAccuracy
 
 
 def _weight(share: float) -> Tensor:
-    """Return a weight by which every rank multiplies, that of 1 too: they trace the same ops."""
+    """Return a weight as a tensor, even if it is 1, so that all ranks trace the same ops."""
     return as_tensor(np.float64(share))
 
 
 def _number(values: Tensor) -> Tensor:
-    """Return the mean of values as a floating tensor of one number."""
+    """Return the mean of values as a floating scalar tensor."""
     return ops["mean"](values if values.dtype.kind == "f" else values.astype("float32"))
 
 
 def _averaged(values: Values, found: dict[str, Tensor]) -> Values:
-    """Return what a batch gave, with numbers of the whole one by name; the loss has none."""
+    """Return a batch's values with the means of the whole batch; the loss has an empty name."""
     loss = found.pop("")
     return values._replace(loss=loss, means={**values.means, **found})

@@ -1,7 +1,7 @@
 """``WholeTrainer``: a trainer whose steps the engine runs as one program over the whole batch.
 
-The step is that of a single process, unchanged: what it computes is of all examples. Variables come
-to the devices of the engine with the first step, and stay there.
+The step is that of a single process, unchanged, and covers all examples. The first step moves
+variables to the devices of the engine, where they stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["WholeTrainer"]
 
 
 class WholeTrainer(ParallelTrainer):
-    """A model with what it is trained for, on the devices of an engine.
+    """A trainer on the devices of an engine.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class WholeTrainer(ParallelTrainer):
         As for :class:`Trainer`.
     """
 
-    # its steps, and their losses, are those of a single process
+    # the steps and their losses are those of a single process
     _train, _test = Trainer._train, Trainer._test
     _held_against, _added = Trainer._held_against, Trainer._added
 
@@ -50,21 +50,21 @@ class WholeTrainer(ParallelTrainer):
         super().__init__(ranks, *given, **options)
         if self.method == "fit" and self.training.mode is False:
             raise ValueError(
-                f"{self.method}: the engine {ranks.group.engine!r} compiles each step for all its "
-                "devices, and has no other way to run it: leave compile=False out"
+                f"{self.method}: the engine {ranks.group.engine!r} always compiles steps for all "
+                "its devices; leave compile=False out"
             )
         self.training = WholeStep(self, self._train, "training")
         self.testing = WholeStep(self, self._test, "validation")
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterator[Any]:
-        """Yield batches as they are: the engine brings them to its devices."""
+        """Yield batches unchanged: the engine moves them to its devices."""
         for batch in batches:
             part = batch if isinstance(batch, Part) else self._cut(batch)
             self.layout = part.layout
             yield part.batch
 
     def here(self, part: Any) -> Any:
-        """Return tensors where the model's variables are."""
+        """Return tensors on the device of the model's variables."""
         (found,) = Trainer.ahead(self, [part], early=False)
         return found
 
@@ -73,7 +73,7 @@ class WholeTrainer(ParallelTrainer):
         return super().call(self.here(x) if active_graph.get() is None else x, training)
 
     def forget(self) -> None:
-        """Forget the loss of a step that was taken back."""
+        """Forget the loss of a step that was undone."""
         self._number = None
 
     def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
@@ -90,7 +90,7 @@ class WholeStep(Step):
     Parameters
     ----------
     trainer
-        Whose step it is.
+        The trainer of the step.
     step, what
         As for :class:`Step`.
     """
@@ -101,13 +101,13 @@ class WholeStep(Step):
         self._whole: Any = None
 
     def __call__(self, batch: tuple[Any, ...], look: Any = None) -> Any:
-        """Return what the step returns for a batch, of which this process has a part."""
+        """Run the step on a batch, from this process's part."""
         if look is not None:
             self._look(batch, look)
         if self._whole is None:
             self._traced_with = self._attributes()
             found = self._trainer.ranks.group.communicator
-            # processes have been compared, and variables given to all, before the first step
+            # processes were compared, and variables copied to all, before the first step
             self._whole = found.parallel(self._named(), {})
         layout = self._trainer.layout
         if not layout.repeated and not layout.even:
@@ -123,7 +123,7 @@ class WholeStep(Step):
         return step
 
     def _look(self, batch: tuple[Any, ...], look: Any) -> None:
-        """Do the step in Python on this process's rows, to look at them, and take it back."""
+        """Run the step in Python on this process's rows, to inspect values, and undo it."""
         before = self._attributes()
         held = {v: v.array for v in (*self._variables(), shared().state)}
         layout = self._trainer.layout
@@ -139,18 +139,18 @@ class WholeStep(Step):
         changed = differing(before, self._attributes())
         if changed:
             raise TraceError(
-                f"the {self.what} step cannot be compiled: it changes {changed}, which a program "
-                "would not do in each step"
+                f"the {self.what} step cannot be compiled: it changes {changed}, which a compiled "
+                "program would do only once"
             )
 
     def revise(self) -> None:
-        """Forget the program if what it took from Python objects has changed."""
+        """Forget the program if Python attributes that it was traced with have changed."""
         if self._whole is not None and differing(self._traced_with, self._attributes()):
             self._whole = None
 
 
 def _of_all(x: Any, layout: Layout) -> Any:
-    """Return the rows of all processes, which have different numbers of them."""
+    """Return the rows of all processes, whose numbers of rows differ."""
     most = max(layout.counts)
     own = np.ascontiguousarray(to_numpy(x.array))
     padded = np.concatenate([own, np.repeat(own[-1:], most - len(own), axis=0)])

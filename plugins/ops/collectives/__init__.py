@@ -1,5 +1,5 @@
-"""What all ranks of a job compute together, as ops: traced, batched, differentiated, saved.
+"""Collectives as ops, which can be traced, batched, differentiated and saved.
 
-On values they exchange arrays by the communicator in force; in a group of one they return what they
-are given. The gradient of a collective is that of the sum of all ranks' targets, as in PyTorch.
+A collective exchanges arrays through the active communicator. In a group of one it returns its
+argument. Its gradient is that of the sum of all ranks' targets, as in PyTorch.
 """

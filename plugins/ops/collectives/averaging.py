@@ -1,8 +1,8 @@
-"""``average_over_ranks``: gradients and losses of all ranks, in one message.
+"""``average_over_ranks``: averages the gradients and losses of all ranks in one message.
 
-All arrays are copied into one flat buffer, which is reduced and divided in place; the results are
-its parts. In front of them go the rank's weight and, for each rank, whether its loss is finite: all
-ranks learn of a loss that is not, together and before anything is assigned.
+All arrays are copied into one flat buffer, which is reduced in place. The results are views of the
+buffer. A head in front of them holds the rank's weight and, for each rank, whether its loss is
+finite. If a loss is not, all ranks therefore raise together, before any variable is assigned.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from ..common.op_builders import op
 __all__: list[str] = []
 
 Array = NDArray[Any]
-#: What a rank says of its losses.
+#: The states of a rank's losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
 _kept = Kept()
-#: The head's size is a multiple of this, so that what follows begins where vector loads do.
+#: The head's size is a multiple of this, so that the arrays behind it are aligned for vector loads.
 _ALIGNED = 16
-#: Fewer numbers are copied together and then multiplied: calls cost more than passes over memory.
+#: Fewer numbers than this are concatenated and then scaled: for them calls cost more than passes
+#: over memory.
 _FEW = 1 << 15
 
 
@@ -60,7 +61,7 @@ def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = T
 
 
 class _Layout(NamedTuple):
-    """What a message holds: its dtype, which arrays, and where the head and each array end."""
+    """What a message holds: its dtype, its arrays, and the ends of the head and of each array."""
 
     dtype: Any
     members: list[int]
@@ -68,7 +69,7 @@ class _Layout(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A message: the head, and behind it the numbers of arrays, divided by ``shared``."""
+    """A message: the head, and behind it the elements of arrays, divided by ``shared``."""
 
     buffer: Array
     layout: _Layout
@@ -84,8 +85,8 @@ def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
 def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list[_Part]:
     """Copy arrays into buffers, one for each precision.
 
-    For a mean they are divided by the number of ranks on the way: if all weights are 1, that is all
-    of the division, at no further pass over the memory.
+    For a mean the copy also divides by the number of ranks. If all weights are 1, no further pass
+    over the memory is needed.
     """
     group, asking = communicator(), wish.get()
     shared = group.size if mean else 1
@@ -107,7 +108,7 @@ def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list
 def _layouts(ranks: int, kinds: tuple[tuple[int, Any], ...]) -> list[_Layout]:
     """Return the messages for arrays of these sizes and dtypes, one for each precision.
 
-    Half precision is summed as single, and rounded once, at the end.
+    float16 is summed in float32, and rounded once, at the end.
     """
     numbers: dict[Any, dict[int, int]] = {}
     for i, (size, dtype) in enumerate(kinds):
@@ -122,7 +123,7 @@ def _layouts(ranks: int, kinds: tuple[tuple[int, Any], ...]) -> list[_Layout]:
 
 
 def _fill(room: Array, flat: Sequence[Array], scale: float) -> None:
-    """Put numbers behind one another, multiplied by a scale."""
+    """Write the concatenation of arrays, multiplied by a scale."""
     if room.size < _FEW and flat:
         np.concatenate(flat, out=room, casting="same_kind")
         if scale != 1.0:
@@ -143,7 +144,7 @@ def _unpack(
     checked: int,
     mean: bool,
 ) -> None:
-    """Give each array its part of a buffer that was reduced."""
+    """Set each array's result to its part of a reduced buffer."""
     buffer, (dtype, members, ends), shared = part
     whole, granted, *said = buffer[: 2 + communicator().size].tolist()
     if granted and (asking := wish.get()) is not None:
@@ -173,14 +174,14 @@ def _finite(loss: Array) -> bool:
 
 
 def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
-    """Raise, on every rank, if one of them has said that its loss is not finite."""
+    """Raise on every rank if the loss of one rank is not finite, or one has no examples."""
     empty = [rank for rank, state in enumerate(said) if state == _NO_EXAMPLES]
     bad = [rank for rank, state in enumerate(said) if state == _NOT_FINITE]
     error: Exception
     if empty:
         error = ValueError(
             f"data_parallel: {ranks_in_words(empty)} of {len(said)} got a batch of no examples; "
-            "each rank needs one at least. The optimizer has done no step"
+            "each rank needs at least one. The optimizer has done no step"
         )
     elif bad:
         here = ", ".join(
@@ -198,13 +199,13 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
 
 
 def _numbers(array: Array) -> Array:
-    """Return an array's numbers in a row, the two of a complex one side by side."""
+    """Return an array's elements as a vector; a complex number becomes two elements."""
     flat = array.reshape(-1)  # in C order, copied if it is not
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
 def _part_of(total: Array, like: Any, host: Array) -> Any:
-    """Return a part of a buffer as an array as ``like``."""
+    """Return a part of a buffer with the backend, shape and dtype of ``like``."""
     found = total if host.dtype == total.dtype else _narrowed(total, host.dtype)
     found = found.reshape(host.shape)
     if type(like) is np.ndarray:
@@ -214,21 +215,20 @@ def _part_of(total: Array, like: Any, host: Array) -> Any:
 
 
 def _narrowed(total: Array, dtype: Any) -> Array:
-    """Return numbers of a buffer in the dtype that they came with."""
+    """Return a part of a buffer in the array's own dtype."""
     return total.view(dtype) if dtype.kind == "c" else total.astype(dtype)
 
 
-# -- in two halves, between which the rank computes ----------------------------------------------
+# -- in two halves, so that the rank computes in between -----------------------------------------
 
 
-#: Messages on their way, by ticket: their parts, and what waits for each. Ticket 0 is none.
+#: Messages in flight, by ticket: their parts, and a function that waits for each. Ticket 0 means
+#: that there is none.
 _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 
 
-def _begin_kernel(
-    xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True
-) -> Any:
+def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> Any:
     group, ticket = communicator(), 0
     if group.size > 1:
         hosts = [to_numpy(x) for x in arrays]
@@ -247,12 +247,12 @@ def _end_kernel(
     if parts is None:
         return _kernel(xp, weight, *arrays, checked=checked, mean=mean)
     hosts, results = [to_numpy(x) for x in arrays], list(arrays)
-    for _, wait in parts:  # all of them, before one may raise
+    for _, wait in parts:  # wait for all before anything can raise
         wait()
     try:
         for part, _ in parts:
             _unpack(part, arrays, hosts, results, checked, mean)
-    except Exception:  # the step ends here, and so do its other messages
+    except Exception:  # the step ends here, so its other messages must end too
         for _, others in sorted(_sent.items()):
             for _, wait in others:
                 wait()
@@ -270,7 +270,7 @@ def _end_jvp(tangents: Any, inputs: Any, outputs: Any, **params: Any) -> Any:
 
 
 def _end_batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    ticket = row_of(xs[0]) if batched[0] else xs[0]  # one message, whatever the example
+    ticket = row_of(xs[0]) if batched[0] else xs[0]  # one message for all examples
     found = op.raw(ticket, *xs[1:], **params)
     return [y if many else Shared(y) for y, many in zip(found, batched[2:], strict=True)]
 
@@ -291,7 +291,7 @@ def _vjp(
     checked: int,
     mean: bool,
 ) -> list[Any]:
-    """Average the upstream gradients likewise: the op is its own adjoint."""
+    """Average the upstream gradients in the same way: the op is its own adjoint."""
     wanted = [i for i, g in enumerate(gs) if g is not None and needed[1 + i]]
     return _spread(inputs[0], gs, wanted, len(inputs), mean)
 
@@ -311,7 +311,7 @@ def _jvp(
 def _spread(
     weight: Any, arrays: Sequence[Any], wanted: list[int], count: int, mean: bool
 ) -> list[Any]:
-    """Return averages of those arrays that are wanted, and None for the others and the weight."""
+    """Return the averages of some of the arrays, and None for the others and the weight."""
     found: list[Any] = [None] * count
     if wanted:
         chosen = [arrays[i] for i in wanted]
@@ -326,7 +326,7 @@ def _averages(weight: Any, arrays: Sequence[Any], mean: bool) -> Any:
 
 
 def _batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    """Average whole batches; what is the same for all examples stays so."""
+    """Average whole batches; an array without the batch axis stays without it."""
     found = op.raw(*xs, **params)
     return [y if many else Shared(y) for y, many in zip(found, batched[1:], strict=True)]
 
@@ -344,13 +344,13 @@ op(
     Parameters
     ----------
     weight
-        The weight by which this rank's arrays were multiplied, a number.
+        The number by which this rank's arrays were multiplied.
     arrays
         Floating or complex arrays, of the same shapes and dtypes on every rank.
     checked
-        How many of them, from the first on, are losses that have to be finite.
+        The number of losses, which come first and must be finite.
     mean
-        Whether to divide.
+        Whether to divide by the sum of the weights.
 
     Raises
     ------
@@ -367,7 +367,7 @@ op(
     gradients={"weight": NONDIFF, "*arrays": NONDIFF},
     infer=lambda weight, *arrays, **params: ((), np.dtype(np.int64)),
     batch=lambda op, xs, batched, params: Shared(op.raw(*xs, **params)),
-    doc="""Begin :data:`average_over_ranks`, and return a number that stands for the message.""",
+    doc="""Start :data:`average_over_ranks`, and return a number that identifies the message.""",
 )
 op(
     "end_average_over_ranks",
@@ -377,9 +377,9 @@ op(
     infer=lambda ticket, *rest, **params: _infer(*rest, **params),
     batch=_end_batch,
     jvp=_end_jvp,
-    doc="""Wait for what :data:`begin_average_over_ranks` began with these arrays, and return it.
+    doc="""Wait for the message of :data:`begin_average_over_ranks`, and return its results.
 
-    What was not begun, or was in a group of one, is averaged now. Derivatives are those of
-    :data:`average_over_ranks`.
+    If no message was started, or in a group of one, the arrays are averaged now. Derivatives are
+    those of :data:`average_over_ranks`.
     """,
 )

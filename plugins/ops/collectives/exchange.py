@@ -1,4 +1,4 @@
-"""Collectives: sums and means over ranks, gathering, scattering, broadcasting."""
+"""Collectives: reduce, gather, scatter and broadcast arrays over ranks."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from ..common.op_builders import named_in, op, same_spec
 
 __all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"]
 
-#: The reductions of :func:`all_reduce`; those after the mean are taken of what is gathered.
+#: The reductions of :func:`all_reduce`. Those after the mean reduce gathered arrays.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _named = named_in("distributed")
 
 
 def _host(x: Any) -> Any:
-    """Return an array as engines take it: in host memory, in C order."""
+    """Return an array in host memory and C order, as engines need it."""
     if type(x) is np.ndarray and x.flags.c_contiguous:
         return x
     return np.ascontiguousarray(to_numpy(x)).reshape(x.shape)
 
 
 def _back(found: Any, like: Any) -> Any:
-    """Return what an engine gave on the backend and device of ``like``."""
+    """Move an engine's result to the backend and device of ``like``."""
     if type(like) is np.ndarray:
         return found
     owner = backend_of(like)
@@ -49,7 +49,7 @@ def _back(found: Any, like: Any) -> Any:
 
 
 def _sum_of(rows: Any) -> Any:
-    """Return the sum of all ranks' arrays as engines give it: halves are summed as singles."""
+    """Return the sum of gathered arrays. As in engines, float16 is summed in float32."""
     dtype = rows.dtype if rows.dtype != np.float16 else np.dtype(np.float32)
     out = np.empty(rows.shape[1:], dtype)
     with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def _scatter_kernel(xp: Any, x: Any) -> Any:
     rows = compared("reduce_scatter", host)
     if x.shape[0] % group.size:
         raise ValueError(
-            f"reduce_scatter: axis 0 of size {x.shape[0]} does not divide by {group.size} ranks"
+            f"reduce_scatter: axis 0 of size {x.shape[0]} is not divisible by {group.size} ranks"
         )
     if rows is None:
         return _back(group.reduce_scatter(host), x)
@@ -97,7 +97,9 @@ def _broadcast_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
     host = x if group.size == 1 else _host(x)
     rows = compared(f"broadcast(root={root})", host)
     if not 0 <= root < group.size:
-        raise ValueError(f"broadcast: there is no rank {root}; there are {group.size}")
+        raise ValueError(
+            f"broadcast: root={root} is not a rank; pass 0 to {group.size - 1} ({group.size} ranks)"
+        )
     if group.size == 1:
         return x
     return _back(group.broadcast(host, root) if rows is None else rows[root].copy(), x)
@@ -113,12 +115,12 @@ def _share_kernel(xp: Any, x: Any) -> Any:
 
 
 def _any_rows(x: TensorSpec) -> tuple[Any, Any]:
-    """Return a shape whose first size depends on how many ranks there are when it runs."""
+    """Return a shape whose first size is unknown: it depends on the number of ranks."""
     return (None if x.shape is None else (None, *x.shape[1:])), x.dtype
 
 
 def _hidden_second(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batch an op along the first axis: it needs the examples behind it."""
+    """Batch an op over the first axis, by moving the examples behind that axis."""
     axes = (1, 0, *range(2, rank_of(xs[0], op)))
     return F.transpose(op.raw(F.transpose(xs[0], axes=axes), **params), axes=axes)
 
@@ -149,7 +151,7 @@ op(
     infer=_any_rows,
     batch=_hidden_second,
     jvp="linear",
-    doc="""Return the rows of all ranks, one rank's behind another's.""",
+    doc="""Return the rows of all ranks, concatenated in the order of ranks.""",
 )
 op(
     "rows_summed_over_ranks",
@@ -158,7 +160,7 @@ op(
     infer=_any_rows,
     batch=_hidden_second,
     jvp="linear",
-    doc="""Return this rank's part of the rows of the sum over ranks.""",
+    doc="""Return this rank's rows of the sum over ranks.""",
 )
 op(
     "value_of_rank",
@@ -182,7 +184,7 @@ op(
 
 @_named
 def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
-    """Return the sum, or another reduction, of the tensors of all ranks, the same on each.
+    """Return the sum, or another reduction, of the tensors of all ranks.
 
     Parameters
     ----------
@@ -194,21 +196,22 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``; ``x`` itself in a group of one.
+    A tensor of the shape and dtype of ``x``, the same on all ranks; ``x`` itself in a group of one.
 
     Raises
     ------
     TypeError
-        If ``x`` is boolean, or is to be averaged and holds integers.
+        If ``x`` is boolean, or if you average integers.
     ValueError
-        If there is no such reduction.
+        If ``reduction`` is none of these.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Notes
     -----
     The gradient is that of the sum of all ranks' targets: each rank gets the sum (or mean) of the
-    upstream gradients. Extremes and products need the memory of all ranks' tensors.
+    upstream gradients. ``"max"``, ``"min"`` and ``"prod"`` need memory for the tensors of all
+    ranks.
 
     Examples
     --------
@@ -218,45 +221,47 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     check_by_rank("all_reduce")
     x = as_tensor(x)
     if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+        raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")
     if x.dtype.kind == "b":
         raise TypeError("x is boolean; cast it to integers to count, or to 0.0 and 1.0")
     if reduction == "sum":
         return ops["sum_over_ranks"](x)
     if reduction == "mean":
         if x.dtype.kind not in "fc":
-            raise TypeError(f"the mean of dtype {x.dtype} is no number of it; cast x to a float")
+            raise TypeError(f"the mean of {x.dtype} is not of that dtype; cast x to a float")
         wide = x.astype("float32") if x.dtype == np.float16 else x  # the sum may be too large
         return ops["share_of_ranks"](ops["sum_over_ranks"](wide)).astype(x.dtype)
-    # products of small integers are not wider here than their sums are
+    # products of small integers keep their dtype, as sums do
     return ops[reduction](all_gather(x), axis=0).astype(x.dtype)
 
 
 @_named
 def all_gather(x: Any, axis: int | None = None) -> Tensor:
-    """Return the tensors of all ranks, the same on each.
+    """Return the tensors of all ranks, stacked or concatenated.
 
     Parameters
     ----------
     x
         A tensor, of the same shape and dtype on every rank.
     axis
-        The axis along which they are joined; by default they are stacked in a new first axis.
+        The axis along which they are concatenated. By default they are stacked along a new first
+        axis.
 
     Returns
     -------
-    A tensor of shape ``(size, *x.shape)``, or with ``size`` times as much along ``axis``.
+    A tensor of shape ``(size, *x.shape)``, or ``size`` times as long along ``axis``. It is the same
+    on all ranks.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If ``axis`` is out of range.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Notes
     -----
-    In a trace the size along that axis is unknown: a graph serves any number of ranks.
+    In a trace the size along that axis is unknown, so one graph serves any number of ranks.
 
     Examples
     --------
@@ -279,20 +284,20 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     x
         A tensor of numbers, of the same shape and dtype on every rank.
     axis
-        The axis that is cut into as many equal parts as there are ranks; the first by default.
+        The axis that is split into one equal part per rank; the first by default.
 
     Returns
     -------
-    A tensor of dtype ``x.dtype``, with a part of that axis: the first for rank 0, and so on.
+    A tensor of dtype ``x.dtype`` with one part of that axis: the first on rank 0, and so on.
 
     Raises
     ------
     TypeError
         If ``x`` is boolean.
     ValueError
-        If the size of the axis does not divide by the number of ranks.
+        If the size of the axis is not divisible by the number of ranks.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Examples
     --------
@@ -315,7 +320,7 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
     x
         A tensor, of the same shape and dtype on every rank.
     root
-        The rank whose tensor it is; 0 by default.
+        The rank whose tensor is sent; 0 by default.
 
     Returns
     -------
@@ -324,9 +329,9 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
     Raises
     ------
     ValueError
-        If there is no such rank.
+        If ``root`` is not a rank.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Examples
     --------
@@ -339,14 +344,14 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
 
 @_named
 def barrier() -> None:
-    """Wait until every rank is here.
+    """Wait until every rank has called this.
 
     Raises
     ------
     TraceError
-        In a trace, which would wait once.
+        In a trace: it would wait only once, while tracing.
     DistributedError
-        If another rank calls a collective instead.
+        If another rank calls a different collective.
 
     Examples
     --------
@@ -355,15 +360,15 @@ def barrier() -> None:
     check_by_rank("barrier")
     if active_graph.get() is not None:
         raise TraceError(
-            "distributed.barrier: a trace runs it once, when it is made; call it outside, or let "
-            "the ranks wait for each other by a collective"
+            "distributed.barrier: in a trace it would wait only once, while tracing. Call it "
+            "outside, or use a collective such as all_reduce, which waits as well"
         )
     compared("barrier", np.empty(0))
     communicator().barrier()
 
 
 def _along(x: Tensor, axis: int, name: str, caller: str) -> Tensor:
-    """Run an op of the first axis on another one."""
+    """Apply an op of the first axis to another axis."""
     axis = one_axis(axis, caller)
     if x.array.shape is not None:
         (axis,) = reduced_axes(axis, len(x.array.shape), caller)

@@ -11,8 +11,9 @@ import digits
 import disagreeing
 import restarting
 import steps
-import training
 from checking import SIZE, tell
+
+import training
 
 #: By the number of ranks.
 CHECKS = {

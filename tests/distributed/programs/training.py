@@ -439,7 +439,9 @@ def predicting() -> dict[str, Any]:
         "apart": {name: apart(x, known[: len(x)]) for name, x in cases.items()},
         "lengths": {name: len(x) for name, x in cases.items()},
         "alike": alike([x.numpy() for x in (*cases.values(), *both.values())]),
-        "several": bool((both["a"].numpy() == X * 2).all() and (both["b"].numpy() == (X > 0)).all()),
+        "several": bool(
+            (both["a"].numpy() == X * 2).all() and (both["b"].numpy() == (X > 0)).all()
+        ),
         "told": told,
     }
 
