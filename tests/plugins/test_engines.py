@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(engine: TwinsEngine) -> None:
         gt.distributed.init(engine="twins", colour="red")
     with pytest.raises(ValueError, match="timeout must be positive or None; got 0"):
         gt.distributed.init(engine="twins", timeout=0)
-    with pytest.raises(DistributedError, match="the ranks of the engine 'twins' have no conn"):
+    with pytest.raises(DistributedError, match="with the engine 'twins' the ranks have no TCP"):
         gt.distributed.init(engine="twins", timeout=5)
     assert gt.distributed.group().size == 1
     group = gt.distributed.init(engine="twins")
