@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,7 @@ class Rows:
                 compare("predict", "batches", hint, self._sample(batch))
             layout = self._share(len(flatten(batch)[0]))
             self._layouts.append(layout)
-            rows = slice(layout.start, layout.stop)
-            yield map_structure(lambda x, rows=rows: Tensor(x.array[rows, ...]), batch)
+            yield map_structure(partial(_rows_of, slice(layout.start, layout.stop)), batch)
 
     def gathered(self, model: Module, columns: Sequence[Any]) -> list[Any]:
         """Return the outputs for all rows, in order, the same on all ranks.
@@ -87,3 +87,7 @@ class Rows:
                 starts[rank] += count
         owner = backend_of(column)
         return owner.asarray(np.concatenate(parts), device=owner.device(column))
+
+
+def _rows_of(rows: slice, x: Tensor) -> Tensor:
+    return Tensor(x.array[rows, ...])

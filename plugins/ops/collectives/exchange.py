@@ -53,7 +53,7 @@ def _sum_of(rows: Any) -> Any:
     dtype = rows.dtype if rows.dtype != np.float16 else np.dtype(np.float32)
     out = np.empty(rows.shape[1:], dtype)
     with np.errstate(all="ignore"):
-        np.add.reduce(rows, 0, dtype, out)
+        np.add.reduce(rows, axis=0, dtype=dtype, out=out)
         return out if dtype is rows.dtype else out.astype(rows.dtype)
 
 
