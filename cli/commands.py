@@ -107,13 +107,12 @@ def parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--no-measure",
         action="store_true",
-        help="skip the timing of a matrix product (or of collectives), which takes about two "
-        "seconds",
+        help="skip timing a matrix product (or collectives), which takes about two seconds",
     )
     doctor.add_argument(
         "--distributed",
         action="store_true",
-        help="report whether several ranks can train together; under mpiexec or srun, test it",
+        help="show whether several ranks can train together; under mpiexec or srun, test them",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=_doctor)

@@ -1,4 +1,4 @@
-"""``gradtape doctor --distributed``: whether several ranks can train here, and its cost."""
+"""``gradtape doctor --distributed``: whether several ranks can train here, and the cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .doctor import filled
 
 __all__ = ["diagnosis", "told"]
 
-#: The implementations of MPI, each with the words by which its output is recognised.
+#: The families of MPI, and words in the version texts of their launchers and libraries.
 FAMILIES = {
     "Open MPI": ("openrte", "open mpi", "prrte", "prterun"),
     "Intel MPI": ("intel",),
@@ -32,12 +32,12 @@ FAMILIES = {
 
 
 def told(as_json: bool, measure: bool = True) -> tuple[str, int]:
-    """Return the text that rank 0 prints, and the exit code. Under a launcher, it is collective.
+    """Return the text for rank 0 to print, and the exit code; collective under a launcher.
 
     Parameters
     ----------
     as_json
-        Whether to return the text as JSON.
+        Whether the text is JSON.
     measure
         Whether to time collectives, which takes about a second.
     """
@@ -50,7 +50,7 @@ def told(as_json: bool, measure: bool = True) -> tuple[str, int]:
 
 
 def diagnosis(measure: bool = True) -> dict[str, Any]:
-    """Return the report as a tree of JSON values.
+    """Return the engines, the launcher, the group and problems, as a tree of JSON values.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
     return found
 
 
-# -- the installation ------------------------------------------------------------------------------
+# -- findings --------------------------------------------------------------------------------------
 
 
 def _engines() -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _engines() -> dict[str, Any]:
 
 
 def _launcher() -> dict[str, Any] | None:
-    """Return the mpiexec on PATH, otherwise the one in Python's folder, and its MPI."""
+    """Return the mpiexec on PATH, or in Python's folder, and its family."""
     beside = str(Path(sys.executable).parent)
     path = shutil.which("mpiexec") or shutil.which("mpiexec", path=beside)
     if path is None:
@@ -108,7 +108,7 @@ def _family(said: str) -> str | None:
 
 
 def _group(measure: bool) -> dict[str, Any]:
-    """Join the job, test collectives, and return what each rank reports."""
+    """Join the job, test the collectives, and describe each rank."""
     group = init()
     ranks = communicator()
     mine = {"host": hostname(), "threads": _threads(), "cores": cores(), "quota": quota()}
@@ -132,7 +132,7 @@ def _threads() -> int | None:
 
 
 def _judge(found: dict[str, Any]) -> None:
-    """Add the problems and the advice."""
+    """Add problems and advice."""
     problems, advice = found["problems"], found["advice"]
     for name, engine in found["engines"].items():
         if engine["unavailable"]:
@@ -146,15 +146,17 @@ def _judge(found: dict[str, Any]) -> None:
         )
     elif library and launcher["family"] and library != launcher["family"]:
         problems.append(
-            f"{launcher['path']} belongs to {launcher['family']}, but mpi4py's library to "
-            f"{library}: each process would be a separate job. Put {library}'s mpiexec first on "
-            "PATH, or build mpi4py for this one (pip install --no-binary=mpi4py mpi4py)."
+            f"{launcher['path']} belongs to {launcher['family']}, and mpi4py's library to "
+            f"{library}: each process would be a job of its own. Put the launcher of that library "
+            "first on PATH, or install mpi4py for this one (pip install --no-binary=mpi4py mpi4py)."
         )
     group = found["group"]
     if group is None:
         if not problems and not mpi.get("unavailable") and launcher:
-            advice.append(f"Try it: {launcher['path']} -n 2 gradtape doctor --distributed")
-            advice.append("Train: mpiexec -n 2 gradtape train SCRIPT; with SLURM, use srun.")
+            advice.append(f"Test it: {launcher['path']} -n 2 gradtape doctor --distributed")
+            advice.append(
+                "Train: mpiexec -n 2 gradtape train SCRIPT; with SLURM, use srun instead."
+            )
         return
     problems += [f"{name}: {x}" for name, x in group["wrong"].items() if x]
     for host in dict.fromkeys(x["host"] for x in group["ranks"]):
@@ -166,13 +168,13 @@ def _judge(found: dict[str, Any]) -> None:
         elif None not in threads and sum(threads) > cores:
             advice.append(
                 f"{ranks_in_words(there)} on {host} start {sum(threads)} BLAS threads for "
-                f"{cores:g} cores: the threads wait for each other. `gradtape train` gives each "
-                "rank its share; without it, set OMP_NUM_THREADS."
+                f"{cores:g} cores, so they wait for each other. `gradtape train` gives each rank "
+                "its share; without it, set OMP_NUM_THREADS."
             )
 
 
 def _cores(ranks: list[dict[str, Any]]) -> float:
-    """Return how many cores the ranks of one host have together."""
+    """Return the number of cores that ranks of one host have together."""
     together = {core for x in ranks for core in x["cores"]}
     return min([len(together), *(x["quota"] for x in ranks if x["quota"] is not None)])
 

@@ -1,8 +1,7 @@
-"""``gradtape train`` under a launcher: sets threads and starts the supervisor before all imports.
+"""Sets up a supervisor and threads for ``gradtape train`` under a launcher, before imports.
 
-The launcher's process becomes a small supervisor, and the rank runs as its child. If the rank ends
-without a message, the supervisor can report how. The environment is complete when the rank's Python
-starts.
+The launcher sees a small process, the supervisor, which runs the rank as its child and can report
+how the rank died. The rank's environment is complete when its Python starts.
 """
 
 from __future__ import annotations
@@ -18,20 +17,19 @@ from .cores import cores, quota
 
 __all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
 
-#: The variables that set the number of BLAS threads. They are read when NumPy is first imported.
+#: The variables of the number of BLAS threads. NumPy's first import reads them.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def start_rank(arguments: Sequence[str]) -> None:
     """Become the supervisor of a rank if the command is ``train`` and a launcher started several.
 
-    In this case it does not return.
+    In that case this does not return.
 
     Parameters
     ----------
     arguments
-        The arguments of the command line. If they name no script, it returns, and the command
-        itself reports the error.
+        The arguments of the command line. If they name no script, the command reports it.
     """
     found = place()
     if found is None or found.size == 1 or list(arguments[:1]) != ["train"]:
@@ -57,10 +55,10 @@ def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) ->
 
 
 def share_of_cores(ranks: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many cores each of the host's ranks gets.
+    """Return the number of cores for each of the host's ranks.
 
-    A launcher may have bound this rank to some cores, possibly shared with other ranks. The result
-    is at most the cores that the rank may use, and at most its share of the launcher's cores.
+    A launcher may bind a rank to cores, its own or shared ones. The share is at most the number of
+    these cores, and at most a fair part of the cores of the launcher's own process.
     """
     told = environment.get("SLURM_CPUS_PER_TASK", "")
     mine = len(cores())

@@ -2,9 +2,8 @@
 
 python supervisor.py RANK SIZE COMMAND ...
 
-If the rank ends without a message, the supervisor reports how it ended. It then waits a moment
-before it ends too: the launcher ends the other ranks as soon as it does, and they need time to
-print their own messages.
+If the rank dies without a report, the supervisor prints how, and waits a moment before it ends
+itself. The launcher ends the other ranks as soon as it sees that, and they also need time to print.
 """
 
 import contextlib
@@ -16,15 +15,15 @@ import sys
 import threading
 import time
 
-#: The variable with the id of the process that started all ranks of this host.
+#: The variable with the process that started all ranks of this host.
 LAUNCHER = "GRADTAPE_LAUNCHER"
-#: The variable with the file descriptor to which the rank writes its states, one byte each.
+#: The variable with the file descriptor to which the rank writes its state, one byte at a time.
 STATE = "GRADTAPE_STATE_FD"
-#: States: in ``init``; joined the other ranks; about to end as planned.
+#: The states: in ``init``, joined with the others, ending as expected.
 JOINING, JOINED, DONE = b"i", b"j", b"d"
-#: Seconds that the other ranks get to print their messages.
+#: Seconds for the other ranks to print their reports.
 GRACE = 1.0
-#: Seconds in ``init`` after which a message says that a rank waits for others.
+#: Seconds after which a rank reports that it waits for others to join.
 LONG = 60.0
 #: Signals that launchers and schedulers send to the process that they started.
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -35,13 +34,13 @@ def main() -> int:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     environment = {**os.environ, STATE: str(writing), LAUNCHER: str(os.getppid())}
-    # the rank inherits the file descriptors that the launcher opened for MPI
+    # the rank needs the files that the launcher opened for MPI
     child = subprocess.Popen(command, env=environment, close_fds=False)
     os.close(writing)
     for name in FORWARDED:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, _: child.send_signal(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the rank too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
     told: list[bytes] = []
     shared: set[str] = set()
     listening = threading.Thread(target=listen, args=(reading, told, rank, size), daemon=True)
@@ -69,11 +68,13 @@ def main() -> int:
 
 
 def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
-    """Collect the rank's states; print a message if it waits long for others to join."""
+    """Record the rank's states, and report a long wait for others to join."""
 
     def remind() -> None:
         if told == [JOINING]:
-            waits = f"waits in gt.distributed.init() for {LONG:g} s: do all ranks call it?"
+            waits = (
+                f"has waited in gt.distributed.init() for {LONG:g} s: check that all ranks call it"
+            )
             say(rank, size, waits)
 
     while state := os.read(reading, 1):
@@ -85,7 +86,7 @@ def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
 
 
 def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
-    """Note the rank's files of shared memory from the start of MPI until it has joined."""
+    """Record the rank's shared memory from when it starts MPI until the name is removed."""
     while child.poll() is None and told in ([], [JOINING]):
         if told:
             shared |= memory(child.pid)
@@ -93,7 +94,7 @@ def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) 
 
 
 def memory(pid: int) -> set[str]:
-    """Return MPICH's files of shared memory that a process has open."""
+    """Return the files of MPICH's shared memory that a process has mapped."""
     try:
         with open(f"/proc/{pid}/maps") as file:
             return set(re.findall(r" (/dev/shm/mpich_shm_\S+)$", file.read(), re.MULTILINE))
@@ -102,7 +103,7 @@ def memory(pid: int) -> set[str]:
 
 
 def beside() -> list[int]:
-    """Return the processes of the ranks that the same launcher started on this host."""
+    """Return the processes of all ranks that the same launcher started on this host."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
         for name in filter(str.isdecimal, os.listdir("/proc")):
@@ -116,10 +117,10 @@ def beside() -> list[int]:
 
 
 def end_all(code: int, joined: bool) -> None:
-    """Make the launcher end the other ranks, with this rank's exit code if possible.
+    """Have the launcher end the other ranks, with this rank's exit code if the launcher takes one.
 
-    MPICH's launcher does this by itself if a rank is ended by a signal, or ends after it has
-    joined. Otherwise the other ranks would wait for it to join.
+    MPICH's launcher ends them by itself if a rank ends by a signal, or after the rank has joined.
+    Otherwise the others would wait for it to join.
     """
     pipe = os.environ.get("PMI_FD", "")
     if not pipe.isdecimal():
@@ -141,10 +142,10 @@ def named(number: int) -> str:
         "SIGKILL": "kill -9, or the system ran out of memory",
         "SIGSEGV": "native code accessed invalid memory",
         "SIGABRT": "native code aborted",
-        "SIGBUS": "native code, or a full /dev/shm",
+        "SIGBUS": "a full /dev/shm, or invalid memory in native code",
         "SIGFPE": "native code divided by zero",
-        "SIGILL": "native code was built for another processor",
-        "SIGXCPU": "its limit of processor time is used up",
+        "SIGILL": "native code built for another processor",
+        "SIGXCPU": "the limit of processor time is reached",
     }
     try:
         name = signal.Signals(number).name

@@ -1,8 +1,8 @@
-"""Several processes that train one model: ranks, what they exchange, and data-parallel steps.
+"""Train one model on several processes: ranks, collectives and data-parallel steps.
 
 The same script runs alone and under a launcher::
 
-    group = gt.distributed.init()      # one rank, or those that mpiexec or srun started
+    group = gt.distributed.init()      # one rank, or those started by mpiexec or srun
 
     @group.data_parallel
     def step(x, y): ...

@@ -1,4 +1,4 @@
-"""What ranks compare before they do a step together: that they run the same code."""
+"""Checks that ranks run the same code before they run a step together."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ..core.extend import Dim, Graph, Size, told_by_ranks
 
 __all__ = ["agree", "agree_on_graph", "lines_of", "messages_of"]
 
-#: Ops that wait for other ranks, or are as good as such.
+#: Ops that wait for other ranks, and their local counterparts.
 _COLLECTIVE = re.compile(r"\b(\w+_ranks?)\(")
 
 
 def agree(group: Any, what: str) -> None:
-    """Raise on every rank if ranks say different things; collective.
+    """Raise on every rank if ranks run different things; collective.
 
     Parameters
     ----------
     group
         A :class:`Group`.
     what
-        What this rank runs, in words.
+        A description of what this rank runs.
 
     Raises
     ------
     DistributedError
-        If another rank says something else; it names each.
+        If descriptions differ. The message lists each with its ranks.
     """
     found = group.communicator
     if not _same(found, what):
@@ -44,21 +44,21 @@ def agree(group: Any, what: str) -> None:
 def agree_on_graph(group: Any, graph: Graph) -> None:
     """Raise on every rank if ranks traced different graphs; collective.
 
-    Ops, dtypes, numbers of axes, variables and how they are connected are compared; where the
-    arrays of all ranks have the same shapes, so are sizes, and the numbers that stand in the code.
-    What is in the arrays is not.
+    Ranks compare ops, dtypes, numbers of axes, variables and their connections. If the arrays of
+    all ranks have the same shapes, they also compare sizes and the numbers in the code. Values of
+    arrays are not compared.
 
     Parameters
     ----------
     group
         A :class:`Group`.
     graph
-        What this rank traced.
+        The graph that this rank traced.
 
     Raises
     ------
     DistributedError
-        If another rank traced something else; it shows the first op in which they differ.
+        If another rank traced a different graph. The message shows the first op that differs.
     """
     found = group.communicator
     if found.size == 1:
@@ -72,7 +72,7 @@ def agree_on_graph(group: Any, graph: Graph) -> None:
     longest = max(map(len, codes))
     apart = next(i for i in range(longest) if len({x[i] if i < len(x) else 0 for x in codes}) > 1)
     mine = lines[min(apart, len(lines) - 1)]
-    hint = " What is to differ from rank to rank is an argument, as an array." if alike else ""
+    hint = " Pass values that differ between ranks as arguments, as arrays." if alike else ""
     raise DistributedError(
         f"ranks run different code, from op {apart} of {graph.name!r} on: "
         f"{told_by_ranks(found, f'traced {mine}')}.{hint}"
@@ -80,19 +80,19 @@ def agree_on_graph(group: Any, graph: Graph) -> None:
 
 
 def messages_of(graph: Graph) -> list[str]:
-    """Return the names of a graph's collectives, in order, with those of graphs in it."""
+    """Return the names of the collectives in a graph and its subgraphs, in order."""
     return _COLLECTIVE.findall("\n".join(lines_of(graph, sizes=False)))
 
 
 def lines_of(graph: Graph, sizes: bool) -> Iterator[str]:
-    """Give a line for each node of a graph, the same on each rank that runs the same code.
+    """Yield a line for each node of a graph, the same on each rank that runs the same code.
 
     Parameters
     ----------
     graph
         A traced program.
     sizes
-        Whether sizes and numbers are told.
+        Whether lines include sizes and numbers.
     """
     places = {x: f"%{i}" for i, x in enumerate([*graph.inputs, *graph.constants])}
     for node in graph.nodes:
@@ -118,7 +118,7 @@ def _described(symbol: Any, sizes: bool) -> str:
 
 
 def _value(x: Any, sizes: bool) -> str:
-    """Return a parameter's value as text: no addresses, and no numbers if they are open."""
+    """Return a parameter's value as text without addresses; numbers only with ``sizes``."""
     if isinstance(x, (bool, str, type(None), np.dtype)):
         return repr(x) if isinstance(x, str) else str(x)
     if isinstance(x, (Dim, Size)):
@@ -139,7 +139,7 @@ def _value(x: Any, sizes: bool) -> str:
 
 
 def _same(found: Any, what: str) -> bool:
-    """Return whether all ranks say the same; collective."""
+    """Return whether the text is the same on all ranks; collective."""
     if found.size == 1:
         return True
     code = _code(what)

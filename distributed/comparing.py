@@ -1,4 +1,4 @@
-"""Arrays that all ranks are to have alike: compared by digests, or given to all by one of them."""
+"""Compares arrays between ranks by digests, and copies the variables of one rank to all."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def compare(who: str, what: str, hint: str, arrays: Iterable[Any]) -> None:
     Parameters
     ----------
     who
-        Who asks, for the message.
+        The caller, for the message.
     what
-        What the arrays are.
+        The kind of arrays, such as ``"variables"``.
     hint
-        What it means, and what to do.
+        What to do if they differ.
     arrays
-        This rank's, of any backend.
+        This rank's arrays, of any backend.
 
     Raises
     ------
     DistributedError
-        With the ranks that have others than most.
+        If arrays differ. The message names the ranks that differ from most.
     """
     found = communicator()
     if found.size == 1:
@@ -44,12 +44,13 @@ def compare(who: str, what: str, hint: str, arrays: Iterable[Any]) -> None:
     rest = "the others" if told.count(usual) > 1 else f"rank {told.index(usual)}"
     verb = "has" if len(others) == 1 else "have"
     raise DistributedError(
-        f"{who}: {ranks_in_words(others)} of {len(told)} {verb} other {what} than {rest}; {hint}"
+        f"{who}: {ranks_in_words(others)} of {len(told)} {verb} different {what} from {rest}; "
+        f"{hint}"
     )
 
 
 def digest_of(arrays: Iterable[Any]) -> str:
-    """Return what tells arrays apart: a digest of their dtypes, shapes and bytes."""
+    """Return a digest of the dtypes, shapes and bytes of arrays."""
     state = xxhash.xxh3_128()
     for array in arrays:
         host = np.ascontiguousarray(to_numpy(array))
@@ -59,19 +60,19 @@ def digest_of(arrays: Iterable[Any]) -> str:
 
 
 def broadcast_variables(variables: Any, root: int = 0) -> None:
-    """Give variables the values that they have on one rank; collective.
+    """Copy the values of variables from one rank to all; collective.
 
     Parameters
     ----------
     variables
-        A module, or variables in any container, alike on all ranks but for their values.
+        A module, or variables in any container. All ranks have the same ones, except for values.
     root
-        The rank whose values all get; 0 by default.
+        The rank whose values are copied; 0 by default.
 
     Raises
     ------
     DistributedError
-        If ranks have variables of other shapes, dtypes or numbers.
+        If the number, shapes or dtypes of variables differ between ranks.
 
     Examples
     --------
@@ -86,11 +87,11 @@ def broadcast_variables(variables: Any, root: int = 0) -> None:
     compare("distributed.broadcast_variables", "variables", hint, likes)
     for variable in held:
         mine = variable.numpy()
-        in_order = np.ascontiguousarray(mine).reshape(mine.shape)  # as engines send it
+        in_order = np.ascontiguousarray(mine).reshape(mine.shape)  # as engines require
         _give(variable, found.broadcast(in_order, root))
 
 
 def _give(variable: Variable, value: Any) -> None:
-    """Assign a value, if it is another, bit for bit."""
+    """Assign a value unless the variable has the same bits already."""
     if variable.numpy().tobytes() != value.tobytes():
         variable.assign(value)

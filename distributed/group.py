@@ -1,12 +1,12 @@
-"""``init`` and ``Group``: joining a job, and what its ranks do together."""
+"""``init``, which joins a job, and ``Group``, the ranks of the job."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,17 +27,17 @@ ENGINE = "GRADTAPE_ENGINE"
 
 
 class Group:
-    """The ranks of a job, as :func:`init` returns them.
+    """The ranks of a job, returned by :func:`init`.
 
     Attributes
     ----------
     rank, size : int
-        The number of this rank, from 0, and how many there are.
+        The number of this rank, from 0, and the number of ranks.
     devices : int
-        Into how many shards a batch is cut: the devices of all processes under the engine
-        ``"jax"``, whose ranks are processes; the ranks under any other.
+        The number of parts of a batch. With the engine ``"jax"``, whose ranks are processes, these
+        are the devices of all processes; with other engines they are the ranks.
     engine : str
-        The engine that connects them; ``"alone"`` for a group of one.
+        The engine that connects the ranks; ``"alone"`` for a group of one.
 
     Examples
     --------
@@ -67,11 +67,11 @@ class Group:
         return exchange.broadcast(x, root)
 
     def reduce_scatter(self, x: Any, axis: int = 0) -> Any:
-        """Return a part of the sum: :func:`gradtape.distributed.reduce_scatter`."""
+        """Return this rank's part of the sum: :func:`gradtape.distributed.reduce_scatter`."""
         return exchange.reduce_scatter(x, axis)
 
     def barrier(self) -> None:
-        """Wait until every rank is here: :func:`gradtape.distributed.barrier`."""
+        """Wait until every rank has called this: :func:`gradtape.distributed.barrier`."""
         exchange.barrier()
 
     def data_parallel(
@@ -84,58 +84,60 @@ class Group:
         timeout: float | None = None,
         bucket_bytes: int = BUCKET_BYTES,
     ) -> Any:
-        """Return a training step that each rank does on its part of a batch, on all ranks alike.
+        """Turn the training step of a single process into one for all ranks.
 
-        The step is that of a single process: it opens a tape, asks for the gradients of a loss by
+        The step is unchanged: it opens a tape, computes the gradients of a loss with respect to
         variables, applies them, and returns numbers. Each rank calls it with its part of a batch.
-        ``tape.gradient`` by variables returns gradients of the whole batch, the same on each rank,
-        so that variables that begin alike stay alike, bit for bit.
+        ``tape.gradient`` returns the gradients of the whole batch, the same on each rank, so
+        variables that start equal stay equal, bit for bit.
 
         Parameters
         ----------
         step
-            A function of arrays, the first of which counts this rank's examples on its first axis.
-            Without one, a decorator is returned.
+            A function of arrays. The first axis of the first array counts this rank's examples.
+            Without a step, a decorator is returned.
         reduction
             ``"mean"``, the default: losses are means over examples, and parts of different lengths
-            are weighed by them. ``"sum"``: they are sums over examples; what does not depend on
-            examples, as a penalty, is summed over the ranks as well then.
+            are weighted by their lengths. ``"sum"``: losses are sums over examples. A term that
+            does not depend on examples, such as a penalty, is then added once per rank.
         outputs
-            ``"mean"``, the default: the step returns numbers, floating tensors, which become the
-            means over the whole batch. ``"local"``: what each rank has is returned as it is.
+            ``"mean"``, the default: the step returns floating scalars, which are averaged over the
+            whole batch. ``"local"``: each rank's own results are returned.
         compile
             Whether the step is traced (see :func:`gradtape.function`); true by default.
         timeout
-            After how many seconds a rank that does not come is named; ``None``, the default, waits.
+            The longest wait in one collective, in seconds. Then the job ends, and ranks that are
+            late are named. ``None``, the default: that of :func:`gradtape.distributed.init`.
         bucket_bytes
-            How many bytes of gradients a traced step sends at once, 25 MiB by default. More go in
-            several messages, those of the last layers first, each on its way while the backward
-            pass goes on.
+            The most bytes of gradients that a traced step sends in one message, 25 MiB by default.
+            More gradients go in several messages, those of the last layers first. Each is sent
+            while the backward pass continues.
 
         Returns
         -------
-        A callable like ``step``: a :class:`DataParallel`. All ranks call it, in the same order.
+        A :class:`DataParallel`, called like ``step``. All ranks call it, in the same order.
 
         Raises
         ------
         TypeError
-            If ``step`` is no function. When called: if the target of a gradient by variables is no
-            number, gradients are asked by variables and tensors at once, a Jacobian is asked by
-            variables, or something that is no number is returned.
+            If ``step`` is not a function. When called: if the target of a gradient with respect to
+            variables is not a scalar, or the step returns anything else than floating scalars. Also
+            if one call asks for gradients with respect to both variables and tensors, or for a
+            Jacobian with respect to variables.
         ValueError
-            If an argument is none of these; when called, on every rank, if one has no examples.
+            If an option has any other value. When called, on every rank: if a rank has no examples.
         FloatingPointError
-            When called, on every rank, if the loss of one of them is not finite. The optimizer has
-            done no step then.
+            When called, on every rank, if the loss of any rank is not finite. The optimizer has
+            then done no step.
         DistributedError
             At the first call, on every rank, if ranks run different code.
 
         Notes
         -----
-        Gradients by tensors, such as inputs, stay those of each rank's own examples. Random numbers
-        drawn for a tensor of as many rows as the rank has examples are its rows of what a single
-        process would draw for the whole batch. Batch normalization takes the mean and variance of
-        each rank's examples unless ``synchronized=True``.
+        Gradients with respect to tensors, such as inputs, are those of the rank's own examples. A
+        random tensor with one row per example gets this rank's rows of the tensor that a single
+        process would draw for the whole batch. Batch normalization uses the mean and variance of
+        the rank's own examples unless ``synchronized=True``.
 
         Examples
         --------
@@ -162,30 +164,27 @@ class Group:
         """End all ranks: :func:`gradtape.distributed.abort`."""
         abort(reason, code)
 
-    @contextmanager
-    def step(self, name: str, timeout: float | None = None) -> Iterator[None]:
-        """Run a block under a name, by which the watchdog tells of it.
+    def step(self, name: str, timeout: float | None = None) -> AbstractContextManager[None]:
+        """Return a context manager that names a block for reports of stuck ranks.
 
         Parameters
         ----------
         name
-            What the ranks do in it, for instance ``"step 3"``.
+            The name, for instance ``"step 3"``.
         timeout
-            How many seconds a rank may wait for the others in one collective of the block; None,
-            the default, for that of :func:`gradtape.distributed.init`.
+            How many seconds a rank may wait in one collective of the block, which may contain a
+            call of ``fit``. None, the default: as before the block.
 
         Raises
         ------
         DistributedError
-            If there is a timeout, and the ranks have no connections but the engine's.
+            If there is a timeout, and the ranks have no TCP connections next to the engine's.
         """
         found = hooks.line()
         if found is None:
             check_watched(self.communicator, timeout)
-            yield
-            return
-        with found.during(name, timeout):
-            yield
+            return nullcontext()
+        return found.during(name, timeout)
 
 
 _group: list[Group] = []
@@ -197,17 +196,17 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
     Parameters
     ----------
     engine
-        ``"auto"``, the default: the engine that the environment variable ``GRADTAPE_ENGINE`` names,
-        or else the one whose launcher started the process (``mpiexec`` and ``srun`` for
-        ``"mpi"``), or else a group of one. Or an engine by name: ``"mpi"``, ``"jax"``, ``"alone"``,
-        or that of a plugin.
+        The name of an engine: ``"mpi"``, ``"jax"``, ``"alone"``, or that of a plugin. ``"auto"``,
+        the default, takes the engine named by the environment variable ``GRADTAPE_ENGINE``. If it
+        is not set, ``"auto"`` takes the engine whose launcher started the process: ``"mpi"`` for
+        ``mpiexec`` and ``srun``. Without a launcher it returns a group of one.
     timeout
-        How many seconds a rank may wait for the others in one collective. Then all are asked where
-        they are, those that did not come are named, and the job ends. None, the default, is for
-        ever; the first step takes longer than others, since it is traced. A group of one has nobody
-        to wait for.
+        How many seconds a rank may wait for the others in one collective. Then all ranks report
+        where they are, those that are late are named, and the job ends. None, the default, waits
+        without a limit. The first step takes longer than others, because it is traced. A group of
+        one never waits.
     options
-        What the engine takes.
+        The engine's options.
 
     Returns
     -------
@@ -217,9 +216,9 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
     Raises
     ------
     BackendUnavailable
-        If the engine's library is missing, with what to install.
+        If the engine's library is missing. The message says what to install.
     DistributedError
-        If the process has joined by another engine already.
+        If the process has already joined with another engine.
     UnknownOp
         If no plugin provides the engine.
     ValueError
@@ -227,9 +226,9 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
 
     Notes
     -----
-    Where ranks are processes, an exception that nobody catches, in any thread of any rank, from now
-    on ends the job; so does a rank that dies, or ends its script while others wait for it. All
-    ranks print which one it was and why. At their end, scripts wait until all have ended.
+    If ranks are processes, an uncaught exception in any thread of any rank now ends the job. A rank
+    that dies also ends it, and so does a rank whose script ends while others wait for it.
+    All ranks print which rank it was and why. At its end, each script waits until all have ended.
 
     Examples
     --------
@@ -238,14 +237,14 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
     """
     chosen = os.environ.get(ENGINE, "auto") if engine == "auto" else engine
     if timeout is not None and not timeout > 0:
-        raise ValueError(f"distributed.init: timeout is positive, or None; got {timeout!r}")
+        raise ValueError(f"distributed.init: timeout must be positive or None; got {timeout!r}")
     if _group:
         held = _group[0]
         if timeout is not None:
             options = {"timeout": timeout, **options}
         if chosen not in ("auto", held.engine) or options:
             raise DistributedError(
-                f"distributed.init: this process joined by the engine {held.engine!r} already; "
+                f"distributed.init: this process already joined with the engine {held.engine!r}; "
                 "call gt.distributed.shutdown() first"
             )
         return held
@@ -254,7 +253,7 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
         chosen = next((found.name for found in engines if found.launched()), "alone")
     if chosen == "alone":
         if options:
-            raise TypeError(f"distributed.init: a group of one takes no {', '.join(options)}")
+            raise TypeError(f"distributed.init: a group of one has no option {', '.join(options)}")
         connect_to(None)
     else:
         tell_supervisor(JOINING)
@@ -273,7 +272,7 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
 
 
 def _told(found: Communicator) -> str:
-    """Return what the group is, for the top of a log."""
+    """Return a description of the group, for the top of a log."""
     line = hooks.line()
     hosts = ", ".join(dict.fromkeys(line.hosts)) if line else hostname()
     engine = registry().engine(found.engine)
@@ -283,13 +282,13 @@ def _told(found: Communicator) -> str:
             f"engine {found.engine!r}, {', '.join(engine.diagnosis())}",
             f"gradtape {public('__version__')}, NumPy {np.__version__}, "
             f"Python {platform.python_version()}",
-            f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'as many as it likes')}",
+            f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'not limited')}",
         ]
     )
 
 
 def _watch(found: Communicator, timeout: float | None) -> None:
-    """Have what befalls one rank known on all of them, where each is a process."""
+    """Report failures of one rank on all ranks, if ranks are processes."""
     if found.size == 1 or not found.watched:
         check_watched(found, timeout)
         return
@@ -302,27 +301,27 @@ def _watch(found: Communicator, timeout: float | None) -> None:
 
 
 def check_watched(found: Communicator, timeout: float | None) -> None:
-    """Refuse a timeout that nobody would keep.
+    """Refuse a timeout that could not be enforced.
 
     Raises
     ------
     DistributedError
-        If there is one, and several ranks whose connections are the engine's alone.
+        If there is a timeout, and several ranks without TCP connections next to the engine's.
     """
     if timeout is not None and found.size > 1:
         raise DistributedError(
-            f"timeout={timeout:g}: the ranks of the engine {found.engine!r} have no connections "
-            "beside it, by which one that is stuck could be found"
+            f"timeout={timeout:g}: with the engine {found.engine!r} the ranks have no TCP "
+            "connections here, so a stuck rank cannot be found. Leave timeout out"
         )
 
 
 def joined() -> bool:
-    """Return whether :func:`init` was called, and :func:`shutdown` not since."""
+    """Return whether :func:`init` was called, and :func:`shutdown` was not called since."""
     return bool(_group)
 
 
 def group() -> Group:
-    """Return the group that :func:`init` returned; a group of one if it was not called.
+    """Return the group that :func:`init` returned, or a group of one before :func:`init`.
 
     Returns
     -------
@@ -338,9 +337,9 @@ def group() -> Group:
 
 
 def shutdown() -> None:
-    """Leave the job: what follows is a group of one, and :func:`init` may be called again.
+    """Leave the job. The process is then a group of one, and may call :func:`init` again.
 
-    It is collective; at a process's end it is not needed.
+    This is collective. It is not needed at the end of a process.
 
     Examples
     --------
@@ -355,22 +354,22 @@ def shutdown() -> None:
 
 
 def abort(reason: str, code: int = 1) -> NoReturn:
-    """End the processes of all ranks at once, without the wait in which one of them would hang.
+    """End the processes of all ranks at once.
 
     Parameters
     ----------
     reason
-        What is printed, with this rank's number, on standard error.
+        The reason, printed on standard error with this rank's number.
     code
         The exit code, 1 by default.
 
     Raises
     ------
     ValueError
-        If the code is 0, which says that all went well.
+        If the code is 0, which means success.
     """
     if not code:
-        raise ValueError("distributed.abort: code 0 says that all went well; give another")
+        raise ValueError("distributed.abort: code 0 means success; pass another number")
     found = communicator()
     line = hooks.line()
     if line is not None:

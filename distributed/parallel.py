@@ -1,10 +1,9 @@
-"""``DataParallel``: a training step that each rank does on its part of a batch."""
+"""``DataParallel``: a training step that each rank runs on its part of a batch."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -38,16 +37,16 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel:
-    """A training step that each rank does on its part of a batch: as ``group.data_parallel`` makes.
+    """A training step that each rank runs on its part of a batch; see ``group.data_parallel``.
 
     Attributes
     ----------
     step
-        The function that was given.
+        The function for a single process.
     group
-        Whose ranks do it.
+        The ranks.
     timeout
-        After how many seconds a rank that does not come is named, or ``None``.
+        The longest wait in one collective, in seconds, or ``None``.
     """
 
     def __init__(
@@ -71,96 +70,102 @@ class DataParallel:
             step if outputs == "local" else _returning_numbers(step),
             {**options, "timeout": timeout, "meet": self._compare},
         )
-        self._traced = Function(self._run, None, self.name)
-        self._usual = 0  # how many examples weigh 1
-        self._even = True  # whether all ranks had as many in the first step: their traces are alike
+        self._traced = Function(self._run_even, None, self.name)
+        self._weighted = Function(self._run, None, self.name)
+        self._usual = 0  # the number of examples with weight 1
+        self._even = (
+            True  # whether all ranks had equally many in the first step, and so equal traces
+        )
         self._steps = 0
         self._agreed = self._compared = False
-        self._asks = False  # whether arguments of Python are compared in each step
-        #: What traces send, as ranks agreed on, and the variables; of which Python's values.
+        self._asks = False  # whether Python arguments are compared in each step
+        #: The messages of traces that ranks agreed on, their variables, and the Python arguments.
         self._messages: list[list[Any]] = []
         self._held: list[Any] = []
         self._settings: set[tuple[str, ...]] = set()
         self._told = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do the step on this rank's part of the batch; collective."""
-        if self._whole is not None:
-            self._steps += 1
-            with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
-                return self._whole(*args, **kwargs)
-        if reducing.get() is not None:
-            raise TraceError(
-                f"data_parallel: {self.name} is called in a data-parallel step, which reduces "
-                "gradients already; call the function inside it"
-            )
-        count = _examples((args, kwargs))
+        """Run the step on this rank's part of the batch; collective."""
         self._steps += 1
         with self.group.step(f"step {self._steps} of {self.name}", self.timeout):
+            if self._whole is not None:
+                return self._whole(*args, **kwargs)
+            if reducing.get() is not None:
+                raise TraceError(
+                    f"data_parallel: {self.name} is called in a data-parallel step, which already "
+                    "reduces gradients; call the plain function instead"
+                )
+            count = _examples((args, kwargs))
             rows = BatchRows(count) if self._usual else self._meet(count, (args, kwargs))
             return self.run(rows, args, kwargs)
 
     def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
-        """Do the step on rows of the global batch.
+        """Run the step on rows of the global batch.
 
         Parameters
         ----------
         rows
-            Which they are.
+            The rows.
         args, kwargs
             The step's arguments.
         """
         alone = communicator().size == 1
         even = alone or self._reduction == "sum" or (self._even and rows.count == self._usual)
-        weight: Any = 1.0 if even else rows.count / self._usual
+        weight = 1.0 if even else rows.count / self._usual
         token = batch_rows.set(None if alone else rows)
         try:
             if not self._compile:
                 return self._run(weight, *args, **kwargs)
-            if not even:  # a number would make a trace of each share
-                weight = as_tensor(np.float64(weight))
-            if self._asks:  # which trace runs depends on them
+            if self._asks:  # they decide which trace runs
                 given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
-                agree(self.group, f"calls {self.name} with these values of Python: {given}")
-            with collectives_agreed() if self._agreed else nullcontext():
-                return self._traced(weight, *args, **kwargs)
+                agree(self.group, f"calls {self.name} with these Python arguments: {given}")
+            with collectives_agreed(self._agreed):
+                if even:
+                    return self._traced(*args, **kwargs)
+                # a tensor, because each Python number would be traced anew
+                return self._weighted(as_tensor(np.float64(weight)), *args, **kwargs)
         finally:
             batch_rows.reset(token)
 
     def _meet(self, count: int, arguments: Any) -> BatchRows:
-        """Compare what ranks run, and learn how many examples each has."""
+        """Compare the code of ranks, and gather their numbers of examples."""
         found = communicator()
         self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
             self.group,
             f"runs {self.name} of gradtape {public('__version__')}, reduction={self._reduction!r}, "
             f"outputs={self._outputs!r}, compile={self._compile}"
-            + (", given values of Python" if self._asks else ""),
+            + (", with Python arguments" if self._asks else ""),
         )
         counts = found.all_gather(np.array(count)).tolist()
         empty = [rank for rank, n in enumerate(counts) if not n]
         if empty:
             raise ValueError(
                 f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch of no "
-                "examples; each rank needs one at least"
+                "examples; each rank needs at least one"
             )
         self._usual = max(counts)
         self._even = len(set(counts)) == 1
         return BatchRows(count, (sum(counts[: found.rank]), sum(counts)))
 
     def _compare(self, variables: list[Variable]) -> None:
-        """Raise on all ranks if the variables that are trained do not begin alike."""
+        """Raise on all ranks if the initial values of trained variables differ."""
         self._compared = True
         compare(
             "data_parallel",
             "variables",
-            "they begin with the same values: seed gt.random alike before they are made, or call "
+            "set the same seed of gt.random on all ranks before creating the model, or call "
             "gt.distributed.broadcast_variables(model)",
             [variable.array for variable in variables],
         )
 
+    def _run_even(self, *args: Any, **kwargs: Any) -> Any:
+        """Run or trace the step without a weight, for ranks with equally many examples."""
+        return self._run(1.0, *args, **kwargs)
+
     def _run(self, weight: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the step, or trace it, with gradients of the whole batch."""
+        """Run or trace the step with gradients of the whole batch."""
         reduction = Reduction(weight, self._reduction, self._bucket_bytes)
         if not self._compared:
             reduction.meet = self._compare
@@ -176,10 +181,10 @@ class DataParallel:
         return found
 
     def _agree(self, graph: Graph, reduction: Reduction, settings: tuple[str, ...]) -> None:
-        """Have ranks agree on what they send, before they wait for each other in vain.
+        """Compare the messages of ranks, so that none waits for a message that is never sent.
 
-        A rank may trace again, for another number of examples, while others do not: it cannot ask
-        them then, and sends what it sent before.
+        A rank may trace again for another number of examples while others do not. It cannot
+        compare then, and must send the same messages as before.
         """
         calls = messages_of(graph)
         sends = [*calls, *((*map(id, whose), count) for whose, count in reduction.sent)]
@@ -193,9 +198,9 @@ class DataParallel:
             else:
                 raise DistributedError(
                     f"data_parallel: {self.name} was traced again, for arrays of another shape or "
-                    f"dtype, and now {told}; before, it {self._told}. Other ranks may not do so, "
-                    "and wait for each other in vain. What a step trains and returns may depend on "
-                    "arguments of Python that all ranks give alike, such as a bool"
+                    f"dtype, and now {told}; before, it {self._told}. Other ranks may still send "
+                    "the old messages. Let what a step trains and returns depend on Python "
+                    "arguments that are the same on all ranks, such as a bool"
                 )
             self._told = told
             self._messages.append(sends)
@@ -213,27 +218,31 @@ class DataParallel:
 def _check(
     step: Any, reduction: str, outputs: str, compile: Any, timeout: Any, bucket_bytes: Any
 ) -> None:
-    """Raise if an argument of ``data_parallel`` is none that it takes."""
+    """Check the arguments of ``data_parallel``."""
     if not callable(step):
-        raise TypeError(f"data_parallel: the step is a function, got {step!r}")
+        raise TypeError(f"data_parallel: the step must be a function, got {step!r}")
     if isinstance(step, DataParallel):
-        raise TypeError(f"data_parallel: {step.name} is data-parallel already")
+        raise TypeError(
+            f"data_parallel: {step.name} is already data-parallel; pass the plain function"
+        )
     if reduction not in MEANS:
-        raise ValueError(f"data_parallel: reduction is 'mean' or 'sum', got {reduction!r}")
+        raise ValueError(f"data_parallel: reduction must be 'mean' or 'sum', got {reduction!r}")
     if outputs not in ("mean", "local"):
-        raise ValueError(f"data_parallel: outputs is 'mean' or 'local', got {outputs!r}")
+        raise ValueError(f"data_parallel: outputs must be 'mean' or 'local', got {outputs!r}")
     if not isinstance(compile, bool):
-        raise TypeError(f"data_parallel: compile is True or False, got {compile!r}")
+        raise TypeError(f"data_parallel: compile must be True or False, got {compile!r}")
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
-        raise ValueError(f"data_parallel: timeout is a number of seconds, got {timeout!r}")
+        raise ValueError(
+            f"data_parallel: timeout must be a positive number of seconds, got {timeout!r}"
+        )
     if isinstance(bucket_bytes, bool) or not isinstance(bucket_bytes, int) or bucket_bytes < 1:
         raise ValueError(
-            f"data_parallel: bucket_bytes is a number of bytes, at least 1, got {bucket_bytes!r}"
+            f"data_parallel: bucket_bytes must be an integer of at least 1, got {bucket_bytes!r}"
         )
 
 
 def _returning_numbers(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a step that checks what it returns."""
+    """Return a step that checks that it returns floating scalars."""
 
     @functools.wraps(step, updated=())
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -245,7 +254,7 @@ def _returning_numbers(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _examples(arguments: Any) -> int:
-    """Return how many examples the first array among the arguments has; 1 if there is none."""
+    """Return the number of rows of the first array among the arguments; 1 without an array."""
     for leaf in flatten(arguments):
         if isinstance(leaf, (Tensor, Variable, np.ndarray)) and leaf.ndim:
             return int(leaf.shape[0])
@@ -253,9 +262,9 @@ def _examples(arguments: Any) -> int:
 
 
 def _settings(arguments: Any, alike: bool = False) -> tuple[str, ...]:
-    """Return what among arguments is no array: a step is traced for each value of it.
+    """Return the arguments that are not arrays, as text: each of their values has its own trace.
 
-    ``alike``: as text that is the same on all ranks, without the addresses of objects.
+    With ``alike`` the text is the same on all ranks, without the addresses of objects.
     """
     arrays = (Tensor, Variable, np.ndarray, type(None))
     plain = (bool, int, float, complex, str, bytes, np.generic)
@@ -267,7 +276,7 @@ def _settings(arguments: Any, alike: bool = False) -> tuple[str, ...]:
 
 
 def _in_words(reduction: Reduction, calls: int) -> str:
-    """Return what a step sends, as text."""
+    """Return a description of the messages of a step."""
     told = []
     for whose, count in reduction.sent:
         names = [v.name for v in whose if v is not None]

@@ -1,4 +1,4 @@
-"""``Reduction``: what makes a single process's training step that of all ranks."""
+"""``Reduction``: turns the gradients and losses of one rank into those of all ranks."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ BUCKET_BYTES = 25 * 2**20
 
 
 class Reduction:
-    """Makes gradients by variables those of the global batch, and losses its mean.
+    """Reduces gradients with respect to variables, and losses, over the global batch.
 
-    It is in force while a step runs, or is traced (``reducing`` of the core).
+    It is active while a step runs or is traced (``reducing`` of the core).
 
     Parameters
     ----------
     weight
-        By what this rank's losses count, a number or a tensor: its examples, as a share of the
-        usual number.
+        The weight of this rank's losses, a number or a tensor: its number of examples divided by
+        the usual number.
     reduction
         ``"mean"`` if losses are means over examples, ``"sum"`` if they are sums.
     bucket_bytes
-        How much goes into one message, where messages go while the rank computes.
+        The most bytes of one message, if messages are sent while the rank computes.
     """
 
     def __init__(
@@ -52,24 +52,23 @@ class Reduction:
         self.bucket_bytes = bucket_bytes
         self.weight = weight if reduction == "mean" else 1.0
         self.mean = reduction == "mean"
-        #: Who is told of the variables when gradients are first asked by them.
+        #: Called with the variables before their gradients are first computed.
         self.meet: Callable[[list[Variable]], None] | None = None
-        #: What goes along with the next gradients, to be averaged in the same message.
+        #: Scalars to average in the same message as the next gradients.
         self.beside: list[Tensor] = []
-        #: What went into messages: variables (None without a gradient), and how many numbers.
+        #: The contents of messages: variables (None without a gradient), and the number of scalars.
         self.sent: list[tuple[tuple[Variable | None, ...], int]] = []
         self._means: dict[int, Tensor] = {}
 
     def weighed(
         self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[Any]
     ) -> list[Tensor | None]:
-        """Return the upstream gradients with which this rank's targets count.
+        """Return the upstream gradients of this rank's targets, multiplied by its weight.
 
         Raises
         ------
         TypeError
-            If gradients are asked by variables and by tensors at once, or the target of a mean is
-            no number.
+            If sources include both variables and tensors, or the target of a mean is not a scalar.
         """
         if not self._concerns(sources):
             return seeds
@@ -79,9 +78,9 @@ class Reduction:
         for target in targets:
             if self.mean and target.shape != ():
                 raise TypeError(
-                    f"gradient: in a data-parallel step the target is a number, the mean over this "
-                    f"rank's examples; got shape {target.shape}. Take its mean, or, for a sum over "
-                    "examples, say group.data_parallel(step, reduction='sum')"
+                    f"gradient: in a data-parallel step the target must be a scalar, the mean over "
+                    f"this rank's examples; got shape {target.shape}. Take its mean or, for a sum "
+                    "over examples, pass reduction='sum' to group.data_parallel"
                 )
         if _is_one(self.weight):
             return seeds
@@ -93,14 +92,14 @@ class Reduction:
     def reduced(
         self, targets: list[Tensor], sources: list[Any], grads: list[Tensor | None]
     ) -> list[Tensor | None]:
-        """Return the gradients of all ranks, and remember the mean of the targets."""
+        """Return the gradients of the whole batch, and remember the means of the targets."""
         if not self._concerns(sources):
             return grads
         if not self.mean and any(map(_differentiates, active_tapes.get())):
             raise TypeError(
                 "gradient: in a step with reduction='sum' a gradient of the whole batch cannot be "
-                "differentiated again: what depends on it would be summed once for each rank. Take "
-                "means over examples, and reduction='mean'"
+                "differentiated again: its contribution would be summed once for each rank. Take "
+                "means over examples, and use reduction='mean'"
             )
         held = [x for x in targets if x.dtype.kind == "f"]
         told = [*held, *self.beside]
@@ -115,16 +114,16 @@ class Reduction:
         return [None if g is None else next(rest) for g in grads]
 
     def mean_of(self, x: Tensor) -> Tensor:
-        """Return the mean over the ranks of a target, or of what went along with gradients."""
+        """Return the mean over the whole batch of a target, or of a scalar sent with gradients."""
         return self._means[x.id]
 
     def refuse(self, method: str, sources: list[Any]) -> None:
-        """Raise if Jacobians are asked by variables, which would be those of this rank alone."""
+        """Raise for a Jacobian with respect to variables, which would cover only this rank."""
         if any(isinstance(x, Variable) for x in sources):
             raise TypeError(
                 f"{method}: in a data-parallel step this would be the Jacobian of this rank's part "
-                "of the batch; ask gradient(), which is that of the whole batch, or compute it "
-                "outside"
+                "of the batch. Use gradient(), which covers the whole batch, or compute it outside "
+                "the step"
             )
 
     def averages(
@@ -135,11 +134,11 @@ class Reduction:
         Parameters
         ----------
         tensors
-            They are alike on all ranks, but for their values.
+            The tensors, with the same shapes and dtypes on all ranks.
         checked
-            How many of them are losses, which have to be finite.
+            The number of losses, which come first and must be finite.
         like
-            What has their shapes, which a trace may not know; by default they have themselves.
+            Objects with the shapes of the tensors, if a trace does not know these.
         """
         if not tensors:
             return []
@@ -151,7 +150,7 @@ class Reduction:
         counts = [checked, *[0] * (len(buckets) - 1)]
         chosen = [[tensors[i] for i in bucket] for bucket in buckets]
         tickets = [
-            self._average("begin_average_over_ranks", given, count)
+            self._average("begin_average_over_ranks", given, count, mean=self.mean)
             for given, count in zip(chosen, counts, strict=True)
         ]
         begun_early(graph)
@@ -167,9 +166,9 @@ class Reduction:
         return ops[name](*before, self.weight, *tensors, checked=checked, **params)
 
     def _buckets(self, tensors: Sequence[Any], checked: int) -> list[list[int]]:
-        """Return which tensors go into which message: losses first, then from the last one on.
+        """Return the messages as lists of positions: losses first, then gradients from the last on.
 
-        Gradients of the last layers are there first. One whose size is not known ends a bucket.
+        Gradients of the last layers are computed first. One of unknown size ends a bucket.
         """
         buckets, size = [list(range(checked))], 0
         for i in reversed(range(checked, len(tensors))):
@@ -184,12 +183,12 @@ class Reduction:
         return [bucket for bucket in buckets if bucket]
 
     def results(self, returned: Any) -> Any:
-        """Return what a step returns with its numbers averaged over the global batch.
+        """Return a step's results, averaged over the global batch.
 
         Raises
         ------
         TypeError
-            If something is no floating number.
+            If a result is not a floating scalar.
         """
         leaves = numbers_of(returned)
         waiting = {x.id: x for x in leaves if x is not None and x.id not in self._means}
@@ -199,13 +198,13 @@ class Reduction:
         return pack_like(returned, [x if x is None else self._means[x.id] for x in leaves])
 
     def _concerns(self, sources: list[Any]) -> bool:
-        """Return whether gradients are by variables, which all ranks have alike."""
+        """Return whether the sources are variables, which are the same on all ranks."""
         shared = [isinstance(x, Variable) for x in sources]
         if any(shared) and not all(shared):
             raise TypeError(
-                "gradient: in a data-parallel step gradients by variables are those of the whole "
-                "batch, and gradients by tensors those of this rank's part; ask for them in two "
-                "calls, of a persistent tape"
+                "gradient: in a data-parallel step gradients with respect to variables are those "
+                "of the whole batch, and gradients with respect to tensors those of this rank's "
+                "part. Call gradient() once for each, on a persistent tape"
             )
         return any(shared)
 
@@ -219,28 +218,27 @@ class Reduction:
 
 
 def numbers_of(returned: Any) -> list[Any]:
-    """Return what a step returns as a flat list of tensors of one floating number, and ``None``.
+    """Return a step's results as a flat list of floating scalar tensors and ``None``.
 
     Raises
     ------
     TypeError
-        If something is no floating number.
+        If a result is not a floating scalar.
     """
     leaves = [as_tensor(x) if isinstance(x, Variable) else x for x in flatten(returned)]
     for x in leaves:
         if x is not None and not (isinstance(x, Tensor) and x.shape == () and x.dtype.kind == "f"):
             got = f"shape {x.shape} and dtype {x.dtype}" if isinstance(x, Tensor) else repr(x)
             raise TypeError(
-                "data_parallel: what a step returns is averaged over the ranks, so it is "
-                f"floating tensors of one number each; got {got}. "
-                "Return means over the batch, or say data_parallel(step, outputs='local') for "
-                "what each rank has"
+                "data_parallel: a step's results are averaged over the ranks, so they must be "
+                f"floating tensors of shape (); got {got}. Return means over the batch, or pass "
+                "outputs='local' to data_parallel for each rank's own results"
             )
     return leaves
 
 
 def _differentiates(recorder: Any) -> bool:
-    """Return whether a recorder is for derivatives, and not for a trace's closure."""
+    """Return whether a recorder computes derivatives, rather than a trace's closure."""
     return isinstance(getattr(recorder, "root", recorder), (GradientTape, ForwardAccumulator))
 
 
@@ -249,7 +247,7 @@ def _is_one(weight: Any) -> bool:
 
 
 def begun_early(graph: Graph) -> None:
-    """Move what begins a message to where its last array is made: it is on its way meanwhile."""
+    """Move the start of each message to where its last array is computed, to overlap them."""
     places: dict[Symbol, int] = {}
     order: list[tuple[int, int, Any]] = []
     for place, node in enumerate(graph.nodes):

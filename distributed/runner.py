@@ -1,4 +1,4 @@
-"""Runs a script as ``__main__`` on one rank, under the eyes of its supervisor."""
+"""Runs a script as ``__main__`` on one rank, as the child of its supervisor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["main", "run_script"]
 
 
 def main() -> None:
-    """Run the script that the arguments name, and end the process as it asks."""
+    """Run the script that the arguments name, and exit with its exit code."""
     _, script, *arguments = sys.argv
     _die_with_parent()
     found = place()
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def run_script(script: str, arguments: list[str]) -> int:
-    """Run a script as ``python SCRIPT ARGUMENT ...`` does, and return the exit code it asks for."""
+    """Run a script like ``python SCRIPT ARGUMENT ...``, and return its exit code."""
     before, first = sys.argv, sys.path[:1]
     sys.argv = [script, *arguments]
     if not sys.flags.safe_path:
@@ -62,11 +62,11 @@ def run_script(script: str, arguments: list[str]) -> int:
 
 
 def _die_with_parent() -> None:
-    """End with the supervisor, however that ends; elsewhere than on Linux it takes care itself."""
+    """On Linux, end this process when the supervisor ends, however that ends."""
     if sys.platform == "linux":
         parent = os.getppid()
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        if os.getppid() != parent:  # it has gone meanwhile
+        if os.getppid() != parent:  # the supervisor ended before prctl
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""What each collective gives and costs here: the engine's part of ``gradtape doctor``."""
+"""Tests and times each collective, for ``gradtape doctor --distributed``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..core.extend import Communicator
 
 __all__ = ["gathered", "timed", "tried"]
 
-#: How many bytes are exchanged, and how often.
+#: The bytes of messages, and how often each is sent.
 SIZES = {64: 200, 65_536: 50, 1_048_576: 20, 16_777_216: 4}
 DTYPES = ("float16", "float32", "float64", "int32", "int64")
 
 
 def tried(found: Communicator) -> dict[str, str | None]:
-    """Return, by the name of each collective, what is wrong with it on some rank; collective.
+    """Test each collective; return, by its name, the first wrong result or None; collective.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def tried(found: Communicator) -> dict[str, str | None]:
         return (rank + tail).astype(dtype)
 
     def in_place(dtype: Any, begin: bool) -> Any:
-        # sums are taken in these two alone
+        # engines sum in place only in these two dtypes
         array = mine(np.float64 if dtype.itemsize > 4 else np.float32)
         found.start_in_place(array)() if begin else found.reduce_in_place(array)
         return array.astype(dtype)
@@ -66,7 +66,7 @@ def tried(found: Communicator) -> dict[str, str | None]:
 
 
 def timed(found: Communicator) -> dict[str, list[dict[str, float]]]:
-    """Return what collectives take by size, each rank's median and of those the median; collective.
+    """Return the times of collectives by size: the median of the ranks' medians; collective.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def timed(found: Communicator) -> dict[str, list[dict[str, float]]]:
     Returns
     -------
     dict
-        By collective, records of ``bytes`` (what a rank gives), ``us`` and ``MB_per_s``.
+        By collective, records of ``bytes`` (sent by each rank), ``us`` and ``MB_per_s``.
     """
     runs: Mapping[str, Callable[[Any], Any]] = {
         "all_reduce": found.all_reduce,
@@ -105,5 +105,5 @@ def timed(found: Communicator) -> dict[str, list[dict[str, float]]]:
 
 
 def gathered(found: Communicator, what: Any) -> list[Any]:
-    """Return what all ranks give, values that JSON has; collective."""
+    """Return the values of all ranks, which JSON must be able to hold; collective."""
     return [json.loads(x) for x in found.exchange(json.dumps(what).encode())]

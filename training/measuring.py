@@ -105,6 +105,7 @@ def predict(
     batch_size: int = 32,
     steps: int | None = None,
     compile: bool | str = "auto",
+    distributed: Any = None,
 ) -> Any:
     """Return a model's outputs at inference, computed batch by batch.
 
@@ -113,16 +114,19 @@ def predict(
     model
         A module that is called with a batch and returns tensors, in any structure.
     x
-        Inputs in any structure, with one row per example. Or an iterable of batches of inputs that
-        is not a list, such as a :class:`gradtape.data.Dataset` or a generator. Of batches that are
-        tuples or lists, only the first part is used, and labels are ignored. A batch with several
-        inputs is ``([a, b],)``.
+        Inputs, in any structure; the first axis counts examples. Or an iterable of batches of them
+        other than a list, such as a :class:`gradtape.data.Dataset` or a generator; of batches that
+        are tuples or lists the first part is taken, and labels are left alone. Several inputs in
+        a batch are ``([a, b],)``.
     batch_size
         The size of the batches.
     steps
         The number of batches to take; all by default.
     compile
-        Whether batches run as a graph, as for :func:`gradtape.training.fit`.
+        As for :func:`gradtape.training.fit`: whether batches run as a graph.
+    distributed
+        The group of :func:`gradtape.distributed.init`. Each rank calls this with the same model and
+        the same data, computes its rows of each batch, and gets the outputs of all ranks, in order.
 
     Returns
     -------
@@ -131,8 +135,10 @@ def predict(
     Raises
     ------
     ValueError
-        If there are no examples, ``batch_size`` is not positive, or the number of rows that the
-        model returns differs from that of its inputs.
+        If there are no examples, ``batch_size`` is not positive, or the model returns more or fewer
+        rows than it is given. With ``distributed``, if the data are a shard.
+    DistributedError
+        With ``distributed``, on every rank: if ranks have different variables, data or arguments.
     TypeError
         If the model returns anything other than tensors with one row per example.
 
@@ -141,12 +147,15 @@ def predict(
     >>> gt.training.predict(gt.layers.Activation("relu"), [[-1.0], [2.0]]).tolist()
     [[0.0], [2.0]]
     """
+    ranks, _ = ranks_of(distributed, "predict")
+    ranks.agree_on("predict", {"batch_size": batch_size, "steps": steps, "compile": compile})
     trainer = Trainer(model, None, method="predict", compile=compile)
     batches = _inputs(x, batch_size)
     count = None if steps is None else as_count("predict: steps", steps, 1)
     trainer.applying.expected = expected(batches, 1, count)
+    rows, chosen = ranks.rows(batches), first_batches(batches, count)
     try:
-        outputs = trainer.predict(first_batches(batches, count), batches.early)
+        outputs = trainer.predict(chosen if rows is None else rows.of(chosen), batches.early)
     except (AttributeError, TypeError) as error:
         if not are_several(x):
             raise
@@ -160,8 +169,10 @@ def predict(
     for column in zip(*map(flatten, outputs), strict=True):
         arrays = [output.array for output in column]
         with scope_of(arrays):
-            columns.append(Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0)))
-    return pack_like(outputs[0], columns)
+            columns.append(backend_of(arrays[0]).xp.concat(arrays, axis=0))
+    if rows is not None:
+        columns = rows.gathered(model, columns)
+    return pack_like(outputs[0], [Tensor(array) for array in columns])
 
 
 def _inputs(x: Any, batch_size: int) -> Examples | Batches:

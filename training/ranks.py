@@ -1,6 +1,6 @@
-"""Ranks of a job in training: how they share a batch, and what they decide together.
+"""The ranks of a job in training: how they share a batch, and what they decide together.
 
-:class:`Alone` is for a single process. The classes for several are in ``parallel``.
+:class:`Alone` is a single process. The package ``parallel`` has the classes for several ranks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """The row after the last one of this rank."""
+        """The row after this rank's last one."""
         return self.start + self.counts[self.rank]
 
     @property
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether all ranks have the same number of rows."""
+        """Whether all ranks have equally many."""
         return len(set(self.counts)) == 1
 
 
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class Alone:
-    """What a run does together with other ranks; here, for a single process without any."""
+    """A run's cooperation with other ranks. A single process has none."""
 
     #: Whether this rank writes files and shows the progress.
     first = True
@@ -67,11 +67,15 @@ class Alone:
         """Raise on all ranks if their settings differ."""
 
     def shares(self, data: Any) -> Any:
-        """Return data that give each rank its part."""
+        """Return data from which each rank takes its part."""
         return data
 
+    def rows(self, data: Any) -> Any:
+        """Return the object that predicts with all ranks; None for a single process."""
+        return None
+
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return the callbacks to call on this rank."""
+        """Return the callbacks that run on this rank."""
         return callbacks
 
     def same(self, number: int) -> int:
@@ -79,15 +83,15 @@ class Alone:
         return number
 
     def any(self, flag: bool) -> bool:
-        """Return whether the flag is true on any rank."""
+        """Return whether the flag is set on any rank."""
         return flag
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return the keeper of checkpoints for these ranks."""
+        """Return the object that keeps checkpoints."""
         return keeper
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return a handler for Ctrl-C on any rank."""
+        """Return the object that records Ctrl-C on any rank."""
         return DeferredInterrupt()
 
 

@@ -1,4 +1,4 @@
-"""Chooses who trains: this process alone, or the ranks of a job."""
+"""Selects who trains: this process alone, or the ranks of a job."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["ranks_of"]
 
 
 def ranks_of(group: Any, method: str) -> tuple[Alone, Any]:
-    """Return the ranks that take part, and a callable that creates their trainers.
+    """Return the ranks, and the class of their trainers.
 
     Parameters
     ----------
     group
         A group of :mod:`gradtape.distributed`, or None.
     method
-        The method that asks, for messages.
+        The caller, for messages.
 
     Raises
     ------

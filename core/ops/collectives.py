@@ -1,7 +1,7 @@
-"""Exchange of arrays between the ranks of a job: engines and their communicators.
+"""Engines and communicators, which exchange arrays between the ranks of a job.
 
-One communicator is active at a time. Without a job it is a group of one rank, in which every
-collective returns its argument.
+One communicator is active at a time. Without a job it is that of a group of one, whose collectives
+return their argument.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -29,8 +30,8 @@ __all__ = [
     "batch_rows",
     "check_by_rank",
     "communicator",
+    "compared",
     "connect_to",
-    "exchanging",
     "ranks_in_words",
     "told",
     "wish",
@@ -40,7 +41,7 @@ Array = NDArray[Any]
 
 
 class Communicator:
-    """One rank's connection to the other ranks of a job; this base class is a group of one.
+    """The ranks of a job, seen from one of them. This class is a group of one.
 
     Engines subclass it. All methods except :meth:`abort` are collective: every rank calls them, in
     the same order, with arrays of the same shape and dtype.
@@ -52,10 +53,10 @@ class Communicator:
     engine
         The name of the engine, ``"alone"`` for a group of one.
     watched
-        Whether each rank is a separate process, which may die or hang while others wait for it:
-        ``init`` then also connects them by TCP, so that the job ends.
+        Whether each rank is a separate process, which may die or hang while others wait for it.
+        ``init`` then also connects the ranks by TCP, so that the job ends.
     comparing
-        The collective that the ranks are comparing before they run it; None otherwise.
+        The collective that the ranks are comparing before they run it, otherwise None.
     """
 
     rank: int = 0
@@ -66,7 +67,7 @@ class Communicator:
 
     @property
     def devices(self) -> int:
-        """The number of shards of a batch: the number of ranks, unless the engine has devices."""
+        """The number of parts of a batch: the number of ranks, unless the engine has devices."""
         return self.size
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
@@ -75,9 +76,9 @@ class Communicator:
         Parameters
         ----------
         array
-            A C-contiguous array in host memory; it is not changed.
+            An array in host memory, C-contiguous. It is not changed.
         reduction
-            The reduction of the elements.
+            How elements are combined.
 
         Returns
         -------
@@ -87,7 +88,7 @@ class Communicator:
         return array
 
     def reduce_in_place(self, array: Array) -> None:
-        """Replace an array by the sum of all ranks' arrays, in place.
+        """Replace an array with the sum of all ranks' arrays.
 
         Parameters
         ----------
@@ -99,7 +100,7 @@ class Communicator:
     def start_in_place(self, array: Array) -> Callable[[], object]:
         """Start :meth:`reduce_in_place`, and return a function that waits for its end.
 
-        ``array`` must not be used until then. By default the reduction is done at once.
+        Do not touch ``array`` until then. The default implementation reduces at once.
         """
         self.reduce_in_place(array)
         return _nothing
@@ -109,39 +110,60 @@ class Communicator:
         return array[None]
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
-        """Return the array of rank ``root``; the other ranks' arrays are ignored."""
+        """Return the array of rank ``root``. The values on other ranks are ignored."""
         return array
 
     def reduce_scatter(self, array: Array) -> Array:
-        """Return this rank's rows of the sum; each rank gets the same number of rows."""
+        """Return this rank's rows of the sum. Each rank gets equally many."""
         total = self.all_reduce(array)
         rows = array.shape[0] // self.size
         return total[self.rank * rows : (self.rank + 1) * rows]
 
     def exchange(self, message: bytes) -> list[bytes]:
-        """Return the messages of all ranks, which may differ in length."""
+        """Return the messages of all ranks, which may have different lengths."""
         return [message]
 
     def barrier(self) -> None:
-        """Wait until every rank has reached this call."""
+        """Wait until every rank has called this."""
+
+    def compare(self, code: int, array: Array) -> tuple[bool, Array | None]:
+        """Return whether all ranks give the same code, and perhaps their arrays.
+
+        Parameters
+        ----------
+        code
+            A number below ``2**63`` that tells collectives and the kinds of their arrays apart.
+        array
+            This rank's array, C-contiguous. Engines may send it along if it is small.
+
+        Returns
+        -------
+        same : bool
+            The same on all ranks.
+        rows : numpy.ndarray or None
+            The arrays of all ranks, in a new first axis, if the codes are the same and the arrays
+            were sent along. The memory is overwritten by the next call.
+        """
+        most, least = self.all_reduce(np.array([code, -code]), "max").tolist()
+        return most == -least, None
 
     def parallel(
         self, step: Callable[..., Any], options: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """Return a function that runs a data-parallel step as one global program, if supported.
+        """Return a function that runs a data-parallel step as one global program.
 
         Parameters
         ----------
         step
             The function passed to ``group.data_parallel``.
         options
-            Its keyword arguments, and ``meet``: a collective function of variables, called before
-            they are placed on the engine's devices, that raises if the ranks' values differ.
+            Its keyword arguments, and ``meet``: a collective function that takes the variables. It
+            raises if their values differ between ranks.
 
         Returns
         -------
         callable or None
-            ``None``, the default: each rank runs the step on its part of the batch.
+            ``None``, the default, if each rank runs the step on its own part of the batch.
         """
         return None
 
@@ -151,18 +173,20 @@ class Communicator:
         Parameters
         ----------
         reason
-            The reason, already printed, for engines that can pass it on to other ranks.
+            The reason, already printed on this rank. An engine may pass it to other ranks.
         code
             The exit code, not 0.
         """
         raise SystemExit(code)
 
     def close(self) -> None:
-        """Leave the job without ending it for other ranks."""
+        """Leave the job, which continues on the other ranks."""
 
 
 class Engine:
-    """Base class of engines, which start communicators; ``gradtape_collectives`` returns them.
+    """Base class of engines, which create communicators.
+
+    The hook ``gradtape_collectives`` returns instances.
 
     Attributes
     ----------
@@ -174,11 +198,11 @@ class Engine:
     provider: Any = None
 
     def unavailable(self) -> str | None:
-        """Return why it cannot be used here and what to install; ``None`` if it can be used."""
+        """Return why the engine cannot be used here and what to install; ``None`` if it can."""
         return None
 
     def launched(self) -> bool:
-        """Return whether a launcher of this engine started the process, without any import."""
+        """Return whether a launcher of this engine started the process. Imports nothing."""
         return False
 
     def connect(self, **options: Any) -> Communicator:
@@ -187,7 +211,7 @@ class Engine:
         Parameters
         ----------
         options
-            The engine's options; none by default.
+            The engine's options; by default there are none.
 
         Returns
         -------
@@ -197,12 +221,12 @@ class Engine:
         Raises
         ------
         BackendUnavailable
-            If its library is missing; the message says what to install.
+            If the engine's library is missing. The message says what to install.
         """
         raise NotImplementedError
 
     def diagnosis(self) -> Sequence[str]:
-        """Return the lines of ``gradtape doctor --distributed``: versions, launcher, library."""
+        """Return the lines that ``gradtape doctor --distributed`` shows, such as versions."""
         return ()
 
 
@@ -212,9 +236,9 @@ class BatchRows:
     Parameters
     ----------
     count
-        The number of rows.
+        Their number.
     place
-        The index of the first row, and the number of all ranks' rows. By default the ranks exchange
+        The number of the first row, and the number of rows of all ranks. By default ranks exchange
         their counts when :meth:`place` is first called.
     """
 
@@ -223,7 +247,7 @@ class BatchRows:
         self._place = place
 
     def place(self) -> tuple[int, int]:
-        """Return the index of the first row, and the number of all ranks' rows; collective."""
+        """Return the number of the first row, and the number of rows of all ranks; collective."""
         if self._place is None:
             found = communicator()
             counts = found.all_gather(np.array(self.count)).tolist()
@@ -231,26 +255,26 @@ class BatchRows:
         return self._place
 
 
-#: This rank's rows of the batch, during a data-parallel step.
+#: The rows of the batch that a data-parallel step processes.
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 
 class Wish:
-    """A rank's request to all ranks to end the run, sent along with the messages of a step.
+    """A rank's request to end the run on all ranks, sent with the messages of a step.
 
     Attributes
     ----------
     asked : bool
-        Whether this rank requests it.
+        Whether this rank has asked.
     granted : bool
-        Whether any rank has; all ranks learn of it in the same message.
+        Whether any rank has asked. All ranks learn this from the same message.
     """
 
     def __init__(self) -> None:
         self.asked = self.granted = False
 
 
-#: The wish that messages carry.
+#: The wish that messages carry, if any.
 wish: ContextVar[Wish | None] = ContextVar("gradtape_wish", default=None)
 
 
@@ -264,47 +288,70 @@ _agreed: ContextVar[bool] = ContextVar("gradtape_agreed", default=False)
 _one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=False)
 
 
-@contextmanager
-def agreed() -> Iterator[None]:
-    """Run a block whose collectives all ranks are known to call alike, without comparing them."""
-    token = _agreed.set(True)
-    try:
-        yield
-    finally:
-        _agreed.reset(token)
+class agreed:  # a context manager, written out: each step enters one
+    """A block whose collectives are known to be the same on all ranks, and are not compared.
+
+    Parameters
+    ----------
+    known
+        Whether they are known to be the same, the default.
+    """
+
+    __slots__ = ("_known", "_token")
+
+    def __init__(self, known: bool = True) -> None:
+        self._known = known
+
+    def __enter__(self) -> None:
+        self._token = _agreed.set(self._known or _agreed.get())
+
+    def __exit__(self, *raised: object) -> None:
+        _agreed.reset(self._token)
 
 
-def exchanging(what: str, array: Any) -> Communicator:
-    """Check that all ranks call the same collective, and return the communicator for it.
+def compared(what: str, array: Array) -> Array | None:
+    """Check that all ranks call the same collective, before it runs.
 
     Parameters
     ----------
     what
         The collective, with its parameters.
     array
-        This rank's array; only its shape and dtype are compared.
+        This rank's array, in host memory and C-contiguous.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        The arrays of all ranks, in a new first axis, if the comparison carried them. Read them
+        before the next collective.
 
     Raises
     ------
     DistributedError
-        If ranks call different collectives, or pass arrays that differ in shape or dtype; the
-        message lists them all.
+        If ranks call different collectives, or pass arrays of different shapes or dtypes. The
+        message lists what each rank called.
     """
     found = communicator()
     if found.size == 1 or _agreed.get():
-        return found
-    said = f"{what} of {describe(array.shape, array.dtype)}"
-    code = crc32(said.encode())
+        return None
+    said, code = _coded(what, array.shape, array.dtype)
     found.comparing = said
-    most, least = found.all_reduce(np.array([code, -code]), "max").tolist()
+    same, rows = found.compare(code, array)
     found.comparing = None
-    if most != -least:
+    if not same:
         raise DistributedError(f"ranks disagree: {told(found, said)}")
-    return found
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _coded(what: str, shape: tuple[int, ...], dtype: Any) -> tuple[str, int]:
+    """Return the description of a collective, and its checksum."""
+    said = f"{what} of {describe(shape, dtype)}"
+    return said, crc32(said.encode())
 
 
 def told(found: Communicator, said: str) -> str:
-    """Return the texts of all ranks, each with the ranks that sent it."""
+    """Return the texts of all ranks, with ranks of the same text listed together."""
     by_text: dict[str, list[int]] = {}
     for rank, text in enumerate(found.exchange(said.encode())):
         by_text.setdefault(text.decode(), []).append(rank)
@@ -331,13 +378,13 @@ def communicator() -> Communicator:
 
 
 def connect_to(found: Communicator | None) -> None:
-    """Activate a job's communicator for all threads; ``None`` returns to a group of one."""
+    """Activate a job's communicator in all threads; ``None`` returns to a group of one."""
     _connected[:] = [] if found is None else [found]
 
 
 @contextmanager
 def as_group_of_one() -> Iterator[None]:
-    """Run a block as a group of one: for code that only one rank runs."""
+    """Run a block as a group of one, for work that only one rank does."""
     token, rows = _isolated.set(True), batch_rows.set(None)
     try:
         yield
@@ -348,7 +395,7 @@ def as_group_of_one() -> Iterator[None]:
 
 @contextmanager
 def as_one_program() -> Iterator[None]:
-    """Trace a block, as a group of one, that runs once for the whole batch of all ranks."""
+    """Trace a block as a group of one, for a program over the whole batch of all ranks."""
     token = _one_program.set(True)
     try:
         with as_group_of_one():
@@ -358,7 +405,7 @@ def as_one_program() -> Iterator[None]:
 
 
 def check_by_rank(what: str) -> None:
-    """Raise if ``what`` is per rank, and one program runs for all ranks.
+    """Raise if a collective is called in a program that runs for all ranks together.
 
     Raises
     ------
@@ -367,7 +414,7 @@ def check_by_rank(what: str) -> None:
     """
     if _one_program.get():
         raise DistributedError(
-            f"{what}: this step is one program over the whole batch of all ranks, so it has no "
-            "ranks, and its sums and means over the batch already cover all of them. "
-            f"Remove {what}, or call it outside the step"
+            f"{what}: this step is one program over the whole batch of all ranks. Its sums and "
+            f"means over the batch already include all ranks. Remove {what}, or call it outside "
+            "the step"
         )

@@ -1,7 +1,6 @@
-"""What becomes of a job in which a rank fails: it ends, and says which rank it was and why.
+"""Handles failures of ranks: ends the job, and reports the rank and the reason.
 
-Between the ranks goes a *lifeline*: a TCP connection from each rank to a hub on rank 0, served by a
-thread of its own. It works while the ranks wait in a collective, whatever the engine allows its
-threads; the system itself tells the hub when a process at its other end has died; and nothing of it
-is left behind, as files would be.
+Each rank has a *lifeline*: a TCP connection to a hub on rank 0, served by threads on both sides. It
+works while ranks wait in a collective, whatever threads the engine allows. The operating system
+reports a process that died to the hub at once. No files are left behind.
 """

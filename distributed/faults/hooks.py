@@ -1,4 +1,4 @@
-"""What nobody catches ends the job: an exception on one rank would leave the others waiting."""
+"""Hooks by which an uncaught exception ends the job, instead of leaving other ranks waiting."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["exit_code", "failed", "failed_alone", "forget", "install", "installe
 _RUNNER = os.path.join("distributed", "runner.py")
 #: The lifeline of this process, once it has one.
 _lines: list[Lifeline] = []
-#: The process that has the hooks: its children do as they did.
+#: The process that has the hooks. Its children do not use them.
 _installed: list[int] = []
-#: Its rank, the number of ranks, and its host, for what fails before the ranks are connected.
+#: Its rank, the number of ranks, and its host, for failures before the ranks are connected.
 _place: list[tuple[int, int, str]] = [(0, 1, "")]
 
 
@@ -35,14 +35,14 @@ def installed() -> bool:
 
 
 def install(rank: int, size: int, host: str, found: Lifeline | None = None) -> None:
-    """Let what nobody catches in this process end the job.
+    """Let uncaught exceptions of this process end the job.
 
     Parameters
     ----------
     rank, size, host
-        Where this is.
+        This rank, the number of ranks, and its host.
     found
-        How the other ranks hear of it. Without it the launcher has to see that one has ended.
+        The connection that informs the other ranks. Without it only the launcher ends them.
     """
     _place[0] = rank, size, host
     if found is not None:
@@ -51,7 +51,7 @@ def install(rank: int, size: int, host: str, found: Lifeline | None = None) -> N
         return
     _installed[:] = [os.getpid()]
     before, before_in_threads = sys.excepthook, threading.excepthook
-    own = before is not sys.__excepthook__  # it reports, and prints, in its own way
+    own = before is not sys.__excepthook__  # another tool's hook, which prints the error itself
 
     def hook(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
         if not installed():
@@ -73,7 +73,7 @@ def install(rank: int, size: int, host: str, found: Lifeline | None = None) -> N
 
 
 def forget() -> None:
-    """Have no lifeline any more; the hooks stay for what comes."""
+    """Forget the lifeline. The hooks stay installed."""
     _lines.clear()
 
 
@@ -89,7 +89,7 @@ def failed(error: BaseException, printed: bool = False) -> NoReturn:
     Parameters
     ----------
     error
-        What nobody caught.
+        The uncaught exception.
     printed
         Whether its traceback has been printed already.
     """
@@ -101,7 +101,7 @@ def failed(error: BaseException, printed: bool = False) -> NoReturn:
 
 
 def failed_alone(code: int, text: str | None) -> NoReturn:
-    """End this process, before the ranks are connected, and thereby the job."""
+    """End this process and the job before the ranks are connected."""
     rank, size, host = _place[0]
     if text:
         say(text, rank, size, {rank: host})
@@ -136,6 +136,6 @@ def exit_code(leaving: SystemExit) -> int:
 
 
 def _ours(where: TracebackType) -> bool:
-    """Return whether a frame is of what runs the script: runpy, and the module that called it."""
+    """Return whether a frame belongs to the code that runs the script: runpy or its caller."""
     name = where.tb_frame.f_code.co_filename
     return name.startswith("<frozen runpy") or name.endswith(_RUNNER)

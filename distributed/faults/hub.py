@@ -1,4 +1,4 @@
-"""The hub on rank 0: it hears all ranks, decides why a job ends, and tells them."""
+"""The hub on rank 0, which receives all reports, decides why a job ends, and informs the ranks."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from .wires import Message, Wire
 
 __all__ = ["Hub"]
 
-#: Seconds in which other ranks may fail as well before the job ends: one message then tells all.
+#: Seconds for failures of other ranks before the job ends, so that one message covers all.
 GRACE = 0.3
-#: Seconds in which the supervisor of a rank that ended says how; it waits longer than this itself.
+#: Seconds for the supervisor of a rank that ended to print how. It waits longer than this itself.
 SUPERVISOR = 0.5
-#: Seconds in which other ranks may end their scripts as well, if one has with an error's code.
+#: Seconds for other ranks to end their scripts after one has ended with an error code.
 LEAVING = 2.0
-#: Seconds in which a rank's thread answers where it is.
+#: Seconds for a rank's thread to report where it is.
 ANSWER = 2.0
-#: Seconds in which the ranks print why the job ends.
+#: Seconds for the ranks to print why the job ends.
 TOLD = 1.0
 
 
 class Hub(threading.Thread):
-    """The thread that hears all ranks.
+    """The thread that receives the reports of all ranks.
 
     Parameters
     ----------
     listener
-        Where the ranks connect.
+        The socket that the ranks connect to.
     token
-        What they say to be let in.
+        The word with which a rank must introduce itself.
     hosts, pids
-        Of each rank.
+        The host and process id of each rank.
     abort
-        Called with an exit code if ranks are left that do not end by themselves.
+        Called with an exit code if some ranks do not end by themselves.
     say
-        Called with what is to be printed, and the ranks that say it.
+        Called with a text to print, and the ranks that it comes from.
     supervised
-        Whether a supervisor waits for each rank's end, which the launcher then sees later.
+        Whether each rank has a supervisor. The launcher then sees the rank's end later.
     """
 
-    #: It reads no variables: their arrays may be written while it runs.
+    #: The thread reads no variables, so their arrays may be overwritten while it runs.
     harmless = True
 
     def __init__(
@@ -70,8 +70,8 @@ class Hub(threading.Thread):
         self.states: dict[int, Message | None] | None = None
         self.late_after = 0.0
         self.told: set[int] = set()
-        self.code = 0  # not 0 once it is decided
-        #: What is to be done when, by the monotonic clock.
+        self.code = 0  # not 0 once the end is decided
+        #: The times of what remains to do, on the monotonic clock.
         self.timers: dict[str, float] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(listener, selectors.EVENT_READ)
@@ -95,10 +95,10 @@ class Hub(threading.Thread):
         self.close()
 
     def close(self) -> None:
-        """Close all connections: for the other ends this is the end of the job."""
+        """Close all connections, which ends the job for the other ranks."""
         self.selector.close()
         self.listener.close()
-        for rank in sorted(self.wires, reverse=True):  # this process's own the last
+        for rank in sorted(self.wires, reverse=True):  # this process's own last
             self.wires[rank].close()
 
     def _over(self) -> bool:
@@ -110,7 +110,7 @@ class Hub(threading.Thread):
             self.wires[rank].send(over=True)
         return True
 
-    # -- what comes in -----------------------------------------------------------------------------
+    # -- messages received -------------------------------------------------------------------------
 
     def _accept(self) -> None:
         sock, _ = self.listener.accept()
@@ -142,7 +142,7 @@ class Hub(threading.Thread):
         wire.rank = rank
         self.wires[rank] = wire
         wire.send(welcome=True)
-        if len(self.wires) == self.size:  # nobody else is to come
+        if len(self.wires) == self.size:  # no other rank will connect
             self.selector.unregister(self.listener)
             self.listener.close()
         return True
@@ -153,7 +153,7 @@ class Hub(threading.Thread):
             self._told_by(rank)
         elif rank not in self.failures:
             self.gone.append(rank)
-            # without a supervisor the launcher has seen it too, and is quick to end us all
+            # without a supervisor the launcher saw it too, and soon ends all ranks
             self._soon("decide", SUPERVISOR if self.supervised else 0.0)
 
     def _heard(self, rank: int, message: Message) -> None:
@@ -192,10 +192,10 @@ class Hub(threading.Thread):
         due = time.monotonic() + seconds
         self.timers[name] = min(due, self.timers.get(name, due))
 
-    # -- what is decided ---------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------
 
     def _asked(self) -> None:
-        """Judge by what the ranks answered whether one is stuck."""
+        """Decide from the ranks' reports whether one is stuck."""
         states, self.states = self.states or {}, None
         found = verdicts.stuck(states, self.late_after, self.hosts)
         if found is not None and not self.failures:
@@ -213,7 +213,7 @@ class Hub(threading.Thread):
         elif self.gone:
             self._end(verdicts.gone({r: self.pids[r] for r in self.gone}, self.hosts), 1)
         elif self.left and (self.alone or any(x["code"] for x in self.left.values())):
-            # the first of those that others wait for, or that failed
+            # the first rank that failed, or that others wait for
             rank = min(self.left, key=lambda r: (not self.left[r]["code"], self.left[r]["count"]))
             count, code = self.left[rank]["count"], self.left[rank]["code"]
             self._end(verdicts.left(rank, count, code, self.alone, self.hosts), code or 1)
@@ -225,6 +225,6 @@ class Hub(threading.Thread):
             wire.send(end=reason, code=code)
 
     def _ended(self) -> None:
-        """Leave no rank behind that has not heard, or cannot act."""
+        """Abort the job if a rank did not receive the message, or cannot act on it."""
         if self.wires.keys() - self.told or self.gone:
             self.abort(self.code)

@@ -1,4 +1,4 @@
-"""What each rank does for the job's faults: it says where it is, and hears of the others."""
+"""Each rank's part in handling failures: it reports where it is, and learns about the others."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ __all__ = [
     "tell_supervisor",
 ]
 
-#: The methods of a communicator that wait for the other ranks.
+#: The methods of a communicator that wait for other ranks.
 COLLECTIVES = (
+    "compare",
     "all_reduce",
     "reduce_in_place",
     "all_gather",
@@ -42,27 +43,27 @@ COLLECTIVES = (
     "reduce_scatter",
     "exchange",
     "barrier",
-    "run_step",  # of engines that run a step as one program
+    "run_step",  # only engines that run a step as one program have it
 )
-#: How a rank tells its supervisor how far it is: see cli/supervisor.py.
+#: How a rank reports its state to its supervisor: see cli/supervisor.py.
 STATE = "GRADTAPE_STATE_FD"
 JOINING, JOINED, DONE = b"i", b"j", b"d"
-#: Seconds until a rank ends itself if nobody ends it.
+#: Seconds after which a rank ends itself if nothing else ends it.
 PATIENCE = 3.0
 PACKAGE = __name__.partition(".")[0]
 STANDARD = sysconfig.get_paths()["stdlib"]
 
 
 class Lifeline(threading.Thread):
-    """A rank's connection to the hub, and what it tells there.
+    """A rank's connection to the hub, and its reports.
 
     Attributes
     ----------
     timeout
-        How many seconds the rank waits in one collective before all are asked where they are; None
-        for as long as it takes.
+        How many seconds the rank waits in one collective before all report where they are; None
+        for no limit.
     harmless
-        It reads no variables: their arrays may be written while it runs.
+        True: the thread reads no variables, so their arrays may be overwritten while it runs.
     """
 
     harmless = True
@@ -78,15 +79,17 @@ class Lifeline(threading.Thread):
         self.doing: tuple[str, Any, float] | None = None
         self.first_left: int | None = None
         self.leaving = False
-        self._asked = self._answered = 0.0  # when this rank asked where all are, and was asked
+        self._asked = self._answered = (
+            0.0  # when this rank asked for a report, and when it was asked
+        )
         self._ended = threading.Event()
         self._main = threading.main_thread().ident or 0
         closed_in_children(self.wire.close)
 
-    # -- what the rank does ------------------------------------------------------------------------
+    # -- in the rank's own threads -----------------------------------------------------------------
 
     def watch(self) -> None:
-        """Take note of each collective that the communicator runs."""
+        """Record each collective that the communicator runs."""
         found = self.found
         for name in COLLECTIVES:
             if hasattr(found, name):
@@ -114,7 +117,7 @@ class Lifeline(threading.Thread):
 
     @contextmanager
     def during(self, step: str, timeout: float | None) -> Iterator[None]:
-        """Run a step under its name, and by its own patience if it has one."""
+        """Run a step under its name, with its own timeout if it has one."""
         before = self.step, self.timeout
         self.step, self.timeout = step, timeout if timeout is not None else self.timeout
         try:
@@ -123,14 +126,14 @@ class Lifeline(threading.Thread):
             self.step, self.timeout = before
 
     def fail(self, summary: str, text: str | None, code: int) -> NoReturn:
-        """End the job for this rank's failure, and the process with it.
+        """End the job, and this process, because this rank failed.
 
         Parameters
         ----------
         summary
-            What is said of it on every rank.
+            The line that every rank prints.
         text
-            What is printed once for all ranks that print the same; None for nothing.
+            A text that is printed once for all ranks that fail with the same text, or None.
         code
             The exit code.
         """
@@ -144,17 +147,17 @@ class Lifeline(threading.Thread):
         leave_at_once(code)
 
     def leave(self, code: int = 0) -> None:
-        """Say that this rank's script ended, and wait until those of all ranks have."""
+        """Report that this rank's script ended, and wait until the scripts of all ranks have."""
         if os.getpid() != self.process or self.leaving:
             return
         self.leaving = True
         self.wire.send(left={"count": self.count, "code": code})
         self.join()
 
-    # -- what its thread does ----------------------------------------------------------------------
+    # -- in its own thread -------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Hear the hub until the job is over."""
+        """Handle the hub's messages until the job is over."""
         while True:
             messages = self.wire.receive(min(0.5, (self.timeout or 2.0) / 4))
             if messages is None:
@@ -179,7 +182,7 @@ class Lifeline(threading.Thread):
             self._end(message["end"], message["code"])
 
     def _look(self) -> None:
-        """Ask where all are, if this rank waits for longer than it should."""
+        """Ask all ranks for a report if this rank has waited for too long."""
         doing, timeout, now = self.doing, self.timeout, time.monotonic()
         if doing is None or timeout is None:
             self._asked = 0.0
@@ -201,7 +204,7 @@ class Lifeline(threading.Thread):
         }
 
     def _told(self) -> str:
-        """Return the collective that this rank is in."""
+        """Return a description of the collective that this rank is in."""
         if self.doing is None:
             return "a collective"
         name, array, _ = self.doing
@@ -211,7 +214,7 @@ class Lifeline(threading.Thread):
         return name if shape is None else f"{name} of {describe(shape, array.dtype)}"
 
     def _end(self, reason: str, code: int) -> None:
-        """Say why the job ends, and end this process when the hub has heard that all have."""
+        """Print why the job ends, and end this process once all ranks have printed it."""
         self._ended.set()
         tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
@@ -222,7 +225,7 @@ class Lifeline(threading.Thread):
         leave_at_once(code)
 
     def _orphaned(self) -> None:
-        """End the process since rank 0 is gone."""
+        """End the process because rank 0 is gone."""
         self._end_alone(verdicts.gone({0: self.pids[0]}, self.hosts))
 
     def _end_alone(self, reason: str) -> NoReturn:
@@ -230,22 +233,22 @@ class Lifeline(threading.Thread):
         self._ended.set()
         tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
-        time.sleep(GRACE)  # the others say so too
+        time.sleep(GRACE)  # so that the others can print it too
         leave_at_once(1)
 
 
 def join(found: Communicator) -> Lifeline | None:
-    """Connect the ranks beside the engine, and start to watch them.
+    """Connect the ranks by TCP, in addition to the engine, and start to watch them.
 
     Parameters
     ----------
     found
-        A communicator each of whose ranks is a process.
+        A communicator whose ranks are processes.
 
     Returns
     -------
     Lifeline or None
-        None, with a warning on rank 0, if ranks cannot reach rank 0 by TCP.
+        None, with a warning on rank 0, if a rank cannot reach rank 0.
     """
     name = hostname()
     everyone = [loads(x) for x in found.exchange(dumps([name, os.getpid()]).encode())]
@@ -278,7 +281,8 @@ def join(found: Communicator) -> Lifeline | None:
             who = ", ".join(verdicts.called(rank, hosts) for rank in there)
             warnings.warn(
                 f"distributed.init: {who} cannot reach rank 0 on {hosts[0]} by TCP, port "
-                f"{offer['port']}: ranks that die or are stuck are left to the launcher",
+                f"{offer['port']}: only the launcher handles ranks that die, and nothing finds "
+                "ranks that are stuck. Allow the connection in the firewall",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -292,27 +296,29 @@ def join(found: Communicator) -> Lifeline | None:
 def say(
     text: str, ranks: int | Sequence[int], size: int, hosts: Sequence[str] | dict[int, str]
 ) -> None:
-    """Print lines on standard error, each behind the ranks, and their hosts, whose they are."""
+    """Print lines on standard error, each with a prefix of its ranks and their hosts."""
     ranks = [ranks] if isinstance(ranks, int) else ranks
-    sys.stderr.write(prefixed(text, ranks, size, [hosts[r] for r in ranks]))  # in one piece
+    sys.stderr.write(
+        prefixed(text, ranks, size, [hosts[r] for r in ranks])
+    )  # in one call, so that ranks do not mix
     sys.stderr.flush()
 
 
 def prefixed(text: str, ranks: Sequence[int], size: int, hosts: Sequence[str]) -> str:
-    """Return lines, each behind ``[rank 1 of 4 on host]``."""
+    """Return lines with the prefix ``[rank 1 of 4 on host]``."""
     where = ", ".join(dict.fromkeys(hosts))
     head = f"[{ranks_in_words(ranks)} of {size} on {where}]"
     return "".join(f"{head} {line}\n" for line in text.rstrip().splitlines())
 
 
 def closed_in_children(close: Callable[[], None]) -> None:
-    """Have forked children close what would keep a connection open after this process."""
+    """Close a connection in forked children, which would keep it open after this process."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=close)
 
 
 def leave_at_once(code: int) -> NoReturn:
-    """End the process with what it has printed, without waiting for any other rank."""
+    """End the process once its output is flushed, without waiting for other ranks."""
     tell_supervisor(DONE)
 
     def flush() -> None:
@@ -320,14 +326,14 @@ def leave_at_once(code: int) -> NoReturn:
             with suppress(Exception):
                 stream.flush()
 
-    flushing = threading.Thread(target=flush, daemon=True)  # somebody else may hold a lock
+    flushing = threading.Thread(target=flush, daemon=True)  # another thread may hold a lock
     flushing.start()
     flushing.join(1.0)
     os._exit(code)
 
 
 def tell_supervisor(state: bytes) -> None:
-    """Tell the supervisor, if there is one, how far this rank is; nothing after its end is told."""
+    """Report this rank's state to its supervisor, if there is one; ``DONE`` is the last state."""
     number = os.environ.get(STATE, "")
     if number.isdecimal():
         with suppress(OSError):
@@ -342,7 +348,7 @@ def hostname() -> str:
 
 
 def _place(frame: FrameType | None) -> str:
-    """Return where the user's code is: the innermost frame outside packages."""
+    """Return the line of the user's code: that of the innermost frame outside packages."""
     innermost = frame
     while frame is not None:
         name, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))

@@ -1,4 +1,4 @@
-"""Why a job ends, in words, from what its ranks have said."""
+"""The messages that say why a job ends, from the reports of its ranks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ...core.extend import ranks_in_words
 
 __all__ = ["Failure", "called", "failed", "gone", "left", "stuck", "together"]
 
-#: What a rank says when its script fails: ``summary``, ``text`` (its traceback), ``code``.
+#: A rank's report of a failure: ``summary``, ``text`` (its traceback), ``code``.
 Failure = Mapping[str, Any]
 
 
 def called(rank: int, hosts: Sequence[str]) -> str:
-    """Return a rank with its host."""
+    """Return the name of a rank, with its host."""
     return f"rank {rank} on {hosts[rank]}"
 
 
 def together(said: Mapping[int, str]) -> str:
-    """Return what ranks say, those that say the same together: ``rank 1 a; ranks 0, 2 b``."""
+    """Join the texts of ranks, with ranks of equal text together: ``ranks 0, 2 a; rank 1 b``."""
     by_text: dict[str, list[int]] = {}
     for rank, text in sorted(said.items()):
         by_text.setdefault(text, []).append(rank)
@@ -27,12 +27,12 @@ def together(said: Mapping[int, str]) -> str:
 
 
 def failed(failures: Mapping[int, Failure]) -> str:
-    """Return which ranks failed, by what."""
+    """Return the ranks that failed, and their errors."""
     return together({rank: str(x["summary"]) for rank, x in failures.items()})
 
 
 def gone(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
-    """Return whose processes ended and said nothing."""
+    """Return the ranks whose processes ended without a report."""
     if len(pids) > 1:
         places = ", ".join(dict.fromkeys(hosts[rank] for rank in pids))
         return f"{ranks_in_words(list(pids))} on {places} are gone: their processes {_GONE}"
@@ -41,13 +41,13 @@ def gone(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
 
 
 _GONE = (
-    "ended without a word; killed (by the system, if memory ran out), crashed in native code, or "
+    "ended without a report: killed (by the system if memory ran out), crashed in native code, or "
     "ended by os._exit"
 )
 
 
 def left(rank: int, count: int, code: Any, waiting: Mapping[int, str], hosts: Sequence[str]) -> str:
-    """Return that a rank's script ended while others need it."""
+    """Return the message for a rank whose script ended while others need it."""
     ended = "ended its script" if not code else f"ended its script with exit code {code}"
     told = f"{called(rank, hosts)} {ended} after {count} collectives"
     return f"{told}, and others wait for it: {together(waiting)}" if waiting else told
@@ -56,22 +56,22 @@ def left(rank: int, count: int, code: Any, waiting: Mapping[int, str], hosts: Se
 def stuck(
     states: Mapping[int, Mapping[str, Any] | None], seconds: float, hosts: Sequence[str]
 ) -> tuple[str, list[int]] | None:
-    """Return who did not come to what others wait in; ``None`` if nobody is missing.
+    """Return which ranks are late for the collective that others wait in; ``None`` if none is.
 
     Parameters
     ----------
     states
-        By rank, what it answered when it was asked where it is: ``count`` (of its collectives),
-        ``doing`` (the one it is in, or None), ``step``, ``at`` (where its code is) and ``left``.
+        Each rank's answer to the question where it is: ``count`` (of its collectives), ``doing``
+        (the collective it is in, or None), ``step``, ``at`` (the line of its code) and ``left``.
         None for a rank that did not answer.
     seconds
-        How long they were to wait.
+        The longest wait allowed.
     hosts
         The ranks' hosts.
 
     Returns
     -------
-    The words, and the ranks that are late.
+    The message, and the ranks that are late.
     """
     answers = {rank: x for rank, x in states.items() if x is not None}
     most = max((x["count"] for x in answers.values()), default=0)
@@ -84,7 +84,7 @@ def stuck(
     if first["step"] is not None:
         what += f", of {first['step']}"
     if not late:
-        return f"all ranks wait {what}: does the network work?", []
+        return f"all ranks wait {what}: check the network", []
     told = [_late(rank, answers.get(rank), hosts) for rank in late]
     wait = "waits" if len(waiting) == 1 else "wait"
     return f"{'; '.join(told)}, while {ranks_in_words(waiting)} {wait} {what}", late
@@ -94,8 +94,8 @@ def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> s
     who = called(rank, hosts)
     if state is None:
         return (
-            f"{who} is stuck: it does not answer, since its process is stopped or runs native "
-            "code that keeps Python from running"
+            f"{who} is stuck and does not answer: its process is stopped, or runs native code that "
+            "holds Python's lock"
         )
     if state["left"]:
         return f"{who} ended its script after {state['count']} collectives"

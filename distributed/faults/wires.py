@@ -1,4 +1,4 @@
-"""Messages between ranks beside the engine's: a JSON object a line, over TCP."""
+"""Messages between ranks over TCP, outside the engine: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 __all__ = ["Message", "Wire", "addresses", "connected", "listening"]
 
 Message = dict[str, Any]
-#: No line is longer: a stranger who finds the port is not to fill the memory.
+#: The longest line, so that an untrusted client of the port cannot fill the memory.
 LONGEST = 1 << 20
-#: How many seconds to try each address of the hub.
+#: Seconds to try each address of the hub.
 PATIENCE = 5.0
 
 
@@ -39,17 +39,17 @@ class Wire:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def send(self, **message: Any) -> None:
-        """Send a message; nothing happens if nobody is at the other end, which reading tells."""
+        """Send a message. A closed connection is ignored here; :meth:`receive` reports it."""
         with suppress(OSError), self._sending:
             self.sock.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self, seconds: float | None = None) -> list[Message] | None:
-        """Wait, and return the messages that have come; ``None`` at the end.
+        """Wait for messages and return them; ``None`` if the connection is closed.
 
         Parameters
         ----------
         seconds
-            How long to wait, if not for as long as it takes: the list may be empty then.
+            The longest wait, after which the list is empty. None waits without a limit.
         """
         try:
             if seconds is not None and not self._selector.select(seconds):
@@ -75,12 +75,12 @@ class Wire:
 
 
 def listening(everywhere: bool) -> socket.socket:
-    """Return a socket that waits for connections: from this host alone, or from everywhere."""
+    """Return a socket that accepts connections, from this host only or from everywhere."""
     return socket.create_server(("" if everywhere else "127.0.0.1", 0), backlog=4096)
 
 
 def addresses(everywhere: bool) -> list[str]:
-    """Return where others may find this host."""
+    """Return addresses at which other hosts may reach this one."""
     if not everywhere:
         return ["127.0.0.1"]
     name = socket.gethostname()
@@ -88,7 +88,7 @@ def addresses(everywhere: bool) -> list[str]:
     with suppress(OSError):
         found += sorted({str(x[4][0]) for x in socket.getaddrinfo(name, None, socket.AF_INET)})
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing, and chooses the outgoing interface
+        probe.connect(("192.0.2.1", 9))  # sends nothing, but selects the outgoing interface
         found.append(probe.getsockname()[0])
     return list(dict.fromkeys(found))
 

@@ -1,4 +1,4 @@
-"""``JaxCommunicator``: collectives between processes, as small programs of JAX."""
+"""``JaxCommunicator``: collectives between processes, as small JAX programs."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class JaxCommunicator(Communicator):
     Parameters
     ----------
     launch
-        How the job was joined, and how many devices are used.
+        How the process joined the job, and the number of devices to use.
 
     Attributes
     ----------
     local
         The devices of this process.
     mesh
-        All devices on the axis ``"data"``, those of one process behind those of another.
+        All devices on the axis ``"data"``, ordered by process.
     everywhere, rows
-        Shardings on it: the whole array on each device; its first axis cut.
+        Shardings on the mesh: the whole array on each device; the first axis split.
     """
 
     engine = "jax"
@@ -66,11 +66,11 @@ class JaxCommunicator(Communicator):
 
     @property
     def devices(self) -> int:
-        """How many devices all processes have together."""
+        """The number of devices of all processes."""
         return self._devices
 
     def _used(self, wanted: int | None) -> list[Any]:
-        """Return the devices of all processes, of each as many; batches are cut evenly."""
+        """Return the devices of all processes, equally many of each."""
         found: list[list[Any]] = [[] for _ in range(self.size)]
         for device in sorted(jax.devices(), key=lambda d: d.id):
             found[device.process_index].append(device)
@@ -80,8 +80,8 @@ class JaxCommunicator(Communicator):
         told = "; ".join(f"{ranks_in_words(r)} has {n}" for n, r in by_count.items())
         if wanted is None and len(by_count) > 1:
             raise DistributedError(
-                f"distributed.init: processes need as many devices each: {told}; say how many each "
-                "is to use, by devices="
+                f"distributed.init: processes need equally many devices: {told}; pass devices= for "
+                "the number that each uses"
             )
         if wanted is not None and wanted > min(by_count):
             raise DistributedError(f"distributed.init: devices={wanted}, and {told}")
@@ -90,29 +90,31 @@ class JaxCommunicator(Communicator):
     # -- between processes -------------------------------------------------------------------------
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
-        """Return the reduction by XLA; half precision is summed in ``float32``."""
+        """Reduce by XLA; ``float16`` is summed in ``float32``."""
         if array.dtype == np.float16:
             return self.all_reduce(array.astype(np.float32), reduction).astype(np.float16)
         if array.dtype.kind == "c":
             parts = array.reshape(-1).view(array.real.dtype)
             return self.all_reduce(parts, reduction).view(array.dtype).reshape(array.shape)
-        if reduction == "max":  # as a data-parallel step begins: whoever runs one meets this
+        if (
+            reduction == "max"
+        ):  # the first collective of a data-parallel step is the same, so that the two can meet
             return self.over_devices(array)
         return self._run(reduction, array)
 
     def over_devices(self, array: Array) -> Array:
-        """Return the maximum over all devices, of which those of one process give the same."""
+        """Return the maximum over all devices; the devices of one process pass the same array."""
         with jax.enable_x64(True):
             given = self.put(array[None], self.rows, (self.devices, *array.shape), repeat=True)
             return np.asarray(_program("max", self.everywhere)(given).addressable_data(0))
 
     def all_gather(self, array: Array) -> Array:
-        """Return all arrays, which travel as bytes."""
+        """Gather all arrays, as bytes."""
         found = self._run("gather", _bytes(array))
         return found.view(array.dtype).reshape(self.size, *array.shape)
 
     def broadcast(self, array: Array, root: int = 0) -> Array:
-        """Return the root's array: its bytes, plus the zeros of the others."""
+        """Return the root's array: the sum of its bytes and the others' zeros."""
         given = _bytes(array)
         found = self._run("sum", given if self.rank == root else np.zeros_like(given))
         return found.view(array.dtype).reshape(array.shape)
@@ -127,22 +129,22 @@ class JaxCommunicator(Communicator):
         return self._run("scatter", array)
 
     def exchange(self, message: bytes) -> list[bytes]:
-        """Return all messages: their lengths are gathered, then they are, padded to the longest."""
+        """Gather the lengths of all messages, then the messages, padded to the longest."""
         lengths = self.all_gather(np.array(len(message), np.int64)).tolist()
         longest = max(_SHORTEST, 1 << (max(lengths) - 1).bit_length())
         found = self.all_gather(np.frombuffer(message.ljust(longest, b"\0"), np.uint8))
         return [row[:n].tobytes() for row, n in zip(found, lengths, strict=True)]
 
     def run_step(self, said: str, run: Callable[[], Any]) -> Any:
-        """Return what a program of all processes gives; it waits for each of them."""
+        """Run a program of all processes, which waits for each of them."""
         return run()
 
     def barrier(self) -> None:
-        """Wait for a number from every process."""
+        """Gather a byte from every process."""
         self.all_gather(np.zeros(1, np.uint8))
 
     def abort(self, reason: str, code: int = 1) -> None:
-        """End this process without a word to the others, who find its connections closed."""
+        """End this process. The others notice that its connections are closed."""
         if self.size == 1:
             raise SystemExit(code)
         sys.stdout.flush()
@@ -150,7 +152,7 @@ class JaxCommunicator(Communicator):
         os._exit(code)
 
     def close(self) -> None:
-        """Leave the job; JAX's own part ends with the process."""
+        """Do nothing: JAX leaves the job when the process ends."""
 
     def _run(self, name: str, array: Array) -> Array:
         with jax.enable_x64(True):
@@ -168,21 +170,21 @@ class JaxCommunicator(Communicator):
         repeat: bool = False,
         alias: bool = True,
     ) -> jax.Array:
-        """Return a global array of which this process has a part.
+        """Return a global array from this process's part.
 
         Parameters
         ----------
         array
-            This process's rows of it, in host memory or on a device; or, if it is on all devices,
-            the whole of it.
+            This process's rows, in host memory or on a device; for a replicated sharding the whole
+            array.
         where
-            Its sharding.
+            The sharding of the global array.
         shape
-            Its shape.
+            The shape of the global array.
         repeat
-            Whether each device of this process gets ``array`` as it is.
+            Whether each device of this process gets the whole ``array``.
         alias
-            Whether devices that are this host may use the memory of ``array``.
+            Whether CPU devices may use the memory of ``array``.
         """
         devices = sorted(where.addressable_devices, key=lambda d: d.id)
         if repeat or where.is_fully_replicated:
@@ -199,13 +201,13 @@ class JaxCommunicator(Communicator):
         Parameters
         ----------
         array
-            What this process has of it: its rows, or the whole.
+            This process's rows, or the whole array.
         where
             ``everywhere`` or ``rows``.
         total
-            How many rows all processes have.
+            The number of rows of all processes.
         whole
-            Whether this process has all of them.
+            Whether ``array`` has the rows of all processes.
         """
         shape = array.shape if where is self.everywhere else (total, *array.shape[1:])
         first = 0 if whole or where is self.everywhere else self.rank * (total // self.size)
@@ -220,17 +222,17 @@ class JaxCommunicator(Communicator):
                 return array
             return array[index[0].start - first : index[0].stop - first]
 
-        # by device_put(array, where) an array that JAX was given before in 32 bits stays so
+        # device_put(array, where) would return a 32-bit copy that JAX made of this array before
         return jax.make_array_from_callback(shape, where, part)
 
     def on_first(self, parts: list[Any]) -> jax.Array:
-        """Return arrays behind one another on this process's first device."""
+        """Return the concatenation of arrays on this process's first device."""
         return jnp.concatenate(jax.device_put(parts, self.local[0]))
 
     def ticket(self, code: int) -> jax.Array:
-        """Return a number as the first thing of a program that all processes have to run.
+        """Return a number that a program compares between all processes before anything else.
 
-        Its last bit is not compared: the program tells whether a process has set it.
+        Its last bit is not compared. The program returns whether a process has set it.
         """
         with jax.enable_x64(True):
             return self.put(

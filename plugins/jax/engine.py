@@ -1,4 +1,4 @@
-"""The JAX engine: devices of one process or of many, which run one program over the whole batch."""
+"""The JAX engine: the devices of one or many processes run one program over the whole batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["JaxEngine"]
 
 
 class JaxEngine(Engine):
-    """All devices that JAX finds, in this process and in the others of its job."""
+    """The engine ``"jax"``: all devices that JAX finds, in all processes of the job."""
 
     name = "jax"
 
@@ -25,26 +25,26 @@ class JaxEngine(Engine):
         return None
 
     def launched(self) -> bool:
-        """Return whether the environment names JAX's coordinator and how many processes come."""
+        """Return whether the environment holds JAX's coordinator and several processes."""
         return launching.named()
 
     def connect(self, **options: Any) -> Communicator:
-        """Join the processes of a job, if there are several, and take all their devices.
+        """Join the processes of a job, if there are several, and use all their devices.
 
         Parameters
         ----------
         options
-            Those of :class:`gradtape.plugins.jax.launching.Launch`.
+            The options of :class:`gradtape.plugins.jax.launching.Launch`.
 
         Raises
         ------
         BackendUnavailable
-            If JAX is missing, with what to install.
+            If JAX is missing. The message says what to install.
         DistributedError
-            If JAX has been used before, the job cannot be joined, or processes have different
-            numbers of devices.
+            If JAX was used before, the job cannot be joined, or processes have different numbers
+            of devices.
         TypeError
-            If there is no such option.
+            If an option is unknown.
         """
         reason = self.unavailable()
         if reason is not None:
@@ -56,7 +56,7 @@ class JaxEngine(Engine):
         return JaxCommunicator(launch)
 
     def diagnosis(self) -> Sequence[str]:
-        """Return the versions of JAX, and the devices that this process has."""
+        """Return the versions of JAX, and the devices of this process."""
         from importlib.metadata import version
 
         import jax

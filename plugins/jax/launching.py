@@ -1,4 +1,4 @@
-"""How the processes of a JAX job find each other: by options, variables, or their launcher."""
+"""How the processes of a JAX job find each other: by options, variables or their launcher."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..mpi.launchers import Place, place
 
 __all__ = ["Launch", "named"]
 
-#: What a process that is started by hand is told: its coordinator, how many there are, its number.
+#: The variables of processes started by hand: coordinator, number of processes, own number.
 COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
-#: With these JAX finds the coordinator by itself: SLURM and Open MPI.
+#: With these variables of SLURM and Open MPI, JAX finds the coordinator by itself.
 KNOWN_TO_JAX = ("SLURM_STEP_NODELIST", "OMPI_MCA_orte_hnp_uri")
-#: The process that started the ranks of a host, if it is not their parent.
+#: The variable of the process that started a host's ranks, if it is not their parent.
 LAUNCHER = "GRADTAPE_LAUNCHER"
 #: How this process joined a job of JAX.
 _joined: list[Any] = []
-#: Ports that systems do not hand out on their own.
+#: Ports that systems do not assign by themselves.
 _PORTS = range(20000, 30000)
 
 
@@ -38,23 +38,24 @@ class Launch:
     Parameters
     ----------
     coordinator
-        ``"host:port"`` of process 0, where the others find it; by default that of the environment
-        variable ``JAX_COORDINATOR_ADDRESS``, or what the launcher tells.
+        ``"host:port"`` of process 0, where the others connect. By default the environment variable
+        ``JAX_COORDINATOR_ADDRESS``, or the address from the launcher.
     num_processes, process_id
-        How many processes there are, and the number of this one, from 0; by default those of
-        ``JAX_NUM_PROCESSES`` and ``JAX_PROCESS_ID``, or of ``mpiexec`` or ``srun``, or else one.
+        The number of processes, and the number of this one, from 0. By default
+        ``JAX_NUM_PROCESSES`` and ``JAX_PROCESS_ID``, then the values from ``mpiexec`` or ``srun``,
+        otherwise a single process.
     local_device_ids
-        The numbers of the GPUs that this process uses. By default all; but under ``mpiexec`` or
-        ``srun`` that of its own number on its host.
+        The numbers of the GPUs that this process uses. By default all GPUs; under ``mpiexec`` or
+        ``srun`` the one with the process's number on its host.
     devices
-        How many of its devices this process uses, the first ones; all by default.
+        The number of devices that this process uses, from the first on; all by default.
     cpu_devices
-        How many devices JAX makes of this process's CPU; by default as ``jax_num_cpu_devices`` or
-        ``XLA_FLAGS`` say, or else one.
+        The number of devices into which JAX splits this process's CPU. By default the value of
+        ``jax_num_cpu_devices`` or ``XLA_FLAGS``, otherwise one.
     start_timeout
-        How many seconds processes wait for each other at the start; 120 by default.
+        Seconds that processes wait for each other at the start; 120 by default.
     heartbeat_timeout
-        After how many seconds of silence a process counts as dead; 10 by default.
+        Seconds without a heartbeat after which a process counts as dead; 10 by default.
     """
 
     coordinator: str | None = None
@@ -68,13 +69,13 @@ class Launch:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Launch:
-        """Return what options say, and where they say nothing, the environment."""
+        """Return a launch from options, and from the environment for what is missing."""
         known = [field.name for field in fields(cls)]
         unknown = [name for name in options if name not in known]
         if unknown:
             raise TypeError(
-                f"distributed.init: the engine 'jax' takes no {', '.join(unknown)}; it takes "
-                f"{', '.join(known)}"
+                f"distributed.init: the engine 'jax' has no option {', '.join(unknown)}; its "
+                f"options are {', '.join(known)}"
             )
         launch = cls(**options)
         launch._check()
@@ -94,11 +95,12 @@ class Launch:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(
-                    f"distributed.init: {name} is an integer of at least {least}, got {value!r}"
+                    f"distributed.init: {name} must be an integer of at least {least}, "
+                    f"got {value!r}"
                 )
         if self.coordinator is not None and not _is_address(self.coordinator):
             raise ValueError(
-                "distributed.init: coordinator is 'host:port' of process 0, got "
+                "distributed.init: coordinator must be 'host:port' of process 0, got "
                 f"{self.coordinator!r}"
             )
 
@@ -118,22 +120,22 @@ class Launch:
                 self.coordinator = _found(launched)
         elif self.several and self.coordinator is None:
             raise DistributedError(
-                f"distributed.init: there are {self.num_processes} processes; say where they find "
-                f"each other, by coordinator='host:port' of process 0 or {COORDINATOR}"
+                f"distributed.init: there are {self.num_processes} processes, and no coordinator; "
+                f"pass coordinator='host:port' of process 0, or set {COORDINATOR}"
             )
         if self.several and self.process_id is None:
             raise DistributedError(
-                f"distributed.init: there are {self.num_processes} processes; say which one this "
-                f"is, by process_id= or {NUMBER}"
+                f"distributed.init: there are {self.num_processes} processes, and no number for "
+                f"this one; pass process_id=, or set {NUMBER}"
             )
         if self.several and self.process_id not in range(self.num_processes or 1):
             raise DistributedError(
-                f"distributed.init: process_id is {self.process_id}; there are "
-                f"{self.num_processes} processes, from 0"
+                f"distributed.init: process_id is {self.process_id}; with {self.num_processes} "
+                f"processes it must be 0 to {(self.num_processes or 1) - 1}"
             )
 
     def join(self) -> None:
-        """Start JAX's part of the job: collective, and before JAX is used for anything."""
+        """Start JAX's part of the job: collective, and before any other use of JAX."""
         import jax
 
         if self.cpu_devices is not None:
@@ -156,7 +158,7 @@ class Launch:
         except (RuntimeError, ValueError) as error:
             raise DistributedError(
                 f"distributed.init: process {self.process_id} of {self.num_processes} cannot join "
-                f"through {self.coordinator or 'what its launcher tells'}: {_first_line(error)}"
+                f"through {self.coordinator or 'its launcher'}: {_first_line(error)}"
             ) from error
         _joined.append(self)
 
@@ -168,8 +170,8 @@ class Launch:
             jax.config.update(name, value)
         except RuntimeError as error:
             raise DistributedError(
-                f"distributed.init: {name} cannot be set to {value}, since JAX is running "
-                "already; call init before anything makes arrays of JAX"
+                f"distributed.init: {name} cannot be set to {value}, because JAX is already "
+                "running; call init before anything creates JAX arrays"
             ) from error
 
 
@@ -184,16 +186,16 @@ def _number(name: str) -> int | None:
 
 
 def _found(launched: Place) -> str:
-    """Return an address to which all processes of a launcher of MPI come by themselves."""
+    """Return an address that all processes of an MPI launcher derive by themselves."""
     if launched.local_size == launched.size:
         parent = _number(LAUNCHER) or os.getppid()
         return f"127.0.0.1:{_PORTS[parent % len(_PORTS)]}"
     reason = registry().engine("mpi").unavailable()
     if reason is not None:
         raise DistributedError(
-            "distributed.init: the launcher started processes on several hosts, and only MPI can "
-            f"tell where the first one is ({reason}); or set {COORDINATOR} to its 'host:port' for "
-            "all of them"
+            "distributed.init: the launcher started processes on several hosts, and the address of "
+            f"the first one is known only through MPI ({reason}); or set {COORDINATOR} to its "
+            "'host:port' on all hosts"
         )
     world = registry().engine("mpi").connect()
     with socket.socket() as free:

@@ -1,4 +1,4 @@
-"""The MPI engine: ranks that ``mpiexec`` or ``srun`` started, with arrays in host memory."""
+"""The MPI engine: ranks started by ``mpiexec`` or ``srun``, with arrays in host memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
-#: What results are put into.
+#: The memory of results.
 _kept = Kept()
-#: The memory that MPICH's ranks of a host share. It removes the file at an orderly end alone.
+#: The packet of a comparison: the size of its head, which holds the code, and the most bytes of an
+#: array, from one rank and from all ranks together.
+_HEAD, _ROOM, _ROOMS = 16, 1024, 8192
+#: The shared memory of MPICH's ranks on a host. MPICH removes the file only at a normal exit.
 SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
 
 
 class MPIEngine(Engine):
-    """Processes that a launcher of MPI started."""
+    """The engine ``"mpi"``: processes started by an MPI launcher."""
 
     name = "mpi"
 
     def unavailable(self) -> str | None:
-        """Return what to install if mpi4py, or its MPI library, is missing; MPI is not started."""
+        """Return what to install if mpi4py or its MPI library is missing. MPI is not started."""
         try:
             _mpi(start=False)
         except BackendUnavailable as error:
@@ -41,7 +44,7 @@ class MPIEngine(Engine):
         return None
 
     def launched(self) -> bool:
-        """Return whether a launcher's variables are in the environment."""
+        """Return whether the environment holds a launcher's variables."""
         return started() > 1
 
     def connect(self, **options: Any) -> Communicator:
@@ -50,18 +53,18 @@ class MPIEngine(Engine):
         Raises
         ------
         BackendUnavailable
-            If mpi4py cannot be imported, with what to install.
+            If mpi4py cannot be imported. The message says what to install.
         DistributedError
-            If a launcher started several processes which MPI takes for jobs of one.
+            If a launcher started several processes, and MPI sees each as a job of its own.
         """
         if options:
             raise TypeError(f"distributed.init: the engine 'mpi' takes no {', '.join(options)}")
         world = _mpi().COMM_WORLD
         if world.Get_size() < started():
             raise DistributedError(
-                f"a launcher started {started()} processes, and MPI "
-                f"({_library()}) sees {world.Get_size()}: the launcher belongs to another MPI. "
-                "Use the mpiexec that came with this one, or srun --mpi=pmi2 or --mpi=pmix"
+                f"distributed.init: a launcher started {started()} processes, but MPI "
+                f"({_library()}) sees {world.Get_size()}: the launcher belongs to another MPI "
+                "library. Use the mpiexec of this library, or srun --mpi=pmi2 or --mpi=pmix"
             )
         own = world.Dup()
         _unname_shared_memory(own)
@@ -80,7 +83,7 @@ class MPICommunicator(Communicator):
     Parameters
     ----------
     comm
-        An ``MPI.Comm`` that nobody else uses.
+        An ``MPI.Comm`` that no other code uses.
     """
 
     engine = "mpi"
@@ -91,10 +94,15 @@ class MPICommunicator(Communicator):
         self.comm = comm
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._ops = {"sum": mpi.SUM, "min": mpi.MIN, "max": mpi.MAX}
-        self._in_place = mpi.IN_PLACE
+        self._sum, self._in_place = mpi.SUM, mpi.IN_PLACE
+        self._room = min(_ROOM, _ROOMS // self.size // _HEAD * _HEAD)
+        self._packet = np.zeros(_HEAD + self._room, np.uint8)
+        self._packets = np.zeros((self.size, self._packet.size), np.uint8)
+        self._code, self._codes = self._packet.view(np.int64), self._packets.view(np.int64)[:, 0]
+        self._buffers = [self._packet, mpi.BYTE], [self._packets, mpi.BYTE]
 
     def all_reduce(self, array: Array, reduction: str = "sum") -> Array:
-        """Return ``MPI_Allreduce`` of the arrays; half precision is summed in ``float32``."""
+        """Call ``MPI_Allreduce``; ``float16`` is summed in ``float32``."""
         if array.dtype == np.float16:
             return self.all_reduce(array.astype(np.float32), reduction).astype(np.float16)
         out = _kept.empty(array.size, array.dtype).reshape(array.shape)
@@ -102,18 +110,16 @@ class MPICommunicator(Communicator):
         return out
 
     def reduce_in_place(self, array: Array) -> None:
-        """Call ``MPI_Allreduce`` with the array as both buffers."""
-        self.comm.Allreduce(self._in_place, array, self._ops["sum"])
+        """Call ``MPI_Allreduce`` in place."""
+        self.comm.Allreduce(self._in_place, array, self._sum)
 
     def start_in_place(self, array: Array) -> Callable[[], object]:
-        """Begin ``MPI_Iallreduce``; whether it goes on meanwhile is up to the MPI library."""
-        wait: Callable[[], object] = self.comm.Iallreduce(
-            self._in_place, array, self._ops["sum"]
-        ).Wait
+        """Start ``MPI_Iallreduce``. The MPI library decides whether it makes progress meanwhile."""
+        wait: Callable[[], object] = self.comm.Iallreduce(self._in_place, array, self._sum).Wait
         return wait
 
     def all_gather(self, array: Array) -> Array:
-        """Return ``MPI_Allgather`` of the arrays."""
+        """Call ``MPI_Allgather``."""
         out = np.empty((self.size, *array.shape), array.dtype)
         self.comm.Allgather(_bytes(array), _bytes(out))
         return out
@@ -129,13 +135,32 @@ class MPICommunicator(Communicator):
         if array.dtype == np.float16:
             return self.reduce_scatter(array.astype(np.float32)).astype(np.float16)
         out = np.empty((array.shape[0] // self.size, *array.shape[1:]), array.dtype)
-        self.comm.Reduce_scatter_block(array, out, self._ops["sum"])
+        self.comm.Reduce_scatter_block(array, out, self._sum)
         return out
 
     def exchange(self, message: bytes) -> list[bytes]:
-        """Return all ranks' messages: first their lengths are gathered, then they are."""
+        """Gather the lengths of all ranks' messages, then the messages."""
         found: list[bytes] = self.comm.allgather(message)
         return found
+
+    def compare(self, code: int, array: Array) -> tuple[bool, Array | None]:
+        """Gather the codes of all ranks by ``MPI_Allgather``, and small arrays with them.
+
+        Packets have the same length on all ranks, whichever collective each calls. A short packet
+        takes hardly longer than the code alone.
+        """
+        self._code[0] = code
+        size = array.nbytes
+        carried = 0 < size <= self._room
+        if carried:
+            self._packet[_HEAD : _HEAD + size] = _bytes(array)
+        self.comm.Allgather(*self._buffers)
+        if self._codes.tolist().count(code) != self.size:
+            return False, None
+        if not carried:
+            return True, None
+        rows = self._packets[:, _HEAD : _HEAD + size].view(array.dtype)
+        return True, rows.reshape(self.size, *array.shape)
 
     def barrier(self) -> None:
         """Wait in ``MPI_Barrier``."""
@@ -146,17 +171,17 @@ class MPICommunicator(Communicator):
         self.comm.Abort(code)
 
     def close(self) -> None:
-        """Free the communicator; MPI itself ends with the process."""
+        """Free the communicator. MPI itself ends with the process."""
         self.comm.Free()
 
 
 def _bytes(array: Array) -> Array:
-    """Return an array's memory as bytes: what is only moved needs no type that MPI knows."""
+    """Return an array's memory as bytes, so that MPI can move any dtype."""
     return array.reshape(-1).view(np.uint8)
 
 
 def _mpi(start: bool = True) -> Any:
-    """Return ``mpi4py.MPI``, with MPI started if it is to be."""
+    """Return ``mpi4py.MPI``, and start MPI unless ``start`` is false."""
     try:
         import mpi4py
 
@@ -174,7 +199,7 @@ def _mpi(start: bool = True) -> Any:
         else:
             reason = f"mpi4py cannot be imported ({error}); {INSTALL}"
         raise BackendUnavailable(f"engine 'mpi': {reason}") from error
-    except RuntimeError as error:  # its own word for a library that it does not find
+    except RuntimeError as error:  # mpi4py's error for a library that it does not find
         why = str(error).splitlines()[0]
         raise BackendUnavailable(
             f"engine 'mpi': mpi4py finds no MPI library ({why}); {LIBRARY}"
@@ -185,10 +210,10 @@ def _mpi(start: bool = True) -> Any:
 
 
 def _unname_shared_memory(comm: Any) -> None:
-    """Remove the names of the shared memory that all ranks of the host have mapped by now.
+    """Remove the names of the shared memory that all ranks of the host have mapped.
 
-    Mapped memory lives on without its name, and the system frees it with the last process; named,
-    it would stay for ever after a job that was killed.
+    Mapped memory stays usable without its name, and the system frees it with the last process. With
+    its name it would remain after a job is killed.
     """
     comm.Barrier()
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What launchers tell the processes that they start, in environment variables."""
+"""Reads the environment variables that launchers set for the processes that they start."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 __all__ = ["TRAINING", "Place", "place", "started"]
 
-#: Set for ranks that ``gradtape train`` started: their group tells what it is.
+#: Set for ranks started by ``gradtape train``: ``init`` then prints a header.
 TRAINING = "GRADTAPE_TRAINING"
-#: Rank and number of processes, by launcher: MPICH and Intel MPI, Open MPI, SLURM.
+#: The variables of the rank and the number of processes: MPICH and Intel MPI, Open MPI, SLURM.
 WORLD = (
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-#: The same among the processes of one host.
+#: The same for the processes of one host.
 HOST = (
     ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
@@ -25,7 +25,7 @@ HOST = (
 
 
 class Place(NamedTuple):
-    """Which of how many processes this is, of all and of those on its host."""
+    """The rank of this process and the number of processes, in the job and on its host."""
 
     rank: int
     size: int
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """Return where a launcher put this process; ``None`` if none started it."""
+    """Return this process's place in its job; ``None`` if no launcher started it."""
     world = _pair(WORLD, environment)
     if world is None:
         return None
@@ -43,7 +43,7 @@ def place(environment: Mapping[str, str] = os.environ) -> Place | None:
 
 
 def started() -> int:
-    """Return how many processes a launcher says that it started; 1 if there is none."""
+    """Return the number of processes that a launcher started; 1 without a launcher."""
     found = place()
     return 1 if found is None else found.size
 
@@ -59,7 +59,7 @@ def _pair(
 
 
 def _of_slurm(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return the place on the host from SLURM's list of tasks, as ``4(x2),3``."""
+    """Return the place on the host from SLURM's list of tasks, such as ``4(x2),3``."""
     rank, node = environment.get("SLURM_LOCALID", ""), environment.get("SLURM_NODEID", "")
     tasks: list[int] = []
     for part in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):

@@ -36,12 +36,14 @@ def fail(way: str) -> None:
 
 def main(way: str, which: int) -> None:
     """Sum over the ranks a few times, and fail in the middle."""
-    group = gt.distributed.init(timeout=0.7 if way in ("sleep", "SIGSTOP") else None)
+    group = gt.distributed.init(timeout=0.7 if way == "sleep" else None)
     x = gt.constant(np.ones(10, "float32"))
-    for i in range(10):
-        x = group.all_reduce(x, "mean")
-        if i == 4 and which in (group.rank, -1):
-            fail(way)
+    with group.step("all sums", 0.7 if way == "SIGSTOP" else None):
+        for i in range(10):
+            with group.step(f"sum {i}"):  # which keeps the time
+                x = group.all_reduce(x, "mean")
+            if i == 4 and which in (group.rank, -1):
+                fail(way)
     print(f"rank {group.rank} came to the end", flush=True)
 
 

@@ -1,7 +1,8 @@
-"""Starting jobs of several ranks by the mpiexec that is beside Python, and looking at their end."""
+"""Starts jobs of several ranks by the mpiexec that is beside Python, and looks at their end."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,13 +12,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
 #: Why no job can be started here, if so.
 MISSING = None if MPIEXEC else "there is no mpiexec: pip install mpich"
@@ -75,6 +79,7 @@ class Running:
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.token = f"{os.getpid()}.{time.monotonic_ns()}"
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        one["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"  # who waits sleeps: there are few cores for all
         settings = {"PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1", MARK: self.token}
         self.start = time.monotonic()
         self.shared: set[str] = set()
@@ -142,3 +147,52 @@ class Running:
         while (left := self.processes()) and time.monotonic() < until:
             time.sleep(0.05)
         return left
+
+
+def found_by(folder: Path, ranks: int, *names: str) -> dict[str, Any]:
+    """Return what the checks of programs/checks.py found on so many ranks, by their names.
+
+    Those of a number of ranks are one job, which is started once for all processes of the tests.
+
+    Parameters
+    ----------
+    folder
+        Where the results are, and what the programs write.
+    ranks
+        How many run them.
+    names
+        Which checks; by default those of that number of ranks.
+    """
+    if MISSING is not None:
+        pytest.skip(MISSING)
+    if (ranks, names) != (2, ()):  # which begin what others continue
+        found_by(folder, 2)
+    path = folder / f"{'-'.join(names) or 'all'} on {ranks}.json"
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            place = {"GRADTAPE_TEST_FOLDER": str(folder), "GRADTAPE_TEST_FOUND": f"{path}.lines"}
+            job = run(
+                *(PROGRAMS / "checks.py", *names),
+                ranks=ranks,
+                seconds=240,
+                PYTHONPATH=str(PROGRAMS),
+                **place,
+            )
+            lines = Path(f"{path}.lines")
+            said = lines.read_text().splitlines() if lines.exists() else []
+            found = {name: x for line in said for name, x in json.loads(line).items()}
+            failure = "" if job.code == 0 and not job.left else f"{job.said[-8000:]}\n{job.left}"
+            path.write_text(json.dumps([found, failure]))
+    found, failure = json.loads(path.read_text())
+    assert not failure, failure
+    return found
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Run a block in one process of the tests at a time."""
+    import fcntl  # where there is none, there is no mpiexec either
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

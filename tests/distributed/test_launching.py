@@ -108,7 +108,7 @@ def test_a_launcher_of_another_mpi_is_a_problem(
     other = {"path": "/opt/mpiexec", "family": "Open MPI", "version": "5.0"}
     monkeypatch.setattr(doctor_of_ranks, "_launcher", lambda: other)
     assert main(["doctor", "--distributed"]) == 1
-    assert "/opt/mpiexec belongs to Open MPI, but mpi4py's library to MPICH" in " ".join(
+    assert "/opt/mpiexec belongs to Open MPI, and mpi4py's library to MPICH" in " ".join(
         capsys.readouterr().out.split()
     )
 

@@ -19,6 +19,7 @@ SECONDS = 240  # who takes so long is stuck
 
 def started(kind: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    one["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling is most of the work
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), kind, str(folder / "found")],
         env={**os.environ, **one, "JAX_PLATFORMS": "cpu", "PYTHONSAFEPATH": "1", **environment},

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import found_by
 
 import gradtape as gt
 
@@ -16,8 +15,8 @@ CLOSE = 5e-7
 
 
 @pytest.fixture(params=RANKS, ids=lambda n: f"{n} ranks")
-def found(request: Any) -> dict[str, Any]:
-    return found_by("steps.py", request.param)
+def found(request: Any, found_by: Any) -> dict[str, Any]:
+    return found_by(request.param)
 
 
 def test_collectives_give_values_tangents_and_batches(found: Any) -> None:
@@ -69,10 +68,13 @@ def test_batch_norm_takes_statistics_of_all_ranks(found: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("vector", "the target is a number, the mean over this rank's examples; got shape (2,)"),
-        ("mixture", "ask for them in two calls"),
+        (
+            "vector",
+            "the target must be a scalar, the mean over this rank's examples; got shape (2,)",
+        ),
+        ("mixture", "Call gradient() once for each"),
         ("jacobian", "this would be the Jacobian of this rank's part"),
-        ("matrix", "floating tensors of one number each; got shape (2, 2)"),
+        ("matrix", "floating tensors of shape (); got shape (2, 2)"),
         ("python", "got 1.0"),
         ("integer", "got shape () and dtype int64"),
     ],
@@ -118,7 +120,7 @@ def test_a_rank_that_alone_traces_other_messages_is_refused(found: Any, size: in
 @pytest.mark.parametrize("size", [1, 1000])
 def test_ranks_that_give_other_values_of_python_are_named(found: Any, size: int) -> None:
     told = found["refusals"][f"another flag, {size}"]
-    assert all("changing with these values of Python: False; rank" in x for x in told)
+    assert all("changing with these Python arguments: False; rank" in x for x in told)
 
 
 def test_a_step_in_a_step_is_refused(found: Any) -> None:
@@ -134,11 +136,11 @@ def test_variables_are_broadcast(found: Any) -> None:
     same, bias, told = found["variables"]
     assert same
     assert bias == [len(told) - 1.0] * 3
-    assert all("rank 1 of" in text and "other variables" in text for text in told)
+    assert all("rank 1 of" in text and "different variables" in text for text in told)
 
 
-def test_one_process_does_the_same_alone() -> None:
-    found = found_by("steps.py", 1)
+def test_one_process_does_the_same_alone(found_by: Any) -> None:
+    found = found_by(1)
     assert all(what["losses"] == 0.0 for what in found["data_parallel"].values())
 
 
@@ -170,10 +172,10 @@ def test_a_loss_that_is_not_finite_is_an_error_alone_too() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"reduction": "max"}, ValueError, "reduction is 'mean' or 'sum', got 'max'"),
-        ({"outputs": "sum"}, ValueError, "outputs is 'mean' or 'local', got 'sum'"),
-        ({"compile": "auto"}, TypeError, "compile is True or False, got 'auto'"),
-        ({"timeout": 0}, ValueError, "timeout is a number of seconds, got 0"),
+        ({"reduction": "max"}, ValueError, "reduction must be 'mean' or 'sum', got 'max'"),
+        ({"outputs": "sum"}, ValueError, "outputs must be 'mean' or 'local', got 'sum'"),
+        ({"compile": "auto"}, TypeError, "compile must be True or False, got 'auto'"),
+        ({"timeout": 0}, ValueError, "timeout must be a positive number of seconds, got 0"),
     ],
 )
 def test_arguments_are_checked(options: Any, error: Any, words: str) -> None:
@@ -183,7 +185,7 @@ def test_arguments_are_checked(options: Any, error: Any, words: str) -> None:
 
 def test_a_step_is_a_function() -> None:
     group = gt.distributed.group()
-    with pytest.raises(TypeError, match="the step is a function, got 3"):
+    with pytest.raises(TypeError, match="the step must be a function, got 3"):
         group.data_parallel(3)
-    with pytest.raises(TypeError, match="data-parallel already"):
+    with pytest.raises(TypeError, match="already data-parallel"):
         group.data_parallel(group.data_parallel(lambda x: x))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from launching import found_by, run
 
 import gradtape as gt
 
@@ -20,14 +16,13 @@ HALF = {"half precision": 1e-3}
 X, Y = np.ones((8, 2), "float32"), np.arange(8) % 2
 
 
-@pytest.fixture(params=["2", "4 --few"], ids=["2 ranks", "4 ranks"])
-def found(request: Any) -> dict[str, Any]:
-    ranks, *arguments = request.param.split()
-    return found_by("training.py", int(ranks), *arguments)
+@pytest.fixture(params=[2, 4], ids=lambda n: f"{n} ranks")
+def found(request: Any, found_by: Any) -> dict[str, Any]:
+    return found_by(request.param)
 
 
-def test_every_kind_of_training_is_that_of_one_process() -> None:
-    cases = found_by("training.py", 2)["training"]
+def test_every_kind_of_training_is_that_of_one_process(found_by: Any) -> None:
+    cases = found_by(2)["training"]
     assert len(cases) > 15
     for case, what in cases.items():
         assert what["alike"], case
@@ -37,9 +32,9 @@ def test_every_kind_of_training_is_that_of_one_process() -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_digits_have_the_loss_curve_of_one_process(ranks: int) -> None:
-    alone = found_by("digits.py", 1)["curves"]
-    for case, what in found_by("digits.py", ranks)["curves"].items():
+def test_digits_have_the_loss_curve_of_one_process(found_by: Any, ranks: int) -> None:
+    alone = found_by(1)["curves"]
+    for case, what in found_by(ranks)["curves"].items():
         known = alone[case]
         assert what["alike"], case
         off = np.abs(np.divide(what["steps"], known["steps"]) - 1)
@@ -56,9 +51,9 @@ def test_shards_are_batches_of_each_ranks_own(found: Any) -> None:
     assert found["shards"]["steps"] < CLOSE
     assert found["shards"]["warned"] == [
         f"fit: rank 0 of {len(found['shards']['wrong'])} had more batches of data than the others. "
-        "These batches are left out, because an epoch ends with the shortest shard"
+        "These are skipped: an epoch ends where the shortest shard ends"
     ]
-    assert all("write shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
+    assert all("use shard(group.size, group.rank)" in text for text in found["shards"]["wrong"])
 
 
 def test_ctrl_c_on_one_rank_ends_all_of_them_at_one_batch(found: Any) -> None:
@@ -82,21 +77,21 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("other arrays", "other data than rank 0; every rank must give the same arrays"),
-        ("other batches", "other batches than rank 0; every rank must iterate over the same data"),
+        ("other arrays", "different data from rank 0; pass the same arrays on each rank"),
+        ("other batches", "different batches from rank 0; each rank must iterate over the same"),
         ("other model", "rank 0 trains kernel float32[8, 5]"),
         ("other code", "ranks run different code, from op"),
-        ("other arguments", "ranks give different arguments: batch_size is "),
-        ("one validates", "arguments: validation_data is 'given' on rank 0, None on"),
-        ("other loss", "arguments: loss is 'mse' on rank 0, mean_squared_error on"),
+        ("other arguments", "arguments differ between ranks: batch_size is "),
+        ("one validates", "between ranks: validation_data is 'given' on rank 0, None on"),
+        ("other loss", "between ranks: loss is 'mse' on rank 0, mean_squared_error on"),
         (
             "other measure",
-            "evaluate: ranks give different arguments: metrics is ['accuracy'] on rank 0, [] on",
+            "evaluate: arguments differ between ranks: metrics is ['accuracy'] on rank 0, [] on",
         ),
-        ("a callback", "they have diverged. Either a callback sets different values"),
-        ("came apart", "other weights than rank 0; they have diverged"),
+        ("a callback", "they diverged. Causes are a callback that sets a different value"),
+        ("came apart", "different weights from rank 0; they diverged"),
         ("no group", "distributed must be the group from gradtape.distributed.init(), got True"),
-        ("unseen", "checkpoints must be in a folder that all ranks can read"),
+        ("unseen", "use a folder for checkpoints that all ranks can read"),
     ],
 )
 def test_ranks_that_differ_are_named_on_all_of_them(found: Any, case: str, words: str) -> None:
@@ -123,15 +118,32 @@ def test_evaluate_measures_all_examples(found: Any) -> None:
     assert found["measuring"]["apart"] < CLOSE
 
 
-@pytest.mark.parametrize("data", ["arrays", "pipeline"])
-def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(tmp_path: Path, data: str) -> None:
-    begun = json.loads(run("restarting.py", 2, "begin", str(tmp_path / "run.h5"), data))["run"]
+def test_predictions_of_all_ranks_are_in_order(found: Any) -> None:
+    what = found["predicting"]
+    ranks = len(what["told"]["a shard"])
+    assert what["lengths"] == {"arrays": 203, "pipeline": 203, "few": ranks - 1}
+    assert max(what["apart"].values()) < CLOSE
+    assert what["alike"]
+    assert what["several"]
+    words = {
+        "a shard": "ValueError: predict: x is shard ",
+        "other data": "different batches from rank 0; each rank passes the same data",
+        "more batches": "predict: arguments differ between ranks: steps is 2 on rank 0, ",
+        "other weights": "different variables from rank 0; train it with distributed=group",
+    }
+    for case, text in words.items():
+        assert all(text in x for x in what["told"][case]), what["told"][case]
+
+
+@pytest.mark.parametrize("kind", ["arrays", "pipeline"])
+def test_runs_go_on_from_a_checkpoint_with_any_number_of_ranks(found_by: Any, kind: str) -> None:
+    begun = found_by(2)["begun"][kind]
     assert begun == {"interrupted": True, "steps": begun["steps"], "alike": True}
     assert 10 <= begun["steps"] <= 11  # 7 of the first epoch
-    for ranks in (2, 4) if data == "arrays" else (1,):
-        path = tmp_path / f"{ranks}.h5"
-        shutil.copy(tmp_path / "run.h5", path)
-        rest = json.loads(run("restarting.py", ranks, "resume", str(path), data))["run"]
+    name = f"resumed_{kind}"
+    rests = {2: found_by(2, name), 4: found_by(4)} if kind == "arrays" else {1: found_by(1)}
+    for ranks, found in rests.items():
+        rest = found[name]
         assert rest["steps"] == 21  # those that the checkpoint knows of included
         assert rest["alike"]
         assert rest["losses"] < CLOSE

@@ -1,4 +1,4 @@
-"""Training on the ranks of a job: what differs with ``fit(distributed=group)``."""
+"""Training by the ranks of a job, for ``fit(distributed=group)``."""
 
 from __future__ import annotations
 

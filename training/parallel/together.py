@@ -35,6 +35,7 @@ from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
 from ..interrupt import DeferredInterrupt
 from ..ranks import ALONE, Alone, Layout, Part
+from .predicting import Rows
 
 __all__ = ["Together", "WholeRanks", "sample_of", "together"]
 
@@ -48,7 +49,7 @@ class Together(Alone):
     Parameters
     ----------
     group
-        The job, as :func:`gradtape.distributed.init` returned it.
+        The group from :func:`gradtape.distributed.init`.
     """
 
     def __init__(self, group: Group) -> None:
@@ -57,14 +58,14 @@ class Together(Alone):
         self.wish = Wish()
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
-        """Return all callbacks on rank 0; on other ranks, those that do not write files."""
+        """Return all callbacks on rank 0; on other ranks, those that write no files."""
         writers = (CSVLogger, ModelCheckpoint, TensorBoard)
         return [x for x in callbacks if self.first or not isinstance(x, writers)]
 
     # -- shares --------------------------------------------------------------------------------
 
     def share(self, count: int) -> Layout:
-        """Return how ranks share a batch: the first ranks may have one row more."""
+        """Return how ranks share a batch. The first ranks have one row more if it is uneven."""
         size, rank = self.group.size, self.group.rank
         if count < size:
             return Layout(rank, (count,) * size, repeated=True)
@@ -72,11 +73,11 @@ class Together(Alone):
         return Layout(rank, tuple(whole + (i < rest) for i in range(size)))
 
     def shares(self, data: Any) -> Any:
-        """Return data that give each rank its rows, or shards that belong to one rank."""
+        """Return data from which each rank takes its rows, or a rank's own shard."""
         if isinstance(data, Examples):
             self.compare(
                 data.what,
-                "every rank must give the same arrays, of which it takes its rows of each batch",
+                "pass the same arrays on each rank, which takes its rows of each batch",
                 sample_of(data.x, data.y, data.weight),
             )
             data.shared = self.share
@@ -90,13 +91,13 @@ class Together(Alone):
     def _check_shards(self, shards: tuple[int, int], what: str) -> None:
         if shards != (self.group.size, self.group.rank):
             raise ValueError(
-                f"fit: {what} is shard {shards[1]} of {shards[0]}, but this is rank "
-                f"{self.group.rank} of {self.group.size}: write shard(group.size, group.rank)"
+                f"fit: {what} is shard {shards[1]} of {shards[0]}, and this is rank "
+                f"{self.group.rank} of {self.group.size}: use shard(group.size, group.rank)"
             )
 
     @contextmanager
     def working_on(self, layout: Layout) -> Iterator[None]:
-        """Do a step on a part of a batch."""
+        """Run a step on a part of a batch."""
         rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
         places, wishes = batch_rows.set(rows), wish.set(self.wish)
         try:
@@ -106,18 +107,29 @@ class Together(Alone):
             wish.reset(wishes)
             batch_rows.reset(places)
 
+    def rows(self, data: Any) -> Rows:
+        """Return the object that predicts with all ranks."""
+        shards = sharding_of(data.source) if hasattr(data, "source") else None
+        if shards is not None:
+            raise ValueError(
+                f"predict: x is shard {shards[1]} of {shards[0]}, and with distributed=group each "
+                "rank passes the whole data. Leave out shard(), or leave out distributed for the "
+                "outputs of this rank's own shard"
+            )
+        return Rows(self.share, sample_of)
+
     # -- agreement -----------------------------------------------------------------------------
 
     def same(self, number: int) -> int:
-        """Return the first rank's number."""
+        """Return rank 0's number."""
         return int(communicator().broadcast(np.array(number, np.int64)))
 
     def any(self, flag: bool) -> bool:
-        """Return whether the flag is true on any rank."""
+        """Return whether the flag is set on any rank."""
         return bool(communicator().all_reduce(np.array(int(flag)), "max"))
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Set variables to their means over all ranks."""
+        """Replace variables by their mean over all ranks."""
         if not variables:
             return
         values = [variable.numpy() for variable in variables]
@@ -128,12 +140,12 @@ class Together(Alone):
             variable.assign(part.reshape(like.shape).astype(like.dtype))
 
     def interrupt(self) -> DeferredInterrupt:
-        """Return a handler for Ctrl-C on any rank."""
+        """Return the object that records Ctrl-C on any rank."""
         self.wish = Wish()
         return SharedInterrupt(self)
 
     def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
-        """Raise on all ranks if their settings differ, and name those that do."""
+        """Raise on all ranks if their settings differ. The message lists those that do."""
         mine = {name: _in_words(value) for name, value in settings.items()}
         found = communicator().exchange(json.dumps(mine).encode())
         told = [json.loads(x) for x in found]
@@ -145,12 +157,12 @@ class Together(Alone):
                     for value in dict.fromkeys(values)
                 )
                 raise DistributedError(
-                    f"{method}: ranks give different arguments: {name} is {words}. Every rank must "
-                    f"call {method} with the same arguments"
+                    f"{method}: arguments differ between ranks: {name} is {words}. Call {method} "
+                    "with the same arguments on every rank"
                 )
 
     def agree(self, what: str) -> None:
-        """Raise on all ranks if their texts differ."""
+        """Raise on all ranks if the text differs between them."""
         agree(self.group, what)
 
     def compare(self, what: str, hint: str, arrays: Iterable[Any]) -> None:
@@ -159,14 +171,14 @@ class Together(Alone):
         Raises
         ------
         DistributedError
-            The message names the ranks whose arrays differ from those of most ranks.
+            If arrays differ. The message names the ranks that differ from most.
         """
         compare("fit", what, hint, arrays)
 
     # -- files ---------------------------------------------------------------------------------
 
     def keeper(self, keeper: Any, session: Any) -> Any:
-        """Return a keeper of checkpoints that rank 0 writes for all ranks."""
+        """Return the object that keeps checkpoints, which rank 0 writes for all."""
         return SharedKeeper(self, keeper, session)
 
 
@@ -174,18 +186,18 @@ class WholeRanks(Together):
     """The processes of a job, each with some of its devices."""
 
     def share(self, count: int) -> Layout:
-        """Return how processes share a batch: evenly, or all have every row if that fails."""
+        """Return how processes share a batch: evenly if it divides; otherwise each has all rows."""
         size, rank = self.group.size, self.group.rank
         if count % self.group.devices:
             return Layout(rank, (count,) * size, repeated=True)
         return Layout(rank, (count // size,) * size)
 
     def average(self, variables: Sequence[Variable]) -> None:
-        """Do nothing: variables already come from the whole batch."""
+        """Do nothing: the variables already reflect the whole batch."""
 
 
 class Shards:
-    """Each rank's own batches, which end with the shortest shard.
+    """Batches of each rank's own shard, which end when those of any rank end.
 
     Parameters
     ----------
@@ -221,14 +233,14 @@ class Shards:
             self._warned = True
             warnings.warn(
                 f"fit: {ranks_in_words(more)} of {len(counts)} had more batches of "
-                f"{self._data.what} than the others. These batches are left out, because an epoch "
-                "ends with the shortest shard",
+                f"{self._data.what} than the others. These are skipped: an epoch ends where the "
+                "shortest shard ends",
                 stacklevel=2,
             )
 
 
 class SharedInterrupt(DeferredInterrupt):
-    """Handles Ctrl-C on any rank: all ranks receive it with one message, and stop at one batch."""
+    """Records Ctrl-C on one rank. All ranks learn it from the same message, and stop together."""
 
     def __init__(self, ranks: Together) -> None:
         self._ranks = ranks
@@ -236,7 +248,7 @@ class SharedInterrupt(DeferredInterrupt):
 
     @property
     def requested(self) -> bool:
-        """Whether a rank was interrupted and all ranks know it."""
+        """Whether any rank was interrupted, and all ranks know."""
         return self._ranks.wish.granted
 
     @requested.setter
@@ -255,16 +267,16 @@ class SharedInterrupt(DeferredInterrupt):
 
 
 class SharedKeeper:
-    """Checkpoints of all ranks: compared by all, written by rank 0, read by all.
+    """Checkpoints of all ranks: compared, written by rank 0, and read by all.
 
     Parameters
     ----------
     ranks
         The ranks.
     keeper
-        The keeper of a single process.
+        The object that keeps them.
     session
-        The session that trains, with the same variables on all ranks.
+        What is trained. Its variables are the same on all ranks.
     """
 
     def __init__(self, ranks: Together, keeper: Any, session: Any) -> None:
@@ -282,7 +294,7 @@ class SharedKeeper:
         Raises
         ------
         DistributedError
-            If variables differ between ranks, which the message names; or if rank 0 cannot write.
+            If ranks have diverged (the message names them), or rank 0 could not write.
         """
         self._session.settle()
         failure: BaseException | None = None
@@ -299,32 +311,32 @@ class SharedKeeper:
             raise DistributedError(f"fit: rank 0 could not write the checkpoint: {told.decode()}")
 
     def find(self) -> str | None:
-        """Return the path of the state to resume from, None if there is none.
+        """Return the path of the checkpoint to resume from, or None.
 
         Raises
         ------
         DistributedError
-            If ranks find different ones.
+            If ranks find different files.
         """
         path: str | None = self._keeper.find()
         told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
         if ";" in told:
             raise DistributedError(
-                f"fit: {told}; checkpoints must be in a folder that all ranks can read"
+                f"fit: {told}; use a folder for checkpoints that all ranks can read"
             )
         return path
 
     def plan(self, path: str) -> Any:
-        """Return the plan for restoring a file."""
+        """Return the plan to restore a file."""
         return self._keeper.plan(path)
 
 
 def together(group: Any, method: str) -> Alone:
-    """Return the ranks of a group that train one model; see ``ranks_of``."""
+    """Return the cooperation of a group's ranks; see ``ranks_of``."""
     if not isinstance(group, Group):
         raise TypeError(
-            f"{method}: distributed must be the group from gradtape.distributed.init(), got "
-            f"{group!r}"
+            f"{method}: distributed must be the group from gradtape.distributed.init(), "
+            f"got {group!r}"
         )
     if type(group.communicator).parallel is not Communicator.parallel:
         return WholeRanks(group)
@@ -334,7 +346,7 @@ def together(group: Any, method: str) -> Alone:
 
 
 def sample_of(*parts: Any) -> list[Any]:
-    """Return some rows of data, for comparison."""
+    """Return some rows of data, for the comparison."""
     found = []
     for leaf in flatten(parts):
         if isinstance(leaf, Tensor):
@@ -344,7 +356,7 @@ def sample_of(*parts: Any) -> list[Any]:
 
 
 def _in_words(value: Any) -> str:
-    """Return a setting as text that is the same on each rank: its kind, and plain numbers."""
+    """Return a setting as text that is the same on each rank: its class and plain values."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic)):
         return repr(value)
     if isinstance(value, Mapping):

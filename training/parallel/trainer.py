@@ -1,9 +1,9 @@
-"""``ParallelTrainer``: a trainer that does each step with other ranks, on its part of a batch.
+"""``ParallelTrainer``: a trainer that runs each step with other ranks, on its part of a batch.
 
 If the loss of a batch is a mean over its examples, each rank computes it for its own examples, and
-the ranks average the results. For any other loss (such as your own, or one that leaves padding or a
-class out of the mean), all ranks gather the predictions and compute the loss of the whole batch.
-Metrics work in the same way.
+the average over the ranks is correct. Any other loss (your own, or one that leaves padding or a
+class out of the mean) is computed for the whole batch on every rank, from gathered predictions. The
+same holds for metrics.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .together import Together, sample_of
 
 __all__ = ["ParallelTrainer"]
 
-#: Functions with a value for each example that depends only on that example.
+#: Functions with one value per example, which depends only on that example.
 _MEANS = {
     getattr(module, name)
     for module in (crossentropies, errors, focal, functions, margins)
@@ -56,7 +56,7 @@ _KINDS = {getattr(objects, name) for name in objects.__all__}
 
 
 class ParallelTrainer(Trainer):
-    """A model with its losses, metrics and optimizer, in a job of several ranks.
+    """A trainer in a job of several ranks.
 
     Parameters
     ----------
@@ -91,14 +91,14 @@ class ParallelTrainer(Trainer):
             yield batch
 
     def _cut(self, batch: Any) -> Part:
-        """Return this rank's rows of a batch that all ranks have."""
+        """Return this rank's rows of a batch that all ranks pass."""
         count = len(flatten(batch[0])[0])
         if "batches" not in self._compared:
             self._compared.add("batches")
             self.ranks.compare(
                 "batches",
-                "every rank must iterate over the same data, of which it takes its rows of each "
-                "batch. Give a seed to shuffles or to fit, and do not shard the data by hand",
+                "each rank must iterate over the same batches, and takes its rows of each. Pass a "
+                "seed to shuffles, or to fit, and do not shard by hand",
                 sample_of(batch),
             )
         layout = self.ranks.share(count)
@@ -106,7 +106,7 @@ class ParallelTrainer(Trainer):
         return Part(map_structure(lambda x: Tensor(x.array[rows, ...]), batch), layout)
 
     def count(self, batch: tuple[Any, ...]) -> int:
-        """Return the number of examples of a batch on all ranks."""
+        """Return the number of examples that all ranks have of a batch."""
         return self.layout.total
 
     def _remember(self, x: Any) -> None:
@@ -125,28 +125,28 @@ class ParallelTrainer(Trainer):
         return self._held()
 
     def settle(self) -> None:
-        """Average the moving statistics of the ranks' own examples; compare all other variables.
+        """Average moving statistics of each rank's own examples, and compare all other variables.
 
         Raises
         ------
         DistributedError
-            If variables differ between ranks. The message names the ranks.
+            If ranks have diverged. The message names them.
         """
         layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
         apart = [x for x in layers if not x.synchronized and x.built]
         self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
         self.ranks.compare(
             "weights",
-            "they have diverged. Either a callback sets different values on the ranks, or code in "
-            "the step gives different results there, such as random numbers of NumPy, or a layer "
-            "assigns statistics of its own examples. No checkpoint was written",
+            "they diverged. Causes are a callback that sets a different value on each rank, code "
+            "in the step whose result differs, such as NumPy's random numbers, and a layer that "
+            "assigns a statistic of the rank's own examples. No checkpoint was written",
             [variable.array for variable in self.held()],
         )
 
     # -- steps ---------------------------------------------------------------------------------
 
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
-        """Do one training step with the other ranks."""
+        """Run one training step with the other ranks."""
         try:
             return super().train(batch)
         except FloatingPointError as error:
@@ -184,7 +184,7 @@ class ParallelTrainer(Trainer):
         return _averaged(values, {name: reduction.mean_of(x) for name, x in told.items()})
 
     def _agree_on_trace(self) -> None:
-        """Raise on all ranks if they trace different steps, before any waits for another."""
+        """Raise on all ranks if they trace different steps, before any waits in vain."""
         graph = active_graph.get()
         if graph is None or "trace" in self._compared:
             return
@@ -206,7 +206,7 @@ class ParallelTrainer(Trainer):
         means: dict[str, Tensor],
         look: FirstLook | None,
     ) -> tuple[Values, dict[str, Tensor]]:
-        """Return the values of a batch, and those among them for this rank's examples only."""
+        """Return a batch's values, and the scalars that cover only this rank's examples."""
         metrics = chain(*(head.metrics.values() for head in self.objective.heads))
         apart = self._apart and all(map(_is_mean, metrics))
         if self._apart and not apart:
@@ -218,11 +218,11 @@ class ParallelTrainer(Trainer):
         return values._replace(means={**means, **values.means}), told
 
     def _weight(self) -> Any:
-        """Return the weight of this rank's losses: its share, if each rank has its own examples."""
+        """Return the weight of this rank's losses: its share if they cover its own examples."""
         layout = self.layout
         mine = layout.counts[layout.rank] if self._apart else 1
         if isinstance(self.optimizer, LossScaleOptimizer):
-            # gradients are as large as in a single process, and overflow in the same steps
+            # so that gradients are as large as in a single process, and overflow like them
             return _weight(mine / (sum(layout.counts) if self._apart else len(layout.counts)))
         return 1.0 if layout.even or not self._apart else _weight(mine / max(layout.counts))
 
@@ -239,7 +239,7 @@ class ParallelTrainer(Trainer):
         added = super()._added()
         if self._apart or not added:
             return added
-        # these are means over this rank's examples, to be averaged over all
+        # from means over this rank's examples to means over all
         layout = self.layout
         weight = layout.counts[layout.rank] / max(layout.counts)
         reduction = Reduction(1.0 if layout.even else _weight(weight))
@@ -254,13 +254,13 @@ class ParallelTrainer(Trainer):
         return found[0], found[1], found[2]
 
     def _rows(self, x: Any) -> Any:
-        """Return a tensor's rows of all ranks."""
+        """Return a tensor with the rows of all ranks."""
         if self.layout.repeated or x is None:
             return x
         counts, most = self.layout.counts, max(self.layout.counts)
         mine = counts[self.layout.rank]
         padded = x
-        if not self.layout.even:  # repeat the last row; the repetitions are left out below
+        if not self.layout.even:  # padded with its last row, which is removed below
             places = np.minimum(np.arange(most), mine - 1)
             padded = ops["take"](x, as_tensor(places), axis=0)
         rows = [np.arange(n) + rank * most for rank, n in enumerate(counts)]
@@ -273,7 +273,7 @@ class ParallelTrainer(Trainer):
 
 
 def _is_mean(measure: Any) -> bool:
-    """Return whether the value of a loss or a metric for a batch is a mean over its examples."""
+    """Return whether the value of a loss or a metric is a mean over the batch's examples."""
     if isinstance(measure, Loss):
         settings = getattr(measure, "settings", {})
         if measure.reduction == "sum" or settings.get("ignore_class") is not None:
@@ -281,22 +281,24 @@ def _is_mean(measure: Any) -> bool:
         return type(measure) in _KINDS and _is_mean(type(measure).function)  # type: ignore[attr-defined]
     if isinstance(measure, partial):
         return not measure.args and not measure.keywords and _is_mean(measure.func)
-    of = getattr(measure, "__self__", None)  # for the method of a binary accuracy
+    of = getattr(
+        measure, "__self__", None
+    )  # the function of a metric, such as that of a binary accuracy
     known = any(measure is function for function in _MEANS)
     return measure is None or known or type(of) is BinaryAccuracy
 
 
 def _weight(share: float) -> Tensor:
-    """Return a weight as a tensor; every rank multiplies, even by 1, to trace the same ops."""
+    """Return a weight as a tensor, even if it is 1, so that all ranks trace the same ops."""
     return as_tensor(np.float64(share))
 
 
 def _number(values: Tensor) -> Tensor:
-    """Return the mean of values as a floating scalar."""
+    """Return the mean of values as a floating scalar tensor."""
     return ops["mean"](values if values.dtype.kind == "f" else values.astype("float32"))
 
 
 def _averaged(values: Values, found: dict[str, Tensor]) -> Values:
-    """Return the values of a batch with averages over all ranks; the loss has the name ``""``."""
+    """Return a batch's values with the means of the whole batch; the loss has an empty name."""
     loss = found.pop("")
     return values._replace(loss=loss, means={**values.means, **found})

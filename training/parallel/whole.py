@@ -1,7 +1,7 @@
 """``WholeTrainer``: a trainer whose steps the engine runs as one program over the whole batch.
 
-The step is the one of a single process, and computes with all examples. The first step moves the
-variables to the engine's devices, where they stay.
+The step is that of a single process, unchanged, and covers all examples. The first step moves
+variables to the devices of the engine, where they stay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["WholeTrainer"]
 
 
 class WholeTrainer(ParallelTrainer):
-    """A model with its losses, metrics and optimizer, on the devices of an engine.
+    """A trainer on the devices of an engine.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ class WholeTrainer(ParallelTrainer):
         super().__init__(ranks, *given, **options)
         if self.method == "fit" and self.training.mode is False:
             raise ValueError(
-                f"{self.method}: the engine {ranks.group.engine!r} compiles each step for all its "
-                "devices, and cannot run it uncompiled: leave compile=False out"
+                f"{self.method}: the engine {ranks.group.engine!r} always compiles steps for all "
+                "its devices; leave compile=False out"
             )
         self.training = WholeStep(self, self._train, "training")
         self.testing = WholeStep(self, self._test, "validation")
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterator[Any]:
-        """Yield this process's parts of batches; the engine moves them to its devices."""
+        """Yield batches unchanged: the engine moves them to its devices."""
         for batch in batches:
             part = batch if isinstance(batch, Part) else self._cut(batch)
             self.layout = part.layout
@@ -73,7 +73,7 @@ class WholeTrainer(ParallelTrainer):
         return super().call(self.here(x) if active_graph.get() is None else x, training)
 
     def forget(self) -> None:
-        """Drop the loss of a step that was undone."""
+        """Forget the loss of a step that was undone."""
         self._number = None
 
     def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
@@ -90,7 +90,7 @@ class WholeStep(Step):
     Parameters
     ----------
     trainer
-        The trainer.
+        The trainer of the step.
     step, what
         As for :class:`Step`.
     """
@@ -101,13 +101,13 @@ class WholeStep(Step):
         self._whole: Any = None
 
     def __call__(self, batch: tuple[Any, ...], look: Any = None) -> Any:
-        """Return the step's result for a batch of which this process has a part."""
+        """Run the step on a batch, from this process's part."""
         if look is not None:
             self._look(batch, look)
         if self._whole is None:
             self._traced_with = self._attributes()
             found = self._trainer.ranks.group.communicator
-            # before the first step, processes were compared and variables distributed
+            # processes were compared, and variables copied to all, before the first step
             self._whole = found.parallel(self._named(), {})
         layout = self._trainer.layout
         if not layout.repeated and not layout.even:
@@ -123,7 +123,7 @@ class WholeStep(Step):
         return step
 
     def _look(self, batch: tuple[Any, ...], look: Any) -> None:
-        """Run the step in Python on this process's rows to check them, then undo it."""
+        """Run the step in Python on this process's rows, to inspect values, and undo it."""
         before = self._attributes()
         held = {v: v.array for v in (*self._variables(), shared().state)}
         layout = self._trainer.layout
@@ -140,17 +140,17 @@ class WholeStep(Step):
         if changed:
             raise TraceError(
                 f"the {self.what} step cannot be compiled: it changes {changed}, which a compiled "
-                "program would not do in each step"
+                "program would do only once"
             )
 
     def revise(self) -> None:
-        """Drop the program if the values that it took from Python objects have changed."""
+        """Forget the program if Python attributes that it was traced with have changed."""
         if self._whole is not None and differing(self._traced_with, self._attributes()):
             self._whole = None
 
 
 def _of_all(x: Any, layout: Layout) -> Any:
-    """Return the rows of all processes, which have different numbers of rows."""
+    """Return the rows of all processes, whose numbers of rows differ."""
     most = max(layout.counts)
     own = np.ascontiguousarray(to_numpy(x.array))
     padded = np.concatenate([own, np.repeat(own[-1:], most - len(own), axis=0)])

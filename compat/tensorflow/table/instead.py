@@ -44,7 +44,7 @@ tf.data.TFRecordDataset: tf.data.Dataset.from_generator, from_hdf5 or from_csv
 tf.data.TextLineDataset: tf.data.Dataset.from_generator, with numbers as elements
 tf.data.experimental.*: methods of tf.data.Dataset, such as from_csv
 tf.debugging.set_log_device_placement: Tensor.device
-tf.distribute: gt.distributed, or fit(distributed=) on several processes
+tf.distribute: gradtape.distributed and fit(distributed=group)
 tf.estimator: tf.keras.Model.fit
 tf.feature_column: tf.keras.layers on arrays
 tf.flags: argparse

@@ -1,5 +1,5 @@
-"""Collectives, as ops: traced, batched, differentiated and saved like any other.
+"""Collectives as ops, which can be traced, batched, differentiated and saved.
 
-They exchange arrays through the communicator of the process; in a group of one they return their
-arguments. The gradient of a collective is that of the sum of all ranks' targets, as in PyTorch.
+A collective exchanges arrays through the active communicator. In a group of one it returns its
+argument. Its gradient is that of the sum of all ranks' targets, as in PyTorch.
 """

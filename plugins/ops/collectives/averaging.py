@@ -1,14 +1,16 @@
-"""``average_over_ranks``: gradients and losses of all ranks, in one message.
+"""``average_over_ranks``: averages the gradients and losses of all ranks in one message.
 
-All arrays are copied into one flat buffer, which is reduced and divided in place; the results are
-its parts. The buffer starts with the rank's weight and, for each rank, whether its loss is finite:
-all ranks learn of a loss that is not finite, together and before anything is assigned.
+All arrays are copied into one flat buffer, which is reduced in place. The results are views of the
+buffer. A head in front of them holds the rank's weight and, for each rank, whether its loss is
+finite. If a loss is not, all ranks therefore raise together, before any variable is assigned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
+from functools import lru_cache
+from itertools import accumulate, count
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from ....core.extend import (
     Shared,
     backend_of,
     communicator,
-    exchanging,
+    compared,
     ranks_in_words,
     row_of,
     to_numpy,
@@ -32,58 +34,106 @@ from ..common.op_builders import op
 __all__: list[str] = []
 
 Array = NDArray[Any]
-#: What a rank reports about its losses.
+#: The states of a rank's losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
 _kept = Kept()
-#: The head's size is a multiple of this, so that what follows begins where vector loads do.
+#: The head's size is a multiple of this, so that the arrays behind it are aligned for vector loads.
 _ALIGNED = 16
+#: Fewer numbers than this are concatenated and then scaled: for them calls cost more than passes
+#: over memory.
+_FEW = 1 << 15
 
 
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
     group = communicator()
-    hosts = [to_numpy(x) for x in arrays]
+    hosts = [x if type(x) is np.ndarray else to_numpy(x) for x in arrays]
     share, said = _head(weight, hosts[:checked])
     if group.size == 1:
-        _refuse([said], hosts[:checked])
+        if said:
+            _refuse([said], hosts[:checked])
         return list(arrays) if share == 1.0 or not mean else [x / share for x in arrays]
     results = list(arrays)
-    for part in _packed(hosts, share, said):
-        exchanging(f"average_over_ranks of {len(arrays)} arrays", part.buffer).reduce_in_place(
-            part.buffer
-        )
+    for part in _packed(hosts, share, said, mean):
+        compared(f"average_over_ranks of {len(arrays)} arrays", part.buffer)
+        group.reduce_in_place(part.buffer)
         _unpack(part, arrays, hosts, results, checked, mean)
     return results
 
 
-class _Part(NamedTuple):
-    """One message: a buffer, which arrays are in it, and where each ends."""
+class _Layout(NamedTuple):
+    """What a message holds: its dtype, its arrays, and the ends of the head and of each array."""
 
-    buffer: Array
+    dtype: Any
     members: list[int]
     ends: list[int]
 
 
+class _Part(NamedTuple):
+    """A message: the head, and behind it the elements of arrays, divided by ``shared``."""
+
+    buffer: Array
+    layout: _Layout
+    shared: int
+
+
 def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
-    """Return this rank's weight, and its report about its losses."""
+    """Return this rank's weight, and the state of its losses."""
     share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
     return share, _said(losses, share)
 
 
-def _packed(hosts: Sequence[Array], share: float, said: int) -> list[_Part]:
-    """Copy arrays into buffers, one for each precision."""
-    group = communicator()
-    head = np.zeros(-(-(2 + group.size) // _ALIGNED) * _ALIGNED)
-    asking = wish.get()
-    head[0], head[1] = share, asking is not None and asking.asked
-    head[2 + group.rank] = said
+def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list[_Part]:
+    """Copy arrays into buffers, one for each precision.
+
+    For a mean the copy also divides by the number of ranks. If all weights are 1, no further pass
+    over the memory is needed.
+    """
+    group, asking = communicator(), wish.get()
+    shared = group.size if mean else 1
     found = []
-    for dtype, members in _by_precision(hosts):
-        parts = [head, *[_numbers(hosts[i]) for i in members]]
-        ends = np.cumsum([x.size for x in parts]).tolist()
+    for layout in _layouts(group.size, tuple([(x.size, x.dtype) for x in hosts])):
+        dtype, members, ends = layout
+        first = ends[0]
         buffer = _kept.empty(ends[-1], dtype)
-        np.concatenate(parts, out=buffer, casting="same_kind")
-        found.append(_Part(buffer, members, ends))
+        _fill(buffer[first:], [_numbers(hosts[i]) for i in members], 1.0 / shared)
+        buffer[:first] = 0.0
+        buffer[0] = share
+        buffer[1] = asking is not None and asking.asked
+        buffer[2 + group.rank] = said
+        found.append(_Part(buffer, layout, shared))
     return found
+
+
+@lru_cache(maxsize=256)
+def _layouts(ranks: int, kinds: tuple[tuple[int, Any], ...]) -> list[_Layout]:
+    """Return the messages for arrays of these sizes and dtypes, one for each precision.
+
+    float16 is summed in float32, and rounded once, at the end.
+    """
+    numbers: dict[Any, dict[int, int]] = {}
+    for i, (size, dtype) in enumerate(kinds):
+        single = np.empty(0, dtype).real.dtype
+        wide = np.dtype(np.float64 if single.itemsize > 4 else np.float32)
+        numbers.setdefault(wide, {})[i] = size * (dtype.itemsize // single.itemsize)
+    first = -(-(2 + ranks) // _ALIGNED) * _ALIGNED
+    return [
+        _Layout(dtype, [*sizes], [*accumulate(sizes.values(), initial=first)])
+        for dtype, sizes in sorted(numbers.items(), key=lambda x: -x[0].itemsize)
+    ] or [_Layout(np.dtype(np.float32), [], [first])]
+
+
+def _fill(room: Array, flat: Sequence[Array], scale: float) -> None:
+    """Write the concatenation of arrays, multiplied by a scale."""
+    if room.size < _FEW and flat:
+        np.concatenate(flat, out=room, casting="same_kind")
+        if scale != 1.0:
+            np.multiply(room, scale, room)
+        return
+    start = 0
+    for x in flat:
+        part = room[start : start + x.size]
+        np.multiply(x, scale, part, dtype=room.dtype, casting="same_kind")
+        start += x.size
 
 
 def _unpack(
@@ -94,28 +144,37 @@ def _unpack(
     checked: int,
     mean: bool,
 ) -> None:
-    """Give each array its part of a buffer that was reduced."""
-    buffer, members, ends = part
-    whole = float(buffer[0])
-    asking = wish.get()
-    if asking is not None and buffer[1]:
+    """Set each array's result to its part of a reduced buffer."""
+    buffer, (dtype, members, ends), shared = part
+    whole, granted, *said = buffer[: 2 + communicator().size].tolist()
+    if granted and (asking := wish.get()) is not None:
         asking.granted = True
-    _refuse(buffer[2 : 2 + communicator().size].astype(int).tolist(), hosts[:checked])
-    if mean and whole != 1.0:
-        np.divide(buffer, whole, out=buffer)
+    if any(said):
+        _refuse([int(x) for x in said], hosts[:checked])
+    rest = (whole if mean else 1.0) / shared
+    if rest != 1.0:
+        np.divide(buffer, rest, out=buffer)
     for i, start, stop in zip(members, ends, ends[1:]):
-        results[i] = _part_of(buffer[start:stop], arrays[i], hosts[i])
+        host, found = hosts[i], buffer[start:stop]
+        if host.dtype is dtype and host is arrays[i]:
+            results[i] = found.reshape(host.shape)
+        else:
+            results[i] = _part_of(found, arrays[i], host)
 
 
 def _said(losses: Sequence[Array], weight: float) -> int:
-    """Return this rank's report about its losses, for the others."""
+    """Return the state of this rank's losses, which all ranks learn."""
     if not weight:
         return _NO_EXAMPLES
-    return _FINE if all(np.isfinite(loss).all() for loss in losses) else _NOT_FINITE
+    return _FINE if all(map(_finite, losses)) else _NOT_FINITE
+
+
+def _finite(loss: Array) -> bool:
+    return isfinite(loss.item()) if loss.size == 1 else bool(np.isfinite(loss).all())
 
 
 def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
-    """Raise, on every rank, if one of them has reported a loss that is not finite."""
+    """Raise on every rank if the loss of one rank is not finite, or one has no examples."""
     empty = [rank for rank, state in enumerate(said) if state == _NO_EXAMPLES]
     bad = [rank for rank, state in enumerate(said) if state == _NOT_FINITE]
     error: Exception
@@ -139,22 +198,14 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
     raise error
 
 
-def _by_precision(arrays: Sequence[Array]) -> list[tuple[Any, list[int]]]:
-    """Return the dtypes of sums, with their arrays: half precision is rounded once, at the end."""
-    wide = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize > 4]
-    narrow = [i for i, x in enumerate(arrays) if x.real.dtype.itemsize <= 4]
-    found: list[tuple[Any, list[int]]] = [(np.float64, wide), (np.float32, narrow)]
-    return [(dtype, mine) for dtype, mine in found if mine] or [(np.float32, [])]
-
-
 def _numbers(array: Array) -> Array:
-    """Return an array's numbers as a vector; a complex number becomes two."""
-    flat = np.ascontiguousarray(array).reshape(-1)
+    """Return an array's elements as a vector; a complex number becomes two elements."""
+    flat = array.reshape(-1)  # in C order, copied if it is not
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
 def _part_of(total: Array, like: Any, host: Array) -> Any:
-    """Return a part of a buffer as an array like ``like``."""
+    """Return a part of a buffer with the backend, shape and dtype of ``like``."""
     found = total if host.dtype == total.dtype else _narrowed(total, host.dtype)
     found = found.reshape(host.shape)
     if type(like) is np.ndarray:
@@ -164,26 +215,27 @@ def _part_of(total: Array, like: Any, host: Array) -> Any:
 
 
 def _narrowed(total: Array, dtype: Any) -> Array:
-    """Return numbers of a buffer in their original dtype."""
+    """Return a part of a buffer in the array's own dtype."""
     return total.view(dtype) if dtype.kind == "c" else total.astype(dtype)
 
 
-# -- in two halves, between which the rank computes ----------------------------------------------
+# -- in two halves, so that the rank computes in between -----------------------------------------
 
 
-#: Messages in flight, by ticket: their parts, and what waits for each. Ticket 0 means none.
+#: Messages in flight, by ticket: their parts, and a function that waits for each. Ticket 0 means
+#: that there is none.
 _sent: dict[int, list[tuple[_Part, Callable[[], object]]]] = {}
 _tickets = count(1).__next__
 
 
-def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0) -> Any:
+def _begin_kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> Any:
     group, ticket = communicator(), 0
     if group.size > 1:
         hosts = [to_numpy(x) for x in arrays]
         ticket = _tickets()
         _sent[ticket] = [
             (part, group.start_in_place(part.buffer))
-            for part in _packed(hosts, *_head(weight, hosts[:checked]))
+            for part in _packed(hosts, *_head(weight, hosts[:checked]), mean)
         ]
     return xp.asarray(np.array(ticket, np.int64))
 
@@ -195,12 +247,12 @@ def _end_kernel(
     if parts is None:
         return _kernel(xp, weight, *arrays, checked=checked, mean=mean)
     hosts, results = [to_numpy(x) for x in arrays], list(arrays)
-    for _, wait in parts:  # all of them, before one may raise
+    for _, wait in parts:  # wait for all before anything can raise
         wait()
     try:
         for part, _ in parts:
             _unpack(part, arrays, hosts, results, checked, mean)
-    except Exception:  # the step ends here, and so do its other messages
+    except Exception:  # the step ends here, so its other messages must end too
         for _, others in sorted(_sent.items()):
             for _, wait in others:
                 wait()
@@ -218,7 +270,7 @@ def _end_jvp(tangents: Any, inputs: Any, outputs: Any, **params: Any) -> Any:
 
 
 def _end_batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    ticket = row_of(xs[0]) if batched[0] else xs[0]  # one message, whatever the example
+    ticket = row_of(xs[0]) if batched[0] else xs[0]  # one message for all examples
     found = op.raw(ticket, *xs[1:], **params)
     return [y if many else Shared(y) for y, many in zip(found, batched[2:], strict=True)]
 
@@ -259,7 +311,7 @@ def _jvp(
 def _spread(
     weight: Any, arrays: Sequence[Any], wanted: list[int], count: int, mean: bool
 ) -> list[Any]:
-    """Return averages of the arrays that are needed, and None for the others and the weight."""
+    """Return the averages of some of the arrays, and None for the others and the weight."""
     found: list[Any] = [None] * count
     if wanted:
         chosen = [arrays[i] for i in wanted]
@@ -274,7 +326,7 @@ def _averages(weight: Any, arrays: Sequence[Any], mean: bool) -> Any:
 
 
 def _batch(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> list[Any]:
-    """Average whole batches; arrays that all examples share remain shared."""
+    """Average whole batches; an array without the batch axis stays without it."""
     found = op.raw(*xs, **params)
     return [y if many else Shared(y) for y, many in zip(found, batched[1:], strict=True)]
 
@@ -292,13 +344,13 @@ op(
     Parameters
     ----------
     weight
-        The weight by which this rank's arrays were multiplied, a number.
+        The number by which this rank's arrays were multiplied.
     arrays
         Floating or complex arrays, of the same shapes and dtypes on every rank.
     checked
-        How many of them, from the first one, are losses that must be finite.
+        The number of losses, which come first and must be finite.
     mean
-        Whether to divide.
+        Whether to divide by the sum of the weights.
 
     Raises
     ------
@@ -313,9 +365,9 @@ op(
     "begin_average_over_ranks",
     _begin_kernel,
     gradients={"weight": NONDIFF, "*arrays": NONDIFF},
-    infer=lambda weight, *arrays, checked: ((), np.dtype(np.int64)),
+    infer=lambda weight, *arrays, **params: ((), np.dtype(np.int64)),
     batch=lambda op, xs, batched, params: Shared(op.raw(*xs, **params)),
-    doc="""Begin :data:`average_over_ranks`, and return a ticket for the message.""",
+    doc="""Start :data:`average_over_ranks`, and return a number that identifies the message.""",
 )
 op(
     "end_average_over_ranks",
@@ -325,9 +377,9 @@ op(
     infer=lambda ticket, *rest, **params: _infer(*rest, **params),
     batch=_end_batch,
     jvp=_end_jvp,
-    doc="""Wait for the averages that :data:`begin_average_over_ranks` began, and return them.
+    doc="""Wait for the message of :data:`begin_average_over_ranks`, and return its results.
 
-    Averages that were not begun, or are over a group of one, are computed now. Derivatives are
+    If no message was started, or in a group of one, the arrays are averaged now. Derivatives are
     those of :data:`average_over_ranks`.
     """,
 )

@@ -1,4 +1,4 @@
-"""Collectives: sums and means over ranks, gathering, scattering, broadcasting."""
+"""Collectives: reduce, gather, scatter and broadcast arrays over ranks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ....core.extend import (
     F,
     Tensor,
     TensorSpec,
+    UnaryOp,
     active_graph,
     as_tensor,
     backend_of,
     check_by_rank,
     communicator,
-    exchanging,
+    compared,
     ops,
     rank_of,
     to_numpy,
@@ -27,53 +28,81 @@ from ..common.op_builders import named_in, op, same_spec
 
 __all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"]
 
-#: The reductions of :func:`all_reduce`; those after the mean gather all ranks' tensors first.
+#: The reductions of :func:`all_reduce`. Those after the mean reduce gathered arrays.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _named = named_in("distributed")
 
 
 def _host(x: Any) -> Any:
-    """Return an array in the form that engines take: in host memory, in C order."""
+    """Return an array in host memory and C order, as engines need it."""
+    if type(x) is np.ndarray and x.flags.c_contiguous:
+        return x
     return np.ascontiguousarray(to_numpy(x)).reshape(x.shape)
 
 
 def _back(found: Any, like: Any) -> Any:
-    """Return an engine's result on the backend and device of ``like``."""
+    """Move an engine's result to the backend and device of ``like``."""
     if type(like) is np.ndarray:
         return found
     owner = backend_of(like)
     return owner.asarray(found, device=owner.device(like))
 
 
+def _sum_of(rows: Any) -> Any:
+    """Return the sum of gathered arrays. As in engines, float16 is summed in float32."""
+    dtype = rows.dtype if rows.dtype != np.float16 else np.dtype(np.float32)
+    out = np.empty(rows.shape[1:], dtype)
+    with np.errstate(all="ignore"):
+        np.add.reduce(rows, axis=0, dtype=dtype, out=out)
+        return out if dtype is rows.dtype else out.astype(rows.dtype)
+
+
 def _sum_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("all_reduce", x)
-    return x if group.size == 1 else _back(group.all_reduce(_host(x)), x)
+    group = communicator()
+    if group.size == 1:
+        return x
+    host = _host(x)
+    rows = compared("all_reduce", host)
+    return _back(group.all_reduce(host) if rows is None else _sum_of(rows), x)
 
 
 def _gather_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("all_gather", x)
+    group = communicator()
     if group.size == 1:
         return x
-    found = group.all_gather(_host(x))
+    host = _host(x)
+    rows = compared("all_gather", host)
+    found = group.all_gather(host) if rows is None else rows.copy()
     return _back(found.reshape(group.size * x.shape[0], *x.shape[1:]), x)
 
 
 def _scatter_kernel(xp: Any, x: Any) -> Any:
-    group = exchanging("reduce_scatter", x)
+    group = communicator()
     if group.size == 1:
         return x
+    host = _host(x)
+    rows = compared("reduce_scatter", host)
     if x.shape[0] % group.size:
         raise ValueError(
             f"reduce_scatter: axis 0 of size {x.shape[0]} is not divisible by {group.size} ranks"
         )
-    return _back(group.reduce_scatter(_host(x)), x)
+    if rows is None:
+        return _back(group.reduce_scatter(host), x)
+    part = x.shape[0] // group.size
+    return _back(_sum_of(rows[:, group.rank * part : (group.rank + 1) * part]), x)
 
 
 def _broadcast_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
-    group = exchanging(f"broadcast(root={root})", x)
+    group = communicator()
+    host = x if group.size == 1 else _host(x)
+    rows = compared(f"broadcast(root={root})", host)
     if not 0 <= root < group.size:
-        raise ValueError(f"broadcast: there is no rank {root} among {group.size} ranks")
-    return x if group.size == 1 else _back(group.broadcast(_host(x), root), x)
+        raise ValueError(
+            f"broadcast: root={root} is not a rank; pass 0 to {group.size - 1} ({group.size} ranks)"
+        )
+    if group.size == 1:
+        return x
+    return _back(group.broadcast(host, root) if rows is None else rows[root].copy(), x)
 
 
 def _at_kernel(xp: Any, x: Any, *, root: int = 0) -> Any:
@@ -86,12 +115,12 @@ def _share_kernel(xp: Any, x: Any) -> Any:
 
 
 def _any_rows(x: TensorSpec) -> tuple[Any, Any]:
-    """Return a shape whose first size depends on the number of ranks at run time."""
+    """Return a shape whose first size is unknown: it depends on the number of ranks."""
     return (None if x.shape is None else (None, *x.shape[1:])), x.dtype
 
 
 def _hidden_second(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batch an op that works on the first axis, with the hidden axis moved to second place."""
+    """Batch an op over the first axis, by moving the examples behind that axis."""
     axes = (1, 0, *range(2, rank_of(xs[0], op)))
     return F.transpose(op.raw(F.transpose(xs[0], axes=axes), **params), axes=axes)
 
@@ -103,6 +132,7 @@ op(
     infer=same_spec,
     batch="elementwise",
     jvp="linear",
+    kind=UnaryOp,
     doc="""Return the sum of all ranks' arrays, the same on each.""",
 )
 op(
@@ -121,7 +151,7 @@ op(
     infer=_any_rows,
     batch=_hidden_second,
     jvp="linear",
-    doc="""Return the rows of all ranks, in the order of ranks.""",
+    doc="""Return the rows of all ranks, concatenated in the order of ranks.""",
 )
 op(
     "rows_summed_over_ranks",
@@ -130,7 +160,7 @@ op(
     infer=_any_rows,
     batch=_hidden_second,
     jvp="linear",
-    doc="""Return this rank's part of the rows of the sum over ranks.""",
+    doc="""Return this rank's rows of the sum over ranks.""",
 )
 op(
     "value_of_rank",
@@ -154,7 +184,7 @@ op(
 
 @_named
 def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
-    """Return the sum, or another reduction, of the tensors of all ranks, the same on each.
+    """Return the sum, or another reduction, of the tensors of all ranks.
 
     Parameters
     ----------
@@ -166,21 +196,22 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``; ``x`` itself in a group of one.
+    A tensor of the shape and dtype of ``x``, the same on all ranks; ``x`` itself in a group of one.
 
     Raises
     ------
     TypeError
-        If ``x`` is boolean, or is to be averaged and holds integers.
+        If ``x`` is boolean, or if you average integers.
     ValueError
-        If there is no such reduction.
+        If ``reduction`` is none of these.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Notes
     -----
     The gradient is that of the sum of all ranks' targets: each rank gets the sum (or mean) of the
-    upstream gradients. Extrema and products need the memory of all ranks' tensors.
+    upstream gradients. ``"max"``, ``"min"`` and ``"prod"`` need memory for the tensors of all
+    ranks.
 
     Examples
     --------
@@ -190,45 +221,47 @@ def all_reduce(x: Any, reduction: str = "sum") -> Tensor:
     check_by_rank("all_reduce")
     x = as_tensor(x)
     if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+        raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")
     if x.dtype.kind == "b":
         raise TypeError("x is boolean; cast it to integers to count, or to 0.0 and 1.0")
     if reduction == "sum":
         return ops["sum_over_ranks"](x)
     if reduction == "mean":
         if x.dtype.kind not in "fc":
-            raise TypeError(f"a mean does not fit into dtype {x.dtype}; cast x to a floating dtype")
+            raise TypeError(f"the mean of {x.dtype} is not of that dtype; cast x to a float")
         wide = x.astype("float32") if x.dtype == np.float16 else x  # the sum may be too large
         return ops["share_of_ranks"](ops["sum_over_ranks"](wide)).astype(x.dtype)
-    # products of small integers are not widened here, although their sums are
+    # products of small integers keep their dtype, as sums do
     return ops[reduction](all_gather(x), axis=0).astype(x.dtype)
 
 
 @_named
 def all_gather(x: Any, axis: int | None = None) -> Tensor:
-    """Return the tensors of all ranks, the same on each.
+    """Return the tensors of all ranks, stacked or concatenated.
 
     Parameters
     ----------
     x
         A tensor, of the same shape and dtype on every rank.
     axis
-        The axis along which they are joined; by default they are stacked in a new first axis.
+        The axis along which they are concatenated. By default they are stacked along a new first
+        axis.
 
     Returns
     -------
-    A tensor of shape ``(size, *x.shape)``, or ``size`` times as long along ``axis``.
+    A tensor of shape ``(size, *x.shape)``, or ``size`` times as long along ``axis``. It is the same
+    on all ranks.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        If there is no such axis.
+        If ``axis`` is out of range.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Notes
     -----
-    In a trace the size along that axis is unknown: a graph serves any number of ranks.
+    In a trace the size along that axis is unknown, so one graph serves any number of ranks.
 
     Examples
     --------
@@ -251,11 +284,11 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     x
         A tensor of numbers, of the same shape and dtype on every rank.
     axis
-        The axis to split into equal parts, one per rank; the first by default.
+        The axis that is split into one equal part per rank; the first by default.
 
     Returns
     -------
-    A tensor of dtype ``x.dtype``, with a part of that axis: the first for rank 0, and so on.
+    A tensor of dtype ``x.dtype`` with one part of that axis: the first on rank 0, and so on.
 
     Raises
     ------
@@ -264,7 +297,7 @@ def reduce_scatter(x: Any, axis: int = 0) -> Tensor:
     ValueError
         If the size of the axis is not divisible by the number of ranks.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Examples
     --------
@@ -296,9 +329,9 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
     Raises
     ------
     ValueError
-        If there is no such rank.
+        If ``root`` is not a rank.
     DistributedError
-        If ranks call different collectives, or with other shapes or dtypes.
+        If ranks call different collectives, or pass different shapes or dtypes.
 
     Examples
     --------
@@ -311,14 +344,14 @@ def broadcast(x: Any, root: int = 0) -> Tensor:
 
 @_named
 def barrier() -> None:
-    """Wait until every rank has called this function.
+    """Wait until every rank has called this.
 
     Raises
     ------
     TraceError
-        In a trace, which would run it only once.
+        In a trace: it would wait only once, while tracing.
     DistributedError
-        If another rank calls a collective instead.
+        If another rank calls a different collective.
 
     Examples
     --------
@@ -327,14 +360,15 @@ def barrier() -> None:
     check_by_rank("barrier")
     if active_graph.get() is not None:
         raise TraceError(
-            "distributed.barrier: a trace would run it only once, while tracing; call it outside, "
-            "or let the ranks wait for each other at a collective"
+            "distributed.barrier: in a trace it would wait only once, while tracing. Call it "
+            "outside, or use a collective such as all_reduce, which waits as well"
         )
-    exchanging("barrier", np.empty(0)).barrier()
+    compared("barrier", np.empty(0))
+    communicator().barrier()
 
 
 def _along(x: Tensor, axis: int, name: str, caller: str) -> Tensor:
-    """Run an op for the first axis along another one."""
+    """Apply an op of the first axis to another axis."""
     axis = one_axis(axis, caller)
     if x.array.shape is not None:
         (axis,) = reduced_axes(axis, len(x.array.shape), caller)

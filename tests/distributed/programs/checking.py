@@ -1,11 +1,13 @@
-"""What the programs of this folder share: checks that all ranks run, and tell of by the first."""
+"""What the programs of this folder share: all ranks run checks, and rank 0 writes the results."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ import gradtape as gt
 
 group = gt.distributed.init()
 RANK, SIZE = group.rank, group.size
+#: A folder that all programs see, and the file for the results: lines of JSON.
+FOLDER, FOUND = Path(os.environ["GRADTAPE_TEST_FOLDER"]), Path(os.environ["GRADTAPE_TEST_FOUND"])
 
 
 def rows(counts: Sequence[int]) -> slice:
@@ -61,7 +65,7 @@ def refusal(call: Callable[[], Any]) -> list[str]:
 
 
 def tell(checks: Sequence[Callable[[], Any]]) -> None:
-    """Run checks on all ranks, and print what the first of them found."""
+    """Run checks on all ranks, and write what they found on rank 0 by their names."""
     for check in checks:
         try:
             found = check()
@@ -70,4 +74,5 @@ def tell(checks: Sequence[Callable[[], Any]]) -> None:
             print(f"rank {RANK} in {check.__name__}", file=sys.stderr, flush=True)
             gt.distributed.abort(f"{check.__name__} failed")
         if RANK == 0:
-            print(json.dumps({check.__name__: found}), flush=True)
+            with FOUND.open("a") as file:
+                file.write(json.dumps({check.__name__: found}) + "\n")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
-from checking import alike, group, tell
+from checking import alike, group
 
 import gradtape as gt
 from training import Steps
@@ -17,14 +16,6 @@ CASES = {
     "Adam": ("adam", False, False),
     "Adam norm dropout": ("adam", True, True),
 }
-if "--all" in sys.argv:
-    CASES = {
-        name + " norm" * norm + " dropout" * drop: (name, norm, drop)
-        for name in ("adam", "sgd")
-        for norm in (False, True)
-        for drop in (False, True)
-    }
-    BATCH = 64
 
 
 def network(norm: bool, drop: bool) -> Any:
@@ -73,7 +64,3 @@ def curves() -> dict[str, Any]:
             "alike": alike(weights),
         }
     return found
-
-
-if __name__ == "__main__":
-    tell([curves])

@@ -1,22 +1,17 @@
-"""A run that Ctrl-C ends within an epoch, and one that goes on from its checkpoint.
-
-``restarting.py begin FILE`` and ``restarting.py resume FILE``.
-"""
+"""Runs that Ctrl-C ends within an epoch, and runs that continue from their checkpoints."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import sys
 from typing import Any
 
 import numpy as np
-from checking import RANK, SIZE, alike, apart, group, tell
+from checking import FOLDER, RANK, SIZE, alike, apart, group
 
 import gradtape as gt
 from training import Steps, X, Y, network
-
-MODE, PATH = sys.argv[1:3]
 
 
 class Press(gt.training.Callback):
@@ -30,12 +25,12 @@ class Press(gt.training.Callback):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def fitted(*callbacks: Any, **options: Any) -> Any:
+def fitted(kind: str, *callbacks: Any, **options: Any) -> Any:
     model, steps = network(True, True, True), Steps()
     data = gt.data.Dataset.from_tensor_slices((X, Y)).shuffle(100).batch(32)
     history = gt.training.fit(
         model,
-        (X, Y) if "arrays" in sys.argv else data,
+        (X, Y) if kind == "arrays" else data,
         epochs=3,
         batch_size=32,
         seed=3,
@@ -47,13 +42,25 @@ def fitted(*callbacks: Any, **options: Any) -> Any:
     return [v.numpy() for v in model.variables], history, steps.logs
 
 
-def run() -> dict[str, Any]:
-    """Begin, or go on and compare with a run that was not interrupted."""
-    if MODE == "begin":
-        weights, history, logs = fitted(Press(), checkpoint=PATH)
-        return {"interrupted": history.interrupted, "steps": len(logs), "alike": alike(weights)}
-    weights, history, logs = fitted(checkpoint=PATH, resume=True)
-    whole, known, all_logs = fitted()
+def begun() -> dict[str, Any]:
+    """Begin runs that stop, with arrays and with a pipeline."""
+    found = {}
+    for kind in ("arrays", "pipeline"):
+        path = str(FOLDER / f"{kind}.h5")
+        weights, history, logs = fitted(kind, Press(), checkpoint=path)
+        found[kind] = {"interrupted": history.interrupted, "steps": len(logs)}
+        found[kind]["alike"] = alike(weights)
+    return found
+
+
+def resumed(kind: str) -> dict[str, Any]:
+    """Continue a run, and compare it with one that was not interrupted."""
+    path = FOLDER / f"{kind} on {SIZE}.h5"
+    if RANK == 0:
+        shutil.copy(FOLDER / f"{kind}.h5", path)
+    group.barrier()
+    weights, history, logs = fitted(kind, checkpoint=str(path), resume=True)
+    whole, known, all_logs = fitted(kind)
     return {
         "steps": len(logs),
         "bits": all((a == b).all() for a, b in zip(weights, whole, strict=True)),
@@ -64,5 +71,9 @@ def run() -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    tell([run])
+def resumed_arrays() -> dict[str, Any]:
+    return resumed("arrays")
+
+
+def resumed_pipeline() -> dict[str, Any]:
+    return resumed("pipeline")

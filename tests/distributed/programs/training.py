@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checking import RANK, SIZE, alike, apart, group, refusal, tell
+from checking import FOLDER, RANK, SIZE, alike, apart, group, refusal
 
 import gradtape as gt
 from gradtape.training import fit
@@ -36,7 +35,7 @@ class Steps:
 
 def folder() -> str:
     """Return a folder that all ranks see."""
-    made = tempfile.mkdtemp() if RANK == 0 else ""
+    made = tempfile.mkdtemp(dir=FOLDER) if RANK == 0 else ""
     return group.communicator.exchange(made.encode())[0].decode()
 
 
@@ -199,7 +198,6 @@ def training() -> dict[str, Any]:
     }
     found = {}
     for name, (make, data, options) in cases.items():
-        print(name, file=sys.stderr, flush=True)
         found[name] = compared(make, data, **options)
     return found
 
@@ -415,6 +413,37 @@ def measuring() -> dict[str, Any]:
     return {"apart": max(apart(found[k], known[k]) for k in known)}
 
 
-if __name__ == "__main__":
-    few = [shards, interrupted, decisions, unlike, statistics, measuring]
-    tell(few if "--few" in sys.argv else [training, *few])
+def predicting() -> dict[str, Any]:
+    """``predict`` by all ranks: the outputs of all rows, in order, on each of them."""
+    model = network(True)
+    model(gt.constant(X))
+    known = gt.training.predict(model, X, batch_size=32)
+    batches = gt.data.Dataset.from_tensor_slices((X, Y)).batch(32)
+    several = gt.Model(inputs := gt.layers.Input((8,)), {"a": inputs * 2.0, "b": inputs > 0.0})
+    both = gt.training.predict(several, X, distributed=group)
+    few = SIZE - 1  # fewer than ranks: each computes them
+
+    def found(data: Any, **options: Any) -> Any:
+        return gt.training.predict(model, data, distributed=group, batch_size=32, **options)
+
+    cases = {"arrays": found(X), "pipeline": found(batches), "few": found(X[:few])}
+    shard = batches.shard(SIZE, RANK)
+    told = {
+        "a shard": refusal(lambda: found(shard)),
+        "other data": refusal(lambda: found(X + RANK)),
+        "more batches": refusal(lambda: found(X, steps=2 + RANK)),
+    }
+    model.variables[0].assign_add(gt.ones_like(model.variables[0]) * float(RANK))
+    told["other weights"] = refusal(lambda: found(X))
+    return {
+        "apart": {name: apart(x, known[: len(x)]) for name, x in cases.items()},
+        "lengths": {name: len(x) for name, x in cases.items()},
+        "alike": alike([x.numpy() for x in (*cases.values(), *both.values())]),
+        "several": bool(
+            (both["a"].numpy() == X * 2).all() and (both["b"].numpy() == (X > 0)).all()
+        ),
+        "told": told,
+    }
+
+
+CHECKS = [shards, interrupted, decisions, unlike, statistics, measuring, predicting]
