@@ -60,7 +60,7 @@ IMPORTS_IN_FUNCTIONS = {
         saving.reports.drawing.models: matplotlib.figure
         saving.reports.drawing.models: matplotlib.patches
         training.callbacks.tensorboard: tensorboardX
-        training.progress: IPython.display
+        training.runs.progress: IPython.display
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers

@@ -18,7 +18,7 @@ from .metrics import accuracy
 from .optimizers import *
 from .optimizers.clipping import clip_by_global_norm, global_norm
 from .optimizers.optimizer import Optimizer
-from .session import History
+from .runs.session import History
 
 if TYPE_CHECKING:
     from ..saving.checkpoints import Checkpoint, CheckpointManager, RestoreReport

@@ -11,11 +11,11 @@ from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
 from .checks import warn_of_sorted
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
-from .epochs import run_epochs
 from .loss_scaling import LossScaleOptimizer
 from .optimizers.optimizer import Optimizer
-from .resuming import Run, as_epochs
-from .session import History
+from .runs.epochs import run_epochs
+from .runs.resuming import Run, as_epochs
+from .runs.session import History
 from .taking_part import ranks_of
 
 __all__ = ["fit"]

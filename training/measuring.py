@@ -15,7 +15,7 @@ from ..core.extend import (
     scope_of,
 )
 from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
-from .loop import Trainer
+from .steps.trainer import Trainer
 from .taking_part import ranks_of
 
 __all__ = ["evaluate", "predict"]

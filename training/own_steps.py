@@ -13,11 +13,11 @@ import numpy as np
 from ..core.extend import GradientTape, flatten, map_structure, told
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
-from .epochs import run_epochs
 from .metrics import Mean, MeanMetricWrapper, Metric
-from .objective import Objective, update
-from .resuming import Run, as_epochs
-from .session import History, Session
+from .runs.epochs import run_epochs
+from .runs.resuming import Run, as_epochs
+from .runs.session import History, Session
+from .steps.objective import Objective, update
 
 __all__ = ["Compiled", "OwnSteps", "Stepping", "as_numbers", "evaluate", "fit", "predict"]
 

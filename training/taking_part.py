@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from ..core.extend import late
-from .loop import Trainer
 from .ranks import ALONE, Alone
+from .steps.trainer import Trainer
 
 __all__ = ["ranks_of"]
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.training import fit, progress
+from gradtape.training import fit
+from gradtape.training.runs import progress
 
 X = np.ones((20, 3), "float32")
 LOGS = {"loss": 0.123456, "accuracy": 0.98765, "val_loss": 0.2, "val_accuracy": 0.951}

@@ -34,14 +34,14 @@ from ...distributed.reduction import Reduction
 from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
 from ..checks import FirstLook, whats_not_finite
-from ..loop import Trainer
 from ..loss_scaling import LossScaleOptimizer
 from ..losses import crossentropies, errors, focal, margins, objects
 from ..losses.loss import Loss
 from ..metrics import BinaryAccuracy, functions
 from ..ranks import Layout, Part
-from ..steps import Step
-from ..sums import Values
+from ..steps.step import Step
+from ..steps.sums import Values
+from ..steps.trainer import Trainer
 from .together import Together, sample_of
 
 __all__ = ["ParallelTrainer"]

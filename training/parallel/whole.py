@@ -21,10 +21,10 @@ from ...core.extend import (
     wish,
 )
 from ...plugins.ops.random.functions import shared
-from ..loop import Trainer
 from ..ranks import Layout, Part
-from ..steps import Step, differing
-from ..sums import Values
+from ..steps.step import Step, differing
+from ..steps.sums import Values
+from ..steps.trainer import Trainer
 from .together import WholeRanks
 from .trainer import ParallelTrainer
 

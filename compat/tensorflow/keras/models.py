@@ -14,7 +14,7 @@ from ....core.extend import flatten, map_structure
 from ....layers.base.layer import takes_training
 from ....layers.models.model import Model as GraphModel
 from ....training import own_steps
-from ....training.objective import class_weights
+from ....training.steps.objective import class_weights
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses

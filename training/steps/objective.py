@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Tensor, as_tensor, in_precision, ops, to_numpy
-from ..layers import Model, mask_of
-from . import losses
-from . import metrics as known_metrics
-from .checks import check_labels
-from .losses.kinds import kind_of
-from .metrics.objects import MeanOf
-from .shapes import in_columns, mask_weights, ratio, weights_like
+from ...core.extend import Tensor, as_tensor, in_precision, ops, to_numpy
+from ...layers import Model, mask_of
+from .. import losses
+from .. import metrics as known_metrics
+from ..checks import check_labels
+from ..losses.kinds import kind_of
+from ..metrics.objects import MeanOf
+from ..shapes import in_columns, mask_weights, ratio, weights_like
 
 __all__ = ["Head", "Objective", "class_weights", "update"]
 

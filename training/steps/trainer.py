@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
-from ..core.errors import TraceError
-from ..core.extend import (
+from ...core.errors import TraceError
+from ...core.extend import (
     GradientTape,
     Module,
     Tensor,
@@ -20,14 +20,14 @@ from ..core.extend import (
     flatten,
     frozen_variables,
 )
-from ..layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
-from . import optimizers
-from .checks import FirstLook, check_restored, warn_of_padding, whats_not_finite
-from .loss_scaling import scaling, scaling_for
+from ...layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
+from .. import optimizers
+from ..checks import FirstLook, check_restored, warn_of_padding, whats_not_finite
+from ..loss_scaling import scaling, scaling_for
+from ..runs.session import Session
 from .objective import Objective, class_weights
 from .sending import Ahead
-from .session import Session
-from .steps import MODES, Step, attributes_of
+from .step import MODES, Step, attributes_of
 from .sums import Sums, Values
 
 __all__ = ["Trainer"]

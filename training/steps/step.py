@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import TraceError
-from ..core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
-from .session import is_plain
+from ...core.errors import TraceError
+from ...core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
+from ..runs.session import is_plain
 
 __all__ = ["MODES", "Step", "attributes_of", "differing"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import late
-from ..plugins.ops.random.functions import shared
-from .callbacks import TerminateOnNaN
-from .data import Batches, Examples, as_count
-from .ranks import ALONE, Alone
+from ...core.extend import late
+from ...plugins.ops.random.functions import shared
+from ..callbacks import TerminateOnNaN
+from ..data import Batches, Examples, as_count
+from ..ranks import ALONE, Alone
 from .session import Callbacks, History, Session
 
 __all__ = ["Run", "as_epochs"]

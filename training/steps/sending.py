@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Backend, Sender, Tensor, flatten, pack_like
+from ...core.extend import Backend, Sender, Tensor, flatten, pack_like
 
 __all__ = ["Ahead"]
 

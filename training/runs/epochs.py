@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .data import Batches, Examples, first_batches
-from .interrupt import DeferredInterrupt
+from ..data import Batches, Examples, first_batches
+from ..interrupt import DeferredInterrupt
 from .progress import Progress
 from .resuming import Run
 from .session import History

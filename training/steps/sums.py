@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import Tensor, to_numpy
+from ...core.extend import Tensor, to_numpy
 
 __all__ = ["Sums", "Values"]
 
