@@ -10,9 +10,9 @@ import gradtape
 
 from ...core.extend import as_size, largest
 from .names import adapts, lookup
-from .tensors import axes, convert_to_tensor, sizes
+from .tensors import axes, convert_to_tensor
 
-__all__ = "band_part diag eye lstsq norm normalize svd".split()
+__all__ = "band_part diag lstsq norm normalize svd".split()
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -79,22 +79,6 @@ def svd(
 
 
 # -- diagonals -------------------------------------------------------------------------------------
-
-
-@adapts("eye")
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = np.float32,
-    name: str | None = None,
-) -> Any:
-    """Return an identity matrix, or as many as ``batch_shape`` says."""
-    columns = None if num_columns is None else sizes(num_columns, "eye")[0]
-    matrix = gradtape.eye(sizes(num_rows, "eye")[0], columns, dtype=dtype)
-    if batch_shape is None:
-        return matrix
-    return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
 
 
 @adapts("diag")

@@ -11,8 +11,9 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import as_size, map_structure
-from .dtypes import as_dtype, cast
+from ...core.extend import Op, Tensor, as_size, map_structure, ops
+from ...plugins.ops.common.axes import as_axis, axis_over
+from .dtypes import CLASSES, as_dtype, cast
 from .names import adapts, resolve
 from .random import source
 from .tensors import axes, convert_to_tensor, held_to, plain, sizes
@@ -31,19 +32,30 @@ _STEPS: dict[str, str] = {
     "whole": "if type({0}) is not int: {0} = plain({0})",
     "axes": "if axes is not None and type(axes) is not int: axes = axes_of(axes)",
     "axis": "if axis is not None and type(axis) is not int: axis = axes_of(axis)",
+    "over": "if axis is not None: axis = axis_over(input_tensor, "
+    "axis if type(axis) is int else axes_of(axis), called)",
+    "integers": "if axis is not None and type(axis) is not int: axis = as_axis(axes_of(axis), called)",
     "keepdims": "if keepdims is not False: keepdims = bool(keepdims)",
     "seed": "seed = source(seed)",
+    "sized": "if type({0}) is not int and {0} is not None: {0} = as_size({0}, called)",
+    "dtype": "if type(dtype) not in known and dtype is not None: dtype = as_dtype(dtype)",
 }
 #: What expressions name besides gradtape's own.
 _HELPERS: dict[str, Any] = {
-    "Tensor": gradtape.Tensor,
+    "Tensor": Tensor,
+    "all_tensors": frozenset({Tensor}).issuperset,
+    "as_axis": as_axis,
     "as_dtype": as_dtype,
     "as_size": as_size,
     "axes_of": axes,
+    "axis_over": axis_over,
     "cast": cast,
     "convert": convert_to_tensor,
     "each": map_structure,
     "held_to": held_to,
+    "known": CLASSES,
+    "mapped": map,
+    "ndarray": np.ndarray,
     "np": np,
     "plain": plain,
     "sizes": sizes,
@@ -98,6 +110,11 @@ class _Bound(ast.NodeTransformer):
         self.own |= {part.target.id for part in node.generators}  # type: ignore[attr-defined]
         return self.generic_visit(node)
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        """Note a name that an expression gives to a part of it."""
+        self.own.add(node.target.id)
+        return self.generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> Any:
         """Bind a name."""
         return self._bound(node, node.id)
@@ -119,7 +136,9 @@ class _Bound(ast.NodeTransformer):
         if not hasattr(gradtape, path.partition(".")[0]) and hasattr(builtins, path):
             return node
         bound = path.replace(".", "_") + "_"
-        self.scope[bound] = resolve(path)
+        direct, path = path.startswith("op."), path.removeprefix("op.")
+        value = ops[path] if direct else resolve(path)
+        self.scope[bound] = value.__call__ if isinstance(value, Op) else value
         if not path.startswith("tf."):
             self.paths += [path] if path not in self.paths else []
         return ast.Name(bound, ast.Load())

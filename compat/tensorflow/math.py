@@ -16,7 +16,7 @@ from .tensors import convert_to_tensor, held_to, plain
 
 __all__ = (
     "TopK add_n bincount confusion_matrix multiply_no_nan polygamma segment_sum "
-    "squared_difference top_k unsorted_segment_sum"
+    "top_k unsorted_segment_sum"
 ).split()
 
 
@@ -32,11 +32,15 @@ def whole_mean(x: Any, axis: Any, keepdims: bool) -> Any:
     return cast(gradtape.sign(total) * whole, x.dtype)
 
 
+def unwidened(found: Any, dtype: Any) -> Any:
+    """Return an integer sum or product in the dtype of its elements, which NumPy widens."""
+    return found if found.array.dtype is dtype or dtype.kind not in "iu" else cast(found, dtype)
+
+
 def running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first: int) -> Any:
     """Return running sums or products, without the element itself, or from the end, if asked."""
     if reverse:
         x = gradtape.flip(x, axis)
-    dtype = x.dtype
     if exclusive:
         # the first one in, the last one out
         rank = x.ndim
@@ -44,7 +48,7 @@ def running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first:
         widths = [(1, 0) if i == axis else (0, 0) for i in range(rank)]
         inner = (slice(None),) * axis + (slice(None, -1),)
         x = gradtape.pad(x[inner], widths, constant_values=first)
-    x = cast(scan(x, axis), dtype)
+    x = unwidened(scan(x, axis), x.array.dtype)
     return gradtape.flip(x, axis) if reverse else x
 
 
@@ -80,15 +84,6 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
     order = plain(a)
     whole = isinstance(order, float) and order.is_integer()
     return gradtape.polygamma(int(order) if whole else order, x)
-
-
-@adapts("subtract", "square")
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``conj(x - y) * (x - y)``."""
-    difference = gradtape.subtract(convert_to_tensor(x), convert_to_tensor(y))
-    if difference.dtype.kind == "c":
-        return gradtape.conj(difference) * difference
-    return gradtape.square(difference)
 
 
 # -- order and counting ----------------------------------------------------------------------------

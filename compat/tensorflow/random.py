@@ -37,9 +37,9 @@ class _Seeded(gradtape.random.Generator):
 
 def source(seed: Any) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
-    if hasattr(seed, "normal"):  # a generator itself
-        return seed
-    return gradtape.random if seed is None else _Seeded(seed)
+    if seed is None:
+        return gradtape.random
+    return seed if hasattr(seed, "normal") else _Seeded(seed)  # which may be a generator itself
 
 
 @adapts("random.uniform", "random.randint")
@@ -55,13 +55,13 @@ def uniform(
 
     ``maxval`` is 1 by default; for an integer ``dtype`` it must be given.
     """
-    shape, dtype = sizes(shape, "uniform"), as_dtype(dtype)
+    dtype = as_dtype(dtype)
     if dtype.kind not in "iu":
         return source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
         raise ValueError(f"uniform: give maxval for numbers of dtype {dtype}")
     low, high = as_size(minval, "uniform"), as_size(maxval, "uniform")
-    return cast(source(seed).randint(shape, low, high), dtype)
+    return cast(source(seed).randint(sizes(shape, "uniform"), low, high), dtype)
 
 
 @adapts("random.gamma")

@@ -41,6 +41,7 @@ from .names import adapts
 __all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
+_INTEGER, _SEQUENCES = frozenset({int}), frozenset({list, tuple})
 
 
 class TensorShape(tuple[Any, ...]):
@@ -134,18 +135,20 @@ def _dimension(n: Any) -> Any:
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """Return a tensor; see :func:`gradtape.constant`."""
-    if type(value) is float or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc"):
-        pass
-    elif dtype is None:
-        if _is_text(value):
-            dtype = string
-        elif _is_made_of(int, value):
-            dtype = _integer_dtype(value)
+    if dtype is None:
+        first = value
+        while type(first) in _SEQUENCES and first:
+            first = first[0]
+        if type(first) is np.ndarray:
+            dtype = string if first.dtype.kind in "OSU" else None
+        elif type(first) is not float:
+            dtype = _usual_dtype(value)
     if dtype is not None and as_dtype(dtype) == string:
         encoded = np.vectorize(_encoded, otypes=[object])(np.array(value, object))
-        return gradtape.Tensor(np.asarray(encoded, object))
-    shape = None if shape is None else sizes(shape, "constant")
-    return gradtape.constant(value, dtype, shape)
+        return Tensor(np.asarray(encoded, object))
+    if shape is None:
+        return gradtape.as_tensor(value, dtype)
+    return gradtape.constant(value, dtype, sizes(shape, "constant"))
 
 
 @adapts("as_tensor")
@@ -153,9 +156,11 @@ def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
     """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
+    if type(value) is Tensor and dtype is None and type(value.array) is np.ndarray:
+        return value
     if isinstance(value, Held):
         value = value.value  # as_tensor's reads under one tape are one
-    if isinstance(value, (gradtape.Tensor, np.ndarray, np.generic)) and dtype is None:
+    if dtype is None and isinstance(value, (Tensor, np.ndarray, np.generic)):
         return gradtape.as_tensor(value)
     return constant(value, dtype)
 
@@ -163,7 +168,7 @@ def convert_to_tensor(
 @adapts("Tensor", "Variable")
 def is_tensor(x: Any) -> bool:
     """Return whether ``x`` is a tensor or a variable."""
-    return isinstance(x, (gradtape.Tensor, Held))
+    return isinstance(x, (Tensor, Held))
 
 
 @adapts("Tensor.numpy")
@@ -181,6 +186,13 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         return None
 
 
+def _usual_dtype(value: Any) -> Any:
+    """Return the dtype of a value where TensorFlow's differs from gradtape's, otherwise None."""
+    if _is_made_of_integers(value):
+        return _integer_dtype(value)
+    return string if _is_text(value) else None
+
+
 def _is_text(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(_is_text(item) for item in value)
@@ -193,10 +205,10 @@ def _encoded(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _is_made_of(kind: type, value: Any) -> bool:
+def _is_made_of_integers(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(_is_made_of(kind, item) for item in value)
-    return type(value) is kind or (kind is int and isinstance(value, Size))
+        return len(value) > 0 and all(map(_is_made_of_integers, value))
+    return type(value) is int or isinstance(value, Size)
 
 
 def _integer_dtype(value: Any) -> np.dtype[Any]:
@@ -214,13 +226,15 @@ def plain(value: Any) -> Any:
 
     What a trace does not know of them are sizes that are open.
     """
-    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol and value.shape != ():
+    if type(value) is int:
+        return value
+    if isinstance(value, Tensor) and type(value.array) is Symbol:
+        if value.shape == ():
+            return as_size(value, "size")
         value = list(gradtape.unstack(value))
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol:
-        return as_size(value, "size")
-    if isinstance(value, (gradtape.Tensor, gradtape.Variable, np.ndarray, np.generic)):
+        return [x if type(x) is int else plain(x) for x in value]
+    if isinstance(value, (Tensor, NativeVariable, np.ndarray, np.generic)):
         return np.asarray(value).tolist()
     return value
 
@@ -260,6 +274,8 @@ def axes(axis: Any) -> Any:
     """Return an axis argument (an integer, a sequence or a tensor of them) for gradtape."""
     if axis is None or type(axis) is int:
         return axis
+    if isinstance(axis, (list, tuple)) and _INTEGER.issuperset(map(type, axis)):
+        return tuple(axis)
     axis = plain(axis)
     return tuple(as_size(n, "axis") for n in axis) if isinstance(axis, list) else axis
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -25,7 +24,7 @@ from ..names import adapts
 from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
 
 __all__ = (
-    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice split"
+    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice"
 ).split()
 
 _slice = slice  # TensorFlow's names below hide Python's
@@ -42,6 +41,8 @@ def range(
     """Return the numbers from ``start`` up to ``limit`` by ``delta``; from 0, if one is given."""
     if limit is None:
         start, limit = 0, start
+    if dtype is None and type(start) is type(limit) is type(delta) is int:
+        return gradtape.arange(start, limit, delta, int32)
     if dtype is None:
         known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
         floats = any(isinstance(x, float) for x in (start, limit, delta))
@@ -96,16 +97,17 @@ def one_hot(
     name: str | None = None,
 ) -> Any:
     """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere."""
-    if dtype is None:
-        given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
-        dtype = given[0] if given else float32
-    depth = as_size(depth, "one_hot")
-    hot = gradtape.one_hot(convert_to_tensor(indices), depth, as_dtype(dtype))
-    if on_value is not None or off_value is not None:
+    indices = indices if type(indices) is Tensor else convert_to_tensor(indices)
+    depth = depth if type(depth) is int else as_size(depth, "one_hot")
+    if on_value is off_value is None:
+        hot = gradtape.one_hot(indices, depth, float32 if dtype is None else as_dtype(dtype))
+    else:
         on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+        if dtype is None:
+            dtype = convert_to_tensor(off if on_value is None else on).dtype
         on, off = (convert_to_tensor(value, dtype) for value in (on, off))
-        hot = gradtape.where(gradtape.equal(hot, 1), on, off)
-    return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
+        hot = gradtape.where(gradtape.one_hot(indices, depth, "bool"), on, off)
+    return hot if axis is None or axis == -1 else gradtape.moveaxis(hot, -1, axis)
 
 
 @adapts("less")
@@ -192,18 +194,15 @@ def _beside(value: Any, known: list[Any]) -> Any:
     return convert_to_tensor(value, known[0] if known else None)
 
 
-@adapts("split")
-def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
-) -> list[Any]:
+def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
     """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
 
     One of the sizes may be -1, for what the others leave.
     """
-    value, axis = convert_to_tensor(value), operator.index(plain(axis))
-    parts = plain(num_or_size_splits)
+    parts = plain(sizes)
     if not isinstance(parts, list):
-        return list(gradtape.split(value, operator.index(parts), axis))
+        split: list[Any] = gradtape.split(value, operator.index(parts), axis)
+        return split
     parts = [as_size(n, "split") for n in parts]
     whole = value.shape[axis]
     free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]
@@ -231,9 +230,3 @@ def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
         return None if everything else start + length
     # only a run knows the sign: a length of -1 adds what brings the end to the whole
     return start + length + largest(-length, 0) * (x.shape[axis] - start + 1)
-
-
-@adapts("copy")
-def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
-    """Return new tensors with the values of these."""
-    return [gradtape.copy(x) for x in input]

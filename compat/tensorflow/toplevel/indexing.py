@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import gradtape
 
+from ....plugins.ops.common.axes import axis_of
 from ..dtypes import cast, int32
 from ..names import adapts
-from ..tensors import convert_to_tensor, plain, sizes
+from ..tensors import convert_to_tensor, sizes
 
-__all__ = "argsort gather searchsorted sort unique where".split()
+__all__ = "argsort searchsorted sort unique where".split()
+
+_where = gradtape.where.__call__
 
 # -- indexing --------------------------------------------------------------------------------------
 
@@ -19,11 +21,11 @@ __all__ = "argsort gather searchsorted sort unique where".split()
 @adapts("where", "argwhere")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds."""
+    if x is not None and y is not None:
+        return _where(condition, x, y)
     if x is None and y is None:
         return gradtape.argwhere(convert_to_tensor(condition))
-    if x is None or y is None:
-        raise ValueError("where: give both of x and y, or none of them")
-    return gradtape.where(condition, x, y)
+    raise ValueError("where: pass both x and y, or neither")
 
 
 def over_batch(fn: Any, batch_dims: int) -> Any:
@@ -32,19 +34,10 @@ def over_batch(fn: Any, batch_dims: int) -> Any:
     return fn
 
 
-@adapts("take")
-def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
-    axis: Any = None,
-    batch_dims: int = 0,
-    name: str | None = None,
-) -> Any:
-    """Return the slices of ``params`` along ``axis`` at ``indices``."""
-    params, indices = convert_to_tensor(params), convert_to_tensor(indices)
+def gathered(params: Any, indices: Any, axis: Any, batch_dims: int) -> Any:
+    """Return the slices of ``params`` along ``axis`` at ``indices``, example by example."""
     batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
-    axis = batch_dims if axis is None else operator.index(plain(axis)) % params.ndim
+    axis = batch_dims if axis is None else axis_of(params, axis, "gather") % params.ndim
     if axis < batch_dims:
         raise ValueError(f"gather: axis {axis} is one of the first {batch_dims}, of the examples")
     inner = axis - batch_dims
