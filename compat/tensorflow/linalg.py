@@ -10,34 +10,34 @@ import gradtape
 
 from ...core.extend import as_size, largest
 from .names import adapts, lookup
-from .tensors import axes, convert_to_tensor
+from .tensors import axes, convert_to_tensor, sizes
 
 __all__ = "band_part diag lstsq norm normalize svd".split()
+
+_matmul = gradtape.matmul.__call__
+_norm, _vector_norm = gradtape.linalg.norm, gradtape.linalg.vector_norm
 
 
 # -- products --------------------------------------------------------------------------------------
 
 
-def turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
-    """Return matrices, transposed or adjoint if it is said."""
-    x = convert_to_tensor(x)
-    if not transpose and not adjoint_too:
+def turned(x: Any, transpose: bool, adjoint: bool, op: str) -> Any:
+    """Return matrices, transposed or adjoint if a flag says so."""
+    if not transpose and not adjoint:
         return x
-    if transpose and adjoint_too:
-        raise ValueError(f"{op}: transpose and adjoint of one argument exclude each other")
+    if transpose and adjoint:
+        raise ValueError(f"{op}: pass either transpose or adjoint for an argument, not both")
     turned = gradtape.matrix_transpose(x)
-    return gradtape.conj(turned) if adjoint_too else turned
+    return gradtape.conj(turned) if adjoint else turned
 
 
-def turned_matmul(a: Any, b: Any, *turned_or_not: bool) -> Any:
-    """Return the product of matrices, of transposed or adjoint ones if it is said."""
-    transpose_a, transpose_b, adjoint_a, adjoint_b = turned_or_not
-    a = turned(a, transpose_a, adjoint_a, "matmul")
-    b = turned(b, transpose_b, adjoint_b, "matmul")
-    for shape in (a.shape, b.shape):
+def turned_matmul(a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint_b: bool) -> Any:
+    """Return the product of matrices, transposed or adjoint if the flags say so."""
+    for x in (a, b):
+        shape = x.array.shape
         if shape is not None and len(shape) < 2:
-            raise ValueError(f"matmul: the arguments are matrices, got shape {shape}")
-    return gradtape.matmul(a, b)
+            raise ValueError(f"matmul: the arguments must be matrices, got shape {shape}")
+    return _matmul(turned(a, t_a, adjoint_a, "matmul"), turned(b, t_b, adjoint_b, "matmul"))
 
 
 # -- solving ---------------------------------------------------------------------------------------
@@ -105,6 +105,11 @@ def diag(
     return gradtape.expand_dims(diagonal, -1) * gradtape.eye(n, k=k, dtype=diagonal.dtype)
 
 
+def repeated(matrix: Any, batch_shape: Any) -> Any:
+    """Return a matrix for each example of a batch."""
+    return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
+
+
 def one(k: Any) -> int:
     if np.size(k) != 1:
         raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported, give one")
@@ -142,13 +147,11 @@ def norm(
 ) -> Any:
     """Return norms of vectors or matrices."""
     x, axis = convert_to_tensor(tensor), axes(axis)
-    if isinstance(axis, tuple) and len(axis) == 2:
-        order = "fro" if ord == "euclidean" else ord
-        return gradtape.linalg.norm(x, order, axis, bool(keepdims))
+    if type(axis) is tuple and len(axis) == 2:
+        return _norm(x, "fro" if ord == "euclidean" else ord, axis, bool(keepdims))
     if ord == "fro":
-        raise ValueError("norm: 'fro' is a norm of matrices; give axis as a pair of axes")
-    order = 2 if ord == "euclidean" else ord
-    return gradtape.linalg.vector_norm(x, axis, bool(keepdims), order)
+        raise ValueError("norm: 'fro' is a norm of matrices: pass a pair of axes as axis")
+    return _vector_norm(x, axis, bool(keepdims), 2 if ord == "euclidean" else ord)
 
 
 @adapts("linalg.norm")

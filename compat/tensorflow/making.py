@@ -34,7 +34,8 @@ _STEPS: dict[str, str] = {
     "axis": "if axis is not None and type(axis) is not int: axis = axes_of(axis)",
     "over": "if axis is not None: axis = axis_over(input_tensor, "
     "axis if type(axis) is int else axes_of(axis), called)",
-    "integers": "if axis is not None and type(axis) is not int: axis = as_axis(axes_of(axis), called)",
+    "integers": "if axis is not None and type(axis) is not int: "
+    "axis = as_axis(axes_of(axis), called)",
     "keepdims": "if keepdims is not False: keepdims = bool(keepdims)",
     "seed": "seed = source(seed)",
     "sized": "if type({0}) is not int and {0} is not None: {0} = as_size({0}, called)",

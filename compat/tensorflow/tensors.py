@@ -35,13 +35,13 @@ from ...core.extend import (
 )
 from ...core.extend import Variable as NativeVariable
 from ...core.extend import held_to as held_in_runs
-from .dtypes import as_dtype, int32, int64, string
+from .dtypes import CLASSES, as_dtype, int32, int64, string
 from .names import adapts
 
 __all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
-_INTEGER, _SEQUENCES = frozenset({int}), frozenset({list, tuple})
+_ARRAY, _SEQUENCES = np.ndarray, frozenset({list, tuple})
 
 
 class TensorShape(tuple[Any, ...]):
@@ -135,14 +135,9 @@ def _dimension(n: Any) -> Any:
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """Return a tensor; see :func:`gradtape.constant`."""
-    if dtype is None:
-        first = value
-        while type(first) in _SEQUENCES and first:
-            first = first[0]
-        if type(first) is np.ndarray:
-            dtype = string if first.dtype.kind in "OSU" else None
-        elif type(first) is not float:
-            dtype = _usual_dtype(value)
+    if dtype is None and type(value) is not float:
+        numbers = type(value) is _ARRAY and type(value.dtype) in CLASSES
+        dtype = None if numbers else _usual_dtype(value)
     if dtype is not None and as_dtype(dtype) == string:
         encoded = np.vectorize(_encoded, otypes=[object])(np.array(value, object))
         return Tensor(np.asarray(encoded, object))
@@ -156,8 +151,11 @@ def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
     """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
-    if type(value) is Tensor and dtype is None and type(value.array) is np.ndarray:
-        return value
+    if dtype is None:
+        if type(value) is Tensor and type(value.array) is _ARRAY:
+            return value
+        if type(value) is _ARRAY:
+            return gradtape.as_tensor(value)
     if isinstance(value, Held):
         value = value.value  # as_tensor's reads under one tape are one
     if dtype is None and isinstance(value, (Tensor, np.ndarray, np.generic)):
@@ -188,6 +186,11 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
 
 def _usual_dtype(value: Any) -> Any:
     """Return the dtype of a value where TensorFlow's differs from gradtape's, otherwise None."""
+    first = value
+    while type(first) in _SEQUENCES and first:
+        first = first[0]
+    if type(first) is float:
+        return None
     if _is_made_of_integers(value):
         return _integer_dtype(value)
     return string if _is_text(value) else None
@@ -274,8 +277,12 @@ def axes(axis: Any) -> Any:
     """Return an axis argument (an integer, a sequence or a tensor of them) for gradtape."""
     if axis is None or type(axis) is int:
         return axis
-    if isinstance(axis, (list, tuple)) and _INTEGER.issuperset(map(type, axis)):
-        return tuple(axis)
+    if type(axis) in _SEQUENCES:
+        for n in axis:
+            if type(n) is not int:
+                break
+        else:
+            return tuple(axis)
     axis = plain(axis)
     return tuple(as_size(n, "axis") for n in axis) if isinstance(axis, list) else axis
 

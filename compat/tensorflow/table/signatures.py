@@ -28,15 +28,11 @@ concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
 dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
-einsum(equation, *inputs, **options) = einsum(equation, *inputs)
+einsum(equation, *inputs, optimize=None) = einsum(equation, *inputs)
 ensure_shape(x, shape: raw) = copy(held_to(x, shape, 'ensure_shape'))
 expand_dims(input, axis) = expand_dims(input, axis)
 fill(dims, value: raw, layout=None) =
-    full(dims, value) if type(value) is float else broadcast_to(convert(value), dims)
-foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
-    each(lambda x: x[-1], tf.scan(fn, elems, initializer, back_prop=back_prop))
-foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
-    each(lambda x: x[0], tf.scan(fn, elems, initializer, back_prop=back_prop, reverse=True))
+    broadcast_to(value if type(value) is float else convert(value), dims)
 gather(params, indices: tensor, validate_indices=None, axis=None, batch_dims=0) =
     tf.toplevel.indexing.gathered(params, indices, axis, batch_dims) if batch_dims
     else take(params, indices, 0 if axis is None else axis)
@@ -45,6 +41,9 @@ gather_nd(params, indices, batch_dims=0) =
     (params, convert(indices))
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
+linspace(start: tensor, stop: tensor, num: sized, name=None, axis: raw=0) =
+    linspace(start, stop, num, axis=axis) if start.array.dtype.kind not in 'iu'
+    else linspace(cast(start, 'float64'), cast(stop, 'float64'), num, axis=axis)
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
 ones(shape, dtype=tf.float32, layout=None) = ones(shape, dtype)
 ones_like(input, dtype=None, layout=None) = ones_like(input, dtype)
@@ -96,11 +95,10 @@ conj(x) = conj(x)
 count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
     cast(count_nonzero(input, axis, keepdims), dtype)
 cumprod(x, axis=0, exclusive=False, reverse=False) =
-    tf.math.running(cumprod, x, axis, exclusive, reverse, 1) if exclusive or reverse
-    else tf.math.unwidened(cumprod(x, axis), x.array.dtype)
+    tf.math.running(cumprod, x, axis, exclusive, reverse, 1)
 cumsum(x, axis=0, exclusive=False, reverse=False) =
-    tf.math.running(cumsum, x, axis, exclusive, reverse, 0) if exclusive or reverse
-    else tf.math.unwidened(cumsum(x, axis), x.array.dtype)
+    cumsum(x, axis) if x.array.dtype is tf.float32 and not (exclusive or reverse)
+    else tf.math.running(cumsum, x, axis, exclusive, reverse, 0)
 digamma(x) = digamma(x)
 divide_no_nan(x, y) = training.shapes.ratio(x, y)
 erf(x) = erf(x)
@@ -131,10 +129,12 @@ reduce_min(input_tensor, axis: over=None, keepdims=False) =
     op.min(input_tensor, axis=axis, keepdims=keepdims)
 reduce_prod(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
     op.prod(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
-reduce_std(input_tensor, axis=None, keepdims=False) = std(input_tensor, axis, 0, keepdims)
+reduce_std(input_tensor, axis: integers=None, keepdims=False) =
+    op.std(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
 reduce_sum(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
     op.sum(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
-reduce_variance(input_tensor, axis=None, keepdims=False) = var(input_tensor, axis, 0, keepdims)
+reduce_variance(input_tensor, axis: integers=None, keepdims=False) =
+    op.var(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
 rint(x) = rint(x)
 rsqrt(x) = reciprocal(sqrt(x))
 scalar_mul(scalar, x) = multiply(scalar, x)
@@ -142,7 +142,7 @@ segment_mean(data, segment_ids) = tf.math.segment_sum(data, segment_ids)
     / maximum(tf.math.segment_sum(ones_like(data), segment_ids), 1)
 squared_difference(x, y) = square(less)
     if (less := subtract(x, y)).array.dtype is tf.float32 or less.array.dtype.kind != 'c'
-    else conj(less) * less
+    else tf.math.conj(less) * less
 softmax(logits, axis=-1) = nn.softmax(logits, -1 if axis is None else axis)
 xlog1py(x, y) = where(equal(x, 0), 0.0, x * log1p(where(equal(x, 0), 0, y)))
 xlogy(x, y) = where(equal(x, 0), 0.0, x * log(where(equal(x, 0), 1, y)))
@@ -151,8 +151,8 @@ zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
     "tf.linalg": """
 matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
     a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
-    if type(left := a.array) is ndarray is type(right := b.array) and left.ndim > 1 < right.ndim
-    and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
+    if type(left := a.array) is ndarray and type(right := b.array) is ndarray and left.ndim > 1
+    and right.ndim > 1 and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
     else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
 adjoint(matrix) = conj(matrix_transpose(matrix))
 cholesky(input) = linalg.cholesky(input)
@@ -161,9 +161,8 @@ det(input) = linalg.det(input)
 diag_part(input, name='diag_part', k=0, padding_value=0, align='') =
     diagonal(input, tf.linalg.one(k), -2, -1)
 eye(num_rows: sized, num_columns: sized=None, batch_shape: raw=None, dtype=tf.float32) =
-    eye(num_rows, num_columns, dtype=dtype) if batch_shape is None else broadcast_to(
-    eye(num_rows, num_columns, dtype=dtype), (*sizes(batch_shape, 'eye'), num_rows,
-    num_rows if num_columns is None else num_columns))
+    eye(num_rows, num_columns, 0, dtype) if batch_shape is None
+    else tf.linalg.repeated(eye(num_rows, num_columns, 0, dtype), batch_shape)
 eigh(tensor) = linalg.eigh(tensor)
 eigvalsh(tensor) = linalg.eigvalsh(tensor)
 expm(input) = linalg.expm(input)

@@ -23,9 +23,7 @@ from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
 from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
 
-__all__ = (
-    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice"
-).split()
+__all__ = ("broadcast_dynamic_shape one_hot pad range sequence_mask shape size slice").split()
 
 _slice = slice  # TensorFlow's names below hide Python's
 _range = range
@@ -62,28 +60,6 @@ def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
     steps = cast(gradtape.arange(as_size(gradtape.maximum(whole, 0), "range")), dtype)
     first = cast(first, dtype)
     return first + steps * (cast(first + step, dtype) - first)  # as NumPy rounds
-
-
-@adapts("linspace")
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
-    """Return ``num`` evenly spaced numbers, both ends included.
-
-    ``start`` and ``stop`` may be tensors of one shape; the numbers then run along a new ``axis``.
-    """
-    start, stop = convert_to_tensor(start), convert_to_tensor(stop)
-    if start.dtype.kind in "iu":
-        start, stop = cast(start, "float64"), cast(stop, "float64")
-    steps = gradtape.linspace(0.0, 1.0, as_size(num, "linspace"), dtype=start.dtype)
-    if start.shape == () and stop.shape == ():
-        # each end exactly, as both are weighted by 0 or 1
-        return start * (1.0 - steps) + stop * steps
-    rank = len(start.shape) + 1
-    along = [1] * rank
-    along[axis] = -1
-    steps = gradtape.reshape(steps, along)
-    place = axis % rank
-    start, stop = gradtape.expand_dims(start, place), gradtape.expand_dims(stop, place)
-    return start * (1.0 - steps) + stop * steps
 
 
 @adapts("one_hot")
