@@ -106,10 +106,10 @@ class TensorShape(tuple[Any, ...]):
             return NotImplemented
 
     def __eq__(self, other: object) -> Any:
-        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+        return tuple.__eq__(self, tuple(other) if type(other) is list else other)
 
     def __ne__(self, other: object) -> Any:
-        return not self == other
+        return tuple.__ne__(self, tuple(other) if type(other) is list else other)
 
     __hash__ = tuple.__hash__
 
@@ -463,14 +463,14 @@ class Reference:
         return id(self._of)
 
 
-def _shape(self: Any) -> Any:
+def _shape(self: Any, new: Any = tuple.__new__, kind: type = _OwnShape) -> Any:
     """The shape, with TensorFlow's methods."""
     held = self.array.shape
-    if held is None:
-        if is_users_call():  # None == None would say that two shapes are equal
-            raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
-        return None
-    return tuple.__new__(_OwnShape, held)
+    if held is not None:
+        return new(kind, held)
+    if is_users_call():  # None == None would say that two shapes are equal
+        raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
+    return None
 
 
 def _set_shape(self: Any, shape: Any) -> None:
