@@ -1,4 +1,4 @@
-"""``tf.dtypes``: dtypes are NumPy's own; ``tf.string`` is the dtype of what only passes through."""
+"""``tf.dtypes``: NumPy's dtypes; ``tf.string`` is for text, which no op computes with."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 bool = np.dtype("bool")
 string = np.dtype(object)
 
-#: Python's own types, for which NumPy has 64 bits, and the names of text.
+#: TensorFlow's dtypes of Python's types, which have 64 bits in NumPy, and of text.
 _PYTHON: dict[Any, Any] = {"string": string, str: string, bytes: string, float: float32, int: int32}
 _NUMBERS = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 _NUMBERS += (float16, float32, float64, complex64, complex128)
-#: The names of dtypes, which NumPy composes anew each time, by dtype, by type and by name.
+#: Dtype names by dtype, type and name: NumPy takes longer to make one than to run a small op.
 _NAMES: dict[Any, str] = {x.name: x.name for x in _NUMBERS}
 _NAMES |= {key: x.name for x in _NUMBERS for key in (x, x.type)} | {float: "float32", int: "int32"}
 _cast = ops["cast"].__call__
-#: The classes of these dtypes, which are quicker to look up than ``isinstance`` is.
+#: The classes of these dtypes: looking one up is quicker than ``isinstance``.
 CLASSES = frozenset(map(type, _NUMBERS))
 
 
@@ -48,7 +48,7 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
 
 @adapts("cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """Return ``x`` in another dtype; a complex tensor loses its imaginary part."""
+    """Return ``x`` in another dtype; the imaginary part of a complex tensor is dropped."""
     x = x if type(x) is Tensor else gradtape.as_tensor(x)
     own = x.array.dtype
     if own is dtype:
@@ -63,7 +63,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 @adapts("cast")
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """Return ``value`` in another dtype, what does not fit as the nearest value that does."""
+    """Return ``value`` in another dtype, with values out of range clipped to its limits."""
     value, dtype = gradtape.as_tensor(value), as_dtype(dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

@@ -22,7 +22,7 @@ _norm, _vector_norm = gradtape.linalg.norm, gradtape.linalg.vector_norm
 
 
 def turned(x: Any, transpose: bool, adjoint: bool, op: str) -> Any:
-    """Return matrices, transposed or adjoint if a flag says so."""
+    """Return matrices, transposed or adjoint if a flag is set."""
     if not transpose and not adjoint:
         return x
     if transpose and adjoint:
@@ -32,7 +32,7 @@ def turned(x: Any, transpose: bool, adjoint: bool, op: str) -> Any:
 
 
 def turned_matmul(a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint_b: bool) -> Any:
-    """Return the product of matrices, transposed or adjoint if the flags say so."""
+    """Return the product of matrices, each transposed or adjoint if its flag is set."""
     for x in (a, b):
         shape = x.array.shape
         if shape is not None and len(shape) < 2:
@@ -67,10 +67,7 @@ def lstsq(
 def svd(
     tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
 ) -> Any:
-    """Return singular values, left and right vectors: ``a = u @ diag(s) @ adjoint(v)``.
-
-    The order, the thin matrices and the ``v`` that is not transposed are TensorFlow's.
-    """
+    """Return ``s, u, v`` with ``tensor = u @ diag(s) @ adjoint(v)``, in TensorFlow's order."""
     tensor = convert_to_tensor(tensor)
     if not compute_uv:
         return gradtape.linalg.svdvals(tensor)
@@ -91,9 +88,11 @@ def diag(
     padding_value: Any = 0,
     align: str = "",
 ) -> Any:
-    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros."""
+    """Return square matrices with the vectors of the last axis on diagonal ``k``."""
     if (num_rows, num_cols) != (-1, -1) or padding_value != 0:
-        raise ValueError("diag: num_rows, num_cols and padding_value are not supported")
+        raise ValueError(
+            "diag: num_rows, num_cols and padding_value are not supported: leave them out"
+        )
     diagonal, k = convert_to_tensor(diagonal), one(k)
     if diagonal.ndim == 1:
         return gradtape.diag(diagonal, k)
@@ -101,7 +100,7 @@ def diag(
     if k:
         widths = [(0, 0)] * (diagonal.ndim - 1) + [(0, k) if k > 0 else (-k, 0)]
         diagonal = gradtape.pad(diagonal, widths)
-    # each row's number stands in its column k to the right
+    # row i has its element in column i + k
     return gradtape.expand_dims(diagonal, -1) * gradtape.eye(n, k=k, dtype=diagonal.dtype)
 
 
@@ -112,13 +111,13 @@ def repeated(matrix: Any, batch_shape: Any) -> Any:
 
 def one(k: Any) -> int:
     if np.size(k) != 1:
-        raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported, give one")
+        raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported: pass one number")
     return int(np.asarray(k).reshape(()))
 
 
 @adapts("tril", "triu")
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
-    """Return matrices with zeros outside a band; a negative number keeps the whole triangle."""
+    """Return matrices with zeros outside a band; a negative number keeps a whole triangle."""
     x = convert_to_tensor(input)
     lower, upper = as_size(num_lower, "band_part"), as_size(num_upper, "band_part")
     if (lower < 0) is not True:
@@ -127,10 +126,10 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
 
 
 def _kept(count: Any, x: Any, axis: int) -> Any:
-    """Return how many diagonals beside the main one are kept: all, if the number is negative."""
+    """Return how many diagonals next to the main one are kept: all for a negative count."""
     if (count < 0) is False:
         return count
-    # only a run knows the sign: a negative number becomes at least the size
+    # the sign is unknown in the trace: a negative count becomes at least the size
     return count + largest(-count, 0) * (x.shape[axis] + 1)
 
 

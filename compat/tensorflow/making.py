@@ -21,7 +21,7 @@ from .tensors import axes, convert_to_tensor, held_to, plain, sizes
 __all__ = ["made"]
 
 _TENSOR = "if type({0}) is not Tensor: {0} = convert({0})"
-#: What is done to an argument before: by what is said after a ``:``, or else by its name.
+#: How an argument is converted: by the word after its ``:``, otherwise by its name.
 _STEPS: dict[str, str] = {
     **dict.fromkeys(
         "a b data diagonal features image images input input_tensor labels logits matrix params "
@@ -41,7 +41,7 @@ _STEPS: dict[str, str] = {
     "sized": "if type({0}) is not int and {0} is not None: {0} = as_size({0}, called)",
     "dtype": "if type(dtype) not in known and dtype is not None: dtype = as_dtype(dtype)",
 }
-#: What expressions name besides gradtape's own.
+#: Names in expressions besides gradtape's.
 _HELPERS: dict[str, Any] = {
     "Tensor": Tensor,
     "all_tensors": frozenset({Tensor}).issuperset,
@@ -65,9 +65,10 @@ _HELPERS: dict[str, Any] = {
 
 
 def made(module: str, line: str) -> Callable[..., Any]:
-    """Return the function of a line, as it stands in a module.
+    """Return the function that a line describes, for a module.
 
-    Its code is compiled: a call that looked up what to do would cost as much as many an op.
+    The line is compiled, because looking up the conversions in each call would take as long as many
+    an op.
     """
     head, _, expression = line.partition(") = ")
     name = head.partition("(")[0]
@@ -94,25 +95,28 @@ def made(module: str, line: str) -> Callable[..., Any]:
 
 
 class _Bound(ast.NodeTransformer):
-    """Puts objects in the place of gradtape's names, so that calls need not look for them."""
+    """Replaces gradtape's names by objects, so that calls look nothing up.
+
+    ``op.NAME`` is the op itself, for arguments that need no more checks.
+    """
 
     def __init__(self, own: set[str], scope: dict[str, Any]) -> None:
         self.own, self.scope = own, scope
         self.paths: list[str] = []
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Note the names that a lambda has of its own."""
+        """Record a lambda's parameters as local."""
         several = [node.args.vararg] if node.args.vararg else []
         self.own |= {argument.arg for argument in (*node.args.args, *several)}
         return self.generic_visit(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
-        """Note the names that a comprehension has of its own."""
+        """Record a comprehension's variables as local."""
         self.own |= {part.target.id for part in node.generators}  # type: ignore[attr-defined]
         return self.generic_visit(node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
-        """Note a name that an expression gives to a part of it."""
+        """Record a name bound by ``:=`` as local."""
         self.own.add(node.target.id)
         return self.generic_visit(node)
 
@@ -121,9 +125,9 @@ class _Bound(ast.NodeTransformer):
         return self._bound(node, node.id)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        """Bind a dotted name, or what it begins with."""
+        """Bind a dotted name, or its beginning."""
         path = ast.unparse(node)
-        if path.startswith("gradtape."):  # where an argument has the name
+        if path.startswith("gradtape."):  # for names that an argument has too
             return self._bound(node, path.removeprefix("gradtape."))
         dotted = all(part.isidentifier() for part in path.split("."))
         root = path.partition(".")[0]

@@ -1,10 +1,10 @@
-"""Names that take TensorFlow's arguments, and are gradtape's otherwise: a line for each.
+"""Functions with TensorFlow's arguments, written as expressions in gradtape's functions.
 
-On the left is TensorFlow's call, on the right what it returns, by gradtape's names, a few helpers
-(``convert``, ``cast``, ``plain``: see ``making.py``) and, with ``tf.``, names of this package.
-The name of an argument, or the word after a ``:``, says what is done to it before: tensors, axes,
-sizes, flags and seeds become what gradtape takes; ``raw`` stays. Arguments that are not on the
-right are ignored, and so is ``name``, which each takes at the end.
+The left side of a line is TensorFlow's call, the right side what it returns. It uses gradtape's
+names, a few helpers (``convert``, ``cast``, ``plain``: see ``making.py``), names of this package
+after ``tf.``, and ops after ``op.``. The name of an argument, or the word after its ``:``, selects
+its conversion to what gradtape takes; ``raw`` arguments stay as they are. Arguments missing on the
+right are ignored, and so is ``name``, which every function takes last.
 """
 
 from __future__ import annotations

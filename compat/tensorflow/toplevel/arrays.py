@@ -1,4 +1,4 @@
-"""What stands directly under ``tf`` for creation, shapes, joining and parting."""
+"""Names directly under ``tf`` for creating, shaping, joining and splitting tensors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _range = range
 def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
 ) -> Any:
-    """Return the numbers from ``start`` up to ``limit`` by ``delta``; from 0, if one is given."""
+    """Return ``start, start + delta, ...`` below ``limit``; one argument is the limit."""
     if limit is None:
         start, limit = 0, start
     if dtype is None and type(start) is type(limit) is type(delta) is int:
@@ -54,7 +54,7 @@ def range(
 
 
 def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
-    """Return a range of numbers that only a run knows, and how many they are."""
+    """Return a range whose limits, and so its size, are unknown in the trace."""
     first, last, step = (cast(convert_to_tensor(x), "float64") for x in (start, limit, delta))
     whole = cast(gradtape.ceil((last - first) / step), "int64")
     steps = cast(gradtape.arange(as_size(gradtape.maximum(whole, 0), "range")), dtype)
@@ -90,7 +90,7 @@ def one_hot(
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
 ) -> Any:
-    """Return for each length a row that is true up to it."""
+    """Return a row for each length, with that many true elements first."""
     lengths = convert_to_tensor(lengths)
     longest = as_size(gradtape.max(lengths) if maxlen is None else maxlen, "sequence_mask")
     return cast(gradtape.arange(longest) < gradtape.expand_dims(lengths, -1), dtype)
@@ -101,9 +101,9 @@ def sequence_mask(
 
 @adapts("Tensor.shape")
 def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
-    """Return the shape as a tensor of integers, of sizes that are open in a trace too.
+    """Return the shape as a tensor of integers, with sizes that are unknown in a trace too.
 
-    Such sizes, and what is computed from them, make shapes: ``tf.zeros([tf.shape(x)[0], 3])``.
+    Unknown sizes and results computed from them make shapes: ``tf.zeros([tf.shape(x)[0], 3])``.
     """
     x = convert_to_tensor(input)
     if x.shape is None:
@@ -124,7 +124,7 @@ def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
 
 @adapts("broadcast_shapes")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
-    """Return the shape that two shapes have together, as a tensor of integers."""
+    """Return the shape to which two shapes broadcast, as a tensor of integers."""
     shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
     joined = [broadcast_size(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
     if None in [n for n in joined if not isinstance(n, Size)]:
@@ -150,17 +150,12 @@ def pad(
     return gradtape.pad(tensor, paddings, constant_values=constant_values)
 
 
-# -- joining and parting ---------------------------------------------------------------------------
-
-
-_ALL_TENSORS = frozenset({Tensor})
+# -- joining and splitting -------------------------------------------------------------------------
 
 
 def tensors_of(values: Any) -> Any:
-    """Return a list of tensors; integers beside floating tensors become floating."""
+    """Return a list of tensors; numbers take the dtype of the first tensor."""
     if isinstance(values, (list, tuple)):
-        if _ALL_TENSORS.issuperset(map(type, values)):
-            return values
         known = [v.dtype for v in values if hasattr(v, "dtype")]
         return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
     return convert_to_tensor(values)
@@ -171,9 +166,9 @@ def _beside(value: Any, known: list[Any]) -> Any:
 
 
 def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
-    """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
+    """Split ``value`` along ``axis`` into a number of equal parts, or parts of given sizes.
 
-    One of the sizes may be -1, for what the others leave.
+    One of the sizes may be -1: the rest.
     """
     parts = plain(sizes)
     if not isinstance(parts, list):
@@ -185,7 +180,9 @@ def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
     for i in free[:1]:
         parts[i] = whole - sum(parts) - 1
     if sizes_differ(sum(parts), whole) or any((n < 0) is True for n in parts):
-        raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
+        raise ValueError(
+            f"split: sizes {parts} do not add up to axis {axis} of shape {value.shape}"
+        )
     along = axis % len(value.shape)
     shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]
     return list(gradtape.split(held_to(value, shape, "split"), list(accumulate(parts))[:-1], axis))
@@ -193,16 +190,16 @@ def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
 
 @adapts("Tensor.__getitem__")
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
+    """Return the part of ``size`` that starts at ``begin``; a size of -1 extends to the end."""
     x = convert_to_tensor(input_)
     parts = zip(sizes(begin, "slice"), sizes(size, "slice"), strict=True)
     return x[tuple(_slice(b, _end(b, n, x, axis)) for axis, (b, n) in enumerate(parts))]
 
 
 def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
-    """Return where a slice ends; None where what is left is wanted."""
+    """Return where a slice ends; None for the end of the axis."""
     everything = length < 0
     if isinstance(everything, bool):
         return None if everything else start + length
-    # only a run knows the sign: a length of -1 adds what brings the end to the whole
+    # the sign is unknown in the trace: for a length of -1, the end becomes the whole size
     return start + length + largest(-length, 0) * (x.shape[axis] - start + 1)

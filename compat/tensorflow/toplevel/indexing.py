@@ -1,4 +1,4 @@
-"""What stands directly under ``tf`` for gathering, scattering and ordering elements."""
+"""Names directly under ``tf`` that gather, scatter and order elements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _where = gradtape.where.__call__
 
 @adapts("where", "argwhere")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds."""
+    """Return ``x`` where the condition holds, otherwise ``y``; without both, the indices."""
     if x is not None and y is not None:
         return _where(condition, x, y)
     if x is None and y is None:
@@ -39,7 +39,7 @@ def gathered(params: Any, indices: Any, axis: Any, batch_dims: int) -> Any:
     batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
     axis = batch_dims if axis is None else axis_of(params, axis, "gather") % params.ndim
     if axis < batch_dims:
-        raise ValueError(f"gather: axis {axis} is one of the first {batch_dims}, of the examples")
+        raise ValueError(f"gather: axis {axis} is a batch axis: pass {batch_dims} or more")
     inner = axis - batch_dims
     return over_batch(lambda p, i: gradtape.take(p, i, inner), batch_dims)(params, indices)
 
@@ -55,7 +55,7 @@ def index_of(indices: Any) -> tuple[Any, ...]:
 
 @adapts("unique")
 def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> tuple[Any, Any]:
-    """Return the distinct elements in the order of their first occurrence, and each one's place."""
+    """Return the distinct elements in order of first occurrence, and each element's index there."""
     values, first, inverse = gradtape.unique(
         convert_to_tensor(x), return_index=True, return_inverse=True
     )
@@ -90,11 +90,11 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the indices that order the elements along ``axis``; equal ones stay in order."""
+    """Return the indices that sort the elements along ``axis``; equal ones stay in order."""
     values = convert_to_tensor(values)
     if not _descending(direction, "argsort"):
         return cast(gradtape.argsort(values, axis), int32)
-    # of the reversed elements, read from the end, so that equal ones stay in order
+    # sort the reversed elements and read from the end, so that equal ones stay in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(values, axis), axis), axis)
     return cast(values.shape[axis] - 1 - order, int32)
 
@@ -107,7 +107,7 @@ def searchsorted(
     out_type: Any = int32,
     name: str | None = None,
 ) -> Any:
-    """Return where values belong in sorted sequences, row by row."""
+    """Return the indices at which values belong in sorted sequences, row by row."""
     rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
     found = over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
     return cast(found, out_type)
