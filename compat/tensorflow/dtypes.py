@@ -34,7 +34,6 @@ _NUMBERS += (float16, float32, float64, complex64, complex128)
 #: Dtype names by dtype, type and name: NumPy takes longer to make one than to run a small op.
 _NAMES: dict[Any, str] = {x.name: x.name for x in _NUMBERS}
 _NAMES |= {key: x.name for x in _NUMBERS for key in (x, x.type)} | {float: "float32", int: "int32"}
-_cast = ops["cast"].__call__
 #: The classes of these dtypes: looking one up is quicker than ``isinstance``.
 CLASSES = frozenset(map(type, _NUMBERS))
 
@@ -58,7 +57,9 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return gradtape.cast(x, as_dtype(dtype))
     if wanted == _NAMES.get(own):
         return x
-    return _cast(gradtape.real(x) if wanted == "bool" and own.kind == "c" else x, dtype=wanted)
+    return ops["cast"](
+        gradtape.real(x) if wanted == "bool" and own.kind == "c" else x, dtype=wanted
+    )
 
 
 @adapts("cast")

@@ -14,9 +14,6 @@ from .tensors import axes, convert_to_tensor, sizes
 
 __all__ = "band_part diag lstsq norm normalize svd".split()
 
-_matmul = gradtape.matmul.__call__
-_norm, _vector_norm = gradtape.linalg.norm, gradtape.linalg.vector_norm
-
 
 # -- products --------------------------------------------------------------------------------------
 
@@ -37,7 +34,8 @@ def turned_matmul(a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint
         shape = x.array.shape
         if shape is not None and len(shape) < 2:
             raise ValueError(f"matmul: the arguments must be matrices, got shape {shape}")
-    return _matmul(turned(a, t_a, adjoint_a, "matmul"), turned(b, t_b, adjoint_b, "matmul"))
+    a, b = turned(a, t_a, adjoint_a, "matmul"), turned(b, t_b, adjoint_b, "matmul")
+    return gradtape.matmul(a, b)
 
 
 # -- solving ---------------------------------------------------------------------------------------
@@ -147,10 +145,11 @@ def norm(
     """Return norms of vectors or matrices."""
     x, axis = convert_to_tensor(tensor), axes(axis)
     if type(axis) is tuple and len(axis) == 2:
-        return _norm(x, "fro" if ord == "euclidean" else ord, axis, bool(keepdims))
+        return gradtape.linalg.norm(x, "fro" if ord == "euclidean" else ord, axis, bool(keepdims))
     if ord == "fro":
         raise ValueError("norm: 'fro' is a norm of matrices: pass a pair of axes as axis")
-    return _vector_norm(x, axis, bool(keepdims), 2 if ord == "euclidean" else ord)
+    order = 2 if ord == "euclidean" else ord
+    return gradtape.linalg.vector_norm(x, axis, bool(keepdims), order)
 
 
 @adapts("linalg.norm")

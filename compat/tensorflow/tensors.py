@@ -473,7 +473,7 @@ def _shape(self: Any, new: Any = tuple.__new__, kind: type = _OwnShape) -> Any:
     if held is not None:
         return new(kind, held)
     if is_users_call():  # None == None would say that two shapes are equal
-        raise not_known(self.array, "shape (its rank is unknown: give its TensorSpec a rank)")
+        raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
     return None
 
 

@@ -81,6 +81,8 @@ split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_
 unstack(value, num=None, axis=0) = unstack(value, axis, num)
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
+where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
+    if x is not None and y is not None else argwhere(tf.toplevel.indexing.alone(condition, x, y))
 zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
 zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
 """,

@@ -11,21 +11,16 @@ from ..dtypes import cast, int32
 from ..names import adapts
 from ..tensors import convert_to_tensor, sizes
 
-__all__ = "argsort searchsorted sort unique where".split()
-
-_where = gradtape.where.__call__
+__all__ = "argsort searchsorted sort unique".split()
 
 # -- indexing --------------------------------------------------------------------------------------
 
 
-@adapts("where", "argwhere")
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, otherwise ``y``; without both, the indices."""
-    if x is not None and y is not None:
-        return _where(condition, x, y)
-    if x is None and y is None:
-        return gradtape.argwhere(convert_to_tensor(condition))
-    raise ValueError("where: pass both x and y, or neither")
+def alone(condition: Any, x: Any, y: Any) -> Any:
+    """Return the condition of a ``tf.where`` without ``x`` and ``y`` as a tensor."""
+    if x is not None or y is not None:
+        raise ValueError("where: pass both x and y, or neither")
+    return convert_to_tensor(condition)
 
 
 def over_batch(fn: Any, batch_dims: int) -> Any:
