@@ -28,6 +28,8 @@ _STEPS: dict[str, str] = {
         "predictions rhs t targets tensor value values x y tensors".split(),
         _TENSOR,
     ),
+    "bound": "if type({0}) is not float: {0} = convert({0})\n"
+    "if type({0}) is Tensor and {0}.array.dtype.kind in 'iu': {0} = cast({0}, 'float64')",
     "fft_length": "if fft_length is not None: fft_length = sizes(fft_length, called)",
     "whole": "if type({0}) is not int: {0} = plain({0})",
     "axes": "if axes is not None and type(axes) is not int: axes = axes_of(axes)",

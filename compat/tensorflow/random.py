@@ -50,8 +50,8 @@ def uniform(
 
     ``maxval`` is 1 by default, and required for an integer ``dtype``.
     """
-    dtype = as_dtype(dtype)
-    if dtype.kind not in "iu":
+    dtype = dtype if dtype is float32 else as_dtype(dtype)
+    if dtype is float32 or dtype.kind not in "iu":
         return source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
         raise ValueError(f"uniform: pass maxval, which dtype {dtype} needs")

@@ -41,9 +41,8 @@ gather_nd(params, indices, batch_dims=0) =
     (params, convert(indices))
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
-linspace(start: tensor, stop: tensor, num: sized, name=None, axis: raw=0) =
-    linspace(start, stop, num, axis=axis) if start.array.dtype.kind not in 'iu'
-    else linspace(cast(start, 'float64'), cast(stop, 'float64'), num, axis=axis)
+linspace(start: bound, stop: bound, num: sized, name=None, axis: raw=0) =
+    linspace(start, stop, num, axis=axis)
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
 ones(shape, dtype=tf.float32, layout=None) = ones(shape, dtype)
 ones_like(input, dtype=None, layout=None) = ones_like(input, dtype)
