@@ -29,7 +29,7 @@ string = np.dtype(object)
 
 #: TensorFlow's dtypes of Python's types, which have 64 bits in NumPy, and of text.
 _PYTHON: dict[Any, Any] = {"string": string, str: string, bytes: string, float: float32, int: int32}
-_NUMBERS = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+_NUMBERS: tuple[Any, ...] = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 _NUMBERS += (float16, float32, float64, complex64, complex128)
 #: Dtype names by dtype, type and name: NumPy takes longer to make one than to run a small op.
 _NAMES: dict[Any, str] = {x.name: x.name for x in _NUMBERS}
