@@ -14,7 +14,7 @@ from .values import (
     truth,
 )
 
-__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "staged_if"]
+__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_"]
 
 
 def if_stmt(
@@ -44,20 +44,7 @@ def if_stmt(
     if not is_traced(test):
         (body if test else orelse)()
         return
-    staged_if(truth(test, "'if'"), body, orelse, get_state, set_state, names, count)
-
-
-def staged_if(
-    test: Tensor,
-    body: Callable[[], None],
-    orelse: Callable[[], None],
-    get_state: Callable[[], tuple[Any, ...]],
-    set_state: Callable[[tuple[Any, ...]], None],
-    names: Sequence[str],
-    count: int,
-) -> None:
-    """Trace both blocks of an ``if``; the parameters are those of :func:`if_stmt`."""
-    start = living(get_state(), names)
+    test, start = truth(test, "'if'"), living(get_state(), names)
 
     def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
         def run() -> Sequence[Any]:

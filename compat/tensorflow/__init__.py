@@ -1,8 +1,12 @@
 """TensorFlow's names over gradtape: ``import gradtape.compat.tensorflow as tf``.
 
-What has the same arguments in both is the same object, ``tf.sin is gradtape.sin``; the rest adapts
-names and defaults. A name that is not here raises ``AttributeError``, which tells the nearest one.
-docs/migration.md lists all names, and the differences that are meant.
+A function with the same arguments in both is the same object: ``tf.sin is gradtape.sin``. Others
+adapt names and defaults. A missing name raises an ``AttributeError`` that has the nearest one.
+docs/migration.md lists all names and the intended differences.
+
+Importing this module gives the ``shape`` of every tensor and variable in the process TensorFlow's
+methods (``as_list()`` and others), including those that native code makes. It is still a tuple;
+reading it takes about 0.1 µs longer.
 """
 
 from __future__ import annotations

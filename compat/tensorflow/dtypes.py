@@ -1,4 +1,4 @@
-"""``tf.dtypes``: dtypes are NumPy's own; ``tf.string`` is the dtype of what only passes through."""
+"""``tf.dtypes``: NumPy's dtypes; ``tf.string`` is for text, which no op computes with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.extend import Tensor, ops
 from .names import adapts, lookup
 
 __all__ = (
@@ -26,30 +27,44 @@ uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 bool = np.dtype("bool")
 string = np.dtype(object)
 
+#: TensorFlow's dtypes of Python's types, which have 64 bits in NumPy, and of text.
+_PYTHON: dict[Any, Any] = {"string": string, str: string, bytes: string, float: float32, int: int32}
+_NUMBERS: tuple[Any, ...] = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+_NUMBERS += (float16, float32, float64, complex64, complex128)
+#: Dtype names by dtype, type and name: NumPy takes longer to make one than to run a small op.
+_NAMES: dict[Any, str] = {x.name: x.name for x in _NUMBERS}
+_NAMES |= {key: x.name for x in _NUMBERS for key in (x, x.type)} | {float: "float32", int: "int32"}
+#: The classes of these dtypes: looking one up is quicker than ``isinstance``.
+CLASSES = frozenset(map(type, _NUMBERS))
+
 
 def as_dtype(type_value: Any) -> np.dtype[Any]:
     """Return a dtype for a name, a NumPy or Python type, or a dtype."""
-    if isinstance(type_value, np.dtype):
+    if type(type_value) in CLASSES or isinstance(type_value, np.dtype):
         return type_value
-    known: dict[Any, Any] = {"string": string, str: string, bytes: string}
-    known |= {float: float32, int: int32}  # Python's own; NumPy has 64 bits for them
-    return np.dtype(known.get(type_value, type_value))
+    return np.dtype(_PYTHON.get(type_value, type_value))
 
 
 @adapts("cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """Return ``x`` in another dtype; a complex tensor loses its imaginary part."""
-    x = x if type(x) is gradtape.Tensor else gradtape.as_tensor(x)
-    dtype = dtype if isinstance(dtype, np.dtype) else as_dtype(dtype)
+    """Return ``x`` in another dtype; the imaginary part of a complex tensor is dropped."""
+    x = x if type(x) is Tensor else gradtape.as_tensor(x)
     own = x.array.dtype
-    if own is dtype or own == dtype:
+    if own is dtype:
         return x
-    return gradtape.cast(gradtape.real(x) if own.kind == "c" != dtype.kind else x, dtype)
+    wanted = _NAMES.get(dtype) or _NAMES.get(as_dtype(dtype))
+    if wanted is None:
+        return gradtape.cast(x, as_dtype(dtype))
+    if wanted == _NAMES.get(own):
+        return x
+    return ops["cast"](
+        gradtape.real(x) if wanted == "bool" and own.kind == "c" else x, dtype=wanted
+    )
 
 
 @adapts("cast")
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
-    """Return ``value`` in another dtype, what does not fit as the nearest value that does."""
+    """Return ``value`` in another dtype, with values out of range clipped to its limits."""
     value, dtype = gradtape.as_tensor(value), as_dtype(dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

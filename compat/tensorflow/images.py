@@ -14,7 +14,7 @@ __all__ = ["ResizeMethod", "conv2d_transpose", "convolved", "grouped", "pooled"]
 
 
 class ResizeMethod:
-    """What ``tf.image.resize`` takes as ``method``."""
+    """The methods of ``tf.image.resize``."""
 
     AREA, BICUBIC, BILINEAR, GAUSSIAN = "area", "bicubic", "bilinear", "gaussian"
     LANCZOS3, LANCZOS5, MITCHELLCUBIC = "lanczos3", "lanczos5", "mitchellcubic"
@@ -22,7 +22,7 @@ class ResizeMethod:
 
 
 def _spatial(value: Any, rank: int, first: bool, op: str) -> Any:
-    """Return the numbers of the spatial axes from one, ``rank`` or ``rank + 2`` numbers."""
+    """Return the numbers for the spatial axes from one, ``rank`` or ``rank + 2`` numbers."""
     value = plain(value)
     if not isinstance(value, (list, tuple)):
         return operator.index(value)
@@ -32,7 +32,7 @@ def _spatial(value: Any, rank: int, first: bool, op: str) -> Any:
     if len(value) == rank + 2:
         others = value[:2] if first else (value[0], value[-1])
         if tuple(others) != (1, 1):
-            raise ValueError(f"{op}: batch and channels take no strides or windows, got {value}")
+            raise ValueError(f"{op}: values for batch and channels must be 1, got {value}")
         return value[2:] if first else value[1:-1]
     if len(value) != rank:
         raise ValueError(f"{op}: expected 1, {rank} or {rank + 2} numbers, got {value}")
@@ -47,7 +47,7 @@ def _padding(padding: Any, first: bool) -> Any:
 
 
 def _on_channels_last(fn: Any, x: Any, data_format: str | None) -> Any:
-    """Apply ``fn`` to images with their channels last, wherever they are."""
+    """Apply ``fn`` to images with their channels moved last."""
     x = convert_to_tensor(x)
     if not (data_format or "").startswith("NC"):
         return fn(x)
@@ -62,7 +62,7 @@ def _layout(data_format: str | None, x: Any, rank: int | None) -> tuple[bool, in
 def convolved(
     conv: Any, op: str, x: Any, filters: Any, strides: Any, padding: Any, *rest: Any
 ) -> Any:
-    """Return a convolution with TensorFlow's settings; the rest is the format, and dilations."""
+    """Return a convolution with TensorFlow's settings; ``rest``: data format and dilations."""
     data_format, dilations = rest
     filters = convert_to_tensor(filters)
     first, rank = _layout(data_format, filters, None)
@@ -75,14 +75,14 @@ def convolved(
 
 
 def grouped(x: Any, w: Any, **settings: Any) -> Any:
-    """Return a convolution of images; filters of fewer channels than these have make groups."""
+    """Return a convolution of images, grouped if filters have fewer channels than images."""
     channels, own = x.shape[-1], w.shape[-2]
     groups = 1 if None in (channels, own) or not own else channels // own
     return gradtape.nn.conv2d(x, w, groups=max(groups, 1), **settings)
 
 
 def pooled(pool: Any, op: str, rank: Any, x: Any, ksize: Any, strides: Any, *rest: Any) -> Any:
-    """Return what a pool gives with TensorFlow's settings; the rest is the padding, and format."""
+    """Apply a pool with TensorFlow's settings; ``rest``: padding and data format."""
     padding, data_format = rest
     first, rank = _layout(data_format, x, rank)
     window, step = _spatial(ksize, rank, first, op), _spatial(strides, rank, first, op)
@@ -104,7 +104,7 @@ def conv2d_transpose(
 ) -> Any:
     """Return a transposed convolution with filters ``(height, width, filters, channels)``.
 
-    ``output_shape`` must be what follows from the others; else it raises ``ValueError``.
+    An ``output_shape`` that does not follow from the other arguments raises ``ValueError``.
     """
     conv = gradtape.nn.conv2d_transpose
     given = (input, filters, strides, padding, data_format, dilations)

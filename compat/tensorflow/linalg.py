@@ -12,31 +12,29 @@ from ...core.extend import as_size, largest
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
-__all__ = "band_part diag eye lstsq norm normalize svd".split()
+__all__ = "band_part diag lstsq norm normalize svd".split()
 
 
 # -- products --------------------------------------------------------------------------------------
 
 
-def turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
-    """Return matrices, transposed or adjoint if it is said."""
-    x = convert_to_tensor(x)
-    if not transpose and not adjoint_too:
+def turned(x: Any, transpose: bool, adjoint: bool, op: str) -> Any:
+    """Return matrices, transposed or adjoint if a flag is set."""
+    if not transpose and not adjoint:
         return x
-    if transpose and adjoint_too:
-        raise ValueError(f"{op}: transpose and adjoint of one argument exclude each other")
+    if transpose and adjoint:
+        raise ValueError(f"{op}: pass either transpose or adjoint for an argument, not both")
     turned = gradtape.matrix_transpose(x)
-    return gradtape.conj(turned) if adjoint_too else turned
+    return gradtape.conj(turned) if adjoint else turned
 
 
-def turned_matmul(a: Any, b: Any, *turned_or_not: bool) -> Any:
-    """Return the product of matrices, of transposed or adjoint ones if it is said."""
-    transpose_a, transpose_b, adjoint_a, adjoint_b = turned_or_not
-    a = turned(a, transpose_a, adjoint_a, "matmul")
-    b = turned(b, transpose_b, adjoint_b, "matmul")
-    for shape in (a.shape, b.shape):
+def turned_matmul(a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint_b: bool) -> Any:
+    """Return the product of matrices, each transposed or adjoint if its flag is set."""
+    for x in (a, b):
+        shape = x.array.shape
         if shape is not None and len(shape) < 2:
-            raise ValueError(f"matmul: the arguments are matrices, got shape {shape}")
+            raise ValueError(f"matmul: the arguments must be matrices, got shape {shape}")
+    a, b = turned(a, t_a, adjoint_a, "matmul"), turned(b, t_b, adjoint_b, "matmul")
     return gradtape.matmul(a, b)
 
 
@@ -67,10 +65,7 @@ def lstsq(
 def svd(
     tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
 ) -> Any:
-    """Return singular values, left and right vectors: ``a = u @ diag(s) @ adjoint(v)``.
-
-    The order, the thin matrices and the ``v`` that is not transposed are TensorFlow's.
-    """
+    """Return ``s, u, v`` with ``tensor = u @ diag(s) @ adjoint(v)``, in TensorFlow's order."""
     tensor = convert_to_tensor(tensor)
     if not compute_uv:
         return gradtape.linalg.svdvals(tensor)
@@ -79,22 +74,6 @@ def svd(
 
 
 # -- diagonals -------------------------------------------------------------------------------------
-
-
-@adapts("eye")
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = np.float32,
-    name: str | None = None,
-) -> Any:
-    """Return an identity matrix, or as many as ``batch_shape`` says."""
-    columns = None if num_columns is None else sizes(num_columns, "eye")[0]
-    matrix = gradtape.eye(sizes(num_rows, "eye")[0], columns, dtype=dtype)
-    if batch_shape is None:
-        return matrix
-    return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
 
 
 @adapts("diag")
@@ -107,9 +86,11 @@ def diag(
     padding_value: Any = 0,
     align: str = "",
 ) -> Any:
-    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros."""
+    """Return square matrices with the vectors of the last axis on diagonal ``k``."""
     if (num_rows, num_cols) != (-1, -1) or padding_value != 0:
-        raise ValueError("diag: num_rows, num_cols and padding_value are not supported")
+        raise ValueError(
+            "diag: num_rows, num_cols and padding_value are not supported: leave them out"
+        )
     diagonal, k = convert_to_tensor(diagonal), one(k)
     if diagonal.ndim == 1:
         return gradtape.diag(diagonal, k)
@@ -117,19 +98,24 @@ def diag(
     if k:
         widths = [(0, 0)] * (diagonal.ndim - 1) + [(0, k) if k > 0 else (-k, 0)]
         diagonal = gradtape.pad(diagonal, widths)
-    # each row's number stands in its column k to the right
+    # row i has its element in column i + k
     return gradtape.expand_dims(diagonal, -1) * gradtape.eye(n, k=k, dtype=diagonal.dtype)
+
+
+def repeated(matrix: Any, batch_shape: Any) -> Any:
+    """Return a matrix for each example of a batch."""
+    return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
 
 
 def one(k: Any) -> int:
     if np.size(k) != 1:
-        raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported, give one")
+        raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported: pass one number")
     return int(np.asarray(k).reshape(()))
 
 
 @adapts("tril", "triu")
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
-    """Return matrices with zeros outside a band; a negative number keeps the whole triangle."""
+    """Return matrices with zeros outside a band; a negative number keeps a whole triangle."""
     x = convert_to_tensor(input)
     lower, upper = as_size(num_lower, "band_part"), as_size(num_upper, "band_part")
     if (lower < 0) is not True:
@@ -138,10 +124,10 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
 
 
 def _kept(count: Any, x: Any, axis: int) -> Any:
-    """Return how many diagonals beside the main one are kept: all, if the number is negative."""
+    """Return how many diagonals next to the main one are kept: all for a negative count."""
     if (count < 0) is False:
         return count
-    # only a run knows the sign: a negative number becomes at least the size
+    # the sign is unknown in the trace: a negative count becomes at least the size
     return count + largest(-count, 0) * (x.shape[axis] + 1)
 
 
@@ -158,11 +144,10 @@ def norm(
 ) -> Any:
     """Return norms of vectors or matrices."""
     x, axis = convert_to_tensor(tensor), axes(axis)
-    if isinstance(axis, tuple) and len(axis) == 2:
-        order = "fro" if ord == "euclidean" else ord
-        return gradtape.linalg.norm(x, order, axis, bool(keepdims))
+    if type(axis) is tuple and len(axis) == 2:
+        return gradtape.linalg.norm(x, "fro" if ord == "euclidean" else ord, axis, bool(keepdims))
     if ord == "fro":
-        raise ValueError("norm: 'fro' is a norm of matrices; give axis as a pair of axes")
+        raise ValueError("norm: 'fro' is a norm of matrices: pass a pair of axes as axis")
     order = 2 if ord == "euclidean" else ord
     return gradtape.linalg.vector_norm(x, axis, bool(keepdims), order)
 

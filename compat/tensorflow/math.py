@@ -1,4 +1,4 @@
-"""``tf.math``: reductions, running sums, segments, and what arithmetic TensorFlow has besides."""
+"""``tf.math``: reductions, running sums, segments, and TensorFlow's further arithmetic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tensors import convert_to_tensor, held_to, plain
 
 __all__ = (
     "TopK add_n bincount confusion_matrix multiply_no_nan polygamma segment_sum "
-    "squared_difference top_k unsorted_segment_sum"
+    "top_k unsorted_segment_sum"
 ).split()
 
 
@@ -24,7 +24,7 @@ __all__ = (
 
 
 def whole_mean(x: Any, axis: Any, keepdims: bool) -> Any:
-    """Return the mean of integers over ``axis``: one too, rounded toward zero."""
+    """Return the mean of integers over ``axis``, an integer too, rounded toward zero."""
     wide = "int64" if x.dtype.kind == "i" else "uint64"  # int8 could not hold the count
     total = cast(cast(gradtape.sum(x, axis, keepdims), x.dtype), wide)
     count = gradtape.sum(gradtape.ones_like(x, dtype=wide), axis, keepdims)
@@ -32,19 +32,23 @@ def whole_mean(x: Any, axis: Any, keepdims: bool) -> Any:
     return cast(gradtape.sign(total) * whole, x.dtype)
 
 
+def unwidened(found: Any, dtype: Any) -> Any:
+    """Return an integer sum or product in the dtype of its elements, which NumPy widens."""
+    return found if found.array.dtype is dtype or dtype.kind not in "iu" else cast(found, dtype)
+
+
 def running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first: int) -> Any:
-    """Return running sums or products, without the element itself, or from the end, if asked."""
+    """Return running sums or products, optionally exclusive or from the end."""
     if reverse:
         x = gradtape.flip(x, axis)
-    dtype = x.dtype
     if exclusive:
-        # the first one in, the last one out
+        # prepend the neutral element, drop the last one
         rank = x.ndim
         axis = operator.index(axis) % rank
         widths = [(1, 0) if i == axis else (0, 0) for i in range(rank)]
         inner = (slice(None),) * axis + (slice(None, -1),)
         x = gradtape.pad(x[inner], widths, constant_values=first)
-    x = cast(scan(x, axis), dtype)
+    x = unwidened(scan(x, axis), x.array.dtype)
     return gradtape.flip(x, axis) if reverse else x
 
 
@@ -56,7 +60,7 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     """Return the sum of a list of tensors of one shape."""
     terms = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     if not terms:
-        raise ValueError("add_n: there must be at least one tensor")
+        raise ValueError("add_n: got an empty list: pass at least one tensor")
     total = convert_to_tensor(terms[0])
     for term in terms[1:]:
         term = convert_to_tensor(term)
@@ -68,7 +72,7 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 
 @adapts("multiply", "where")
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or nan."""
+    """Return ``x * y``, or 0 where ``y`` is 0, even if ``x`` is infinite or nan."""
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     zero = gradtape.equal(y, 0)
     return gradtape.where(zero, 0, gradtape.where(zero, 0, x) * y)
@@ -82,20 +86,11 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
     return gradtape.polygamma(int(order) if whole else order, x)
 
 
-@adapts("subtract", "square")
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``conj(x - y) * (x - y)``."""
-    difference = gradtape.subtract(convert_to_tensor(x), convert_to_tensor(y))
-    if difference.dtype.kind == "c":
-        return gradtape.conj(difference) * difference
-    return gradtape.square(difference)
-
-
 # -- order and counting ----------------------------------------------------------------------------
 
 
 class TopK(NamedTuple):
-    """The largest elements, and where they were."""
+    """The largest elements and their indices."""
 
     values: Any
     indices: Any
@@ -107,7 +102,7 @@ def top_k(
 ) -> TopK:
     """Return the ``k`` largest elements along the last axis, in descending order.
 
-    Of equal elements the first ones come first. ``sorted`` makes no difference.
+    Equal elements stay in order. ``sorted`` is ignored.
     """
     x = convert_to_tensor(input)
     k = as_size(k, "top_k")
@@ -115,7 +110,7 @@ def top_k(
         raise ValueError(f"top_k: k={k} of an input of shape {x.shape}")
     # a stable ascending sort of the reversed elements, read from its end, keeps ties in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(x, -1), -1), -1)[..., :k]
-    if x.shape:  # where a trace does not know that there are as many
+    if x.shape:  # a trace may not know that there are k elements
         order = held_to(order, (*x.shape[:-1], k), "top_k")
     last = gradtape.sum(gradtape.ones_like(x, dtype="int64"), axis=-1, keepdims=True) - 1
     indices = last - order
@@ -130,7 +125,7 @@ def bincount(
     maxlength: int | None = None,
     dtype: Any = int32,
 ) -> Any:
-    """Return how often each number occurs in ``arr``, or the sums of its weights."""
+    """Return how often each number occurs in ``arr``, or the sum of its weights."""
     arr = gradtape.reshape(convert_to_tensor(arr), -1)
     if maxlength is not None:
         kept = arr < maxlength
@@ -151,7 +146,7 @@ def confusion_matrix(
     dtype: Any = int32,
     name: str | None = None,
 ) -> Any:
-    """Return a matrix with, at row i and column j, how often i was predicted to be j."""
+    """Return a matrix whose entry (i, j) counts how often label i was predicted as j."""
     labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
     if num_classes is None:
         num_classes = int(max(np.max(labels.numpy()), np.max(predictions.numpy()))) + 1
@@ -165,16 +160,16 @@ def confusion_matrix(
 
 @adapts("nn.segment_sum")
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
-    """Return the sums of rows with the same number, as many as the largest number and 1."""
+    """Return the sums of rows with the same id, for ids from 0 to the largest."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     return gradtape.nn.segment_sum(data, ids, _count(ids))
 
 
 def _count(ids: Any) -> Any:
-    """Return how many segments there are, where a trace does not know the numbers."""
+    """Return the number of segments if the ids are unknown in a trace, otherwise None."""
     if not is_transformed(ids.array):
         return None
-    least = gradtape.constant(np.full(1, -1, ids.dtype))  # of no rows there is no largest number
+    least = gradtape.constant(np.full(1, -1, ids.dtype))  # without rows there is no largest id
     return as_size(gradtape.max(gradtape.concatenate([ids, least])) + 1, "segment_sum")
 
 
@@ -182,10 +177,10 @@ def _count(ids: Any) -> Any:
 def unsorted_segment_sum(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Any:
-    """Return the sums of rows with the same number, for ``num_segments`` numbers."""
+    """Return the sums of rows with the same id, for ids below ``num_segments``."""
     ids = convert_to_tensor(segment_ids)
     data = convert_to_tensor(data)
-    if ids.ndim != 1:  # numbers for more than the first axis: these become one
+    if ids.ndim != 1:  # ids for several axes, which are joined
         data = gradtape.reshape(data, (-1, *data.shape[ids.ndim :]))
         ids = gradtape.reshape(ids, -1)
     return gradtape.nn.segment_sum(data, ids, as_size(num_segments, "unsorted_segment_sum"))

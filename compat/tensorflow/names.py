@@ -1,8 +1,8 @@
-"""Which of TensorFlow's names stand for which of gradtape's; docs/migration.md shows this table.
+"""Map TensorFlow's names to gradtape's; docs/migration.md shows this table.
 
-A name in :data:`ALIASES` is gradtape's own object, found when it is first asked for; one in
-:data:`SIGNATURES` is made from its line then. Where more differs than names and defaults, a module
-of this package defines what adapts, marked by :func:`adapts`.
+On its first use, a name in :data:`ALIASES` becomes gradtape's own object, and a name in
+:data:`SIGNATURES` is compiled from its line. If more than names and defaults differs, a module here
+defines the adapter and marks it with :func:`adapts`.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ T = TypeVar("T")
 _PACKAGE = __name__.rpartition(".")[0]
 _GUIDE = "docs/migration.md"
 
-#: The lines of signatures by namespace and name.
+#: The lines of :data:`SIGNATURES` by namespace and name.
 LINES = {
     space: {line.partition("(")[0]: line for line in text.replace("\n    ", " ").split("\n")[1:-1]}
     for space, text in SIGNATURES.items()
 }
 
-#: Namespaces of which there is nothing but words that say what to use.
+#: Namespaces that only have messages that say what to use instead.
 _BARE = "tf.experimental tf.io tf.sysconfig tf.version"
-#: The namespaces: whatever asked for a lookup.
+#: The namespaces for which :func:`lookup` was called.
 NAMESPACES: set[str] = set()
 
 
 class Row(NamedTuple):
-    """A line of the table of names."""
+    """A row of the table of names."""
 
     tensorflow: str
     gradtape: str
-    #: ``"same"``: the same object. ``"adapted"``: TensorFlow's arguments over it.
+    #: ``"same"`` object, or ``"adapted"`` to TensorFlow's arguments.
     how: str
 
 
 def adapts(*names: str) -> Callable[[T], T]:
-    """Mark a function or class as what adapts these names of gradtape."""
+    """Mark a function or class as the adapter of these gradtape names."""
 
     def mark(adapter: T) -> T:
         adapter.gradtape_names = names  # type: ignore[attr-defined]
@@ -63,9 +63,9 @@ def adapts(*names: str) -> Callable[[T], T]:
 
 
 def namespace(name: str, contents: Any = None) -> Any:
-    """Return a module that has what the tables say, and what another module has.
+    """Return a module with the names in the tables and those of another module.
 
-    It stands where TensorFlow has it, as an attribute of what is above it.
+    It becomes an attribute of its parent module, as in TensorFlow.
     """
     path = _PACKAGE + name.removeprefix("tf")
     has = {part: getattr(contents, part) for part in getattr(contents, "__all__", ())}
@@ -77,7 +77,7 @@ def namespace(name: str, contents: Any = None) -> Any:
 
 
 def complete(*modules: Any) -> None:
-    """Make the namespaces that have no module of their own: of modules that have, and of tables."""
+    """Make namespaces from these modules, and from the tables where there is no module."""
     for module in modules:
         namespace(f"tf.{module.__name__.rpartition('.')[2]}", module)
     for space in sorted({*ALIASES, *LINES, *_BARE.split()}):
@@ -86,13 +86,13 @@ def complete(*modules: Any) -> None:
 
 
 def names_of(space: str) -> list[str]:
-    """Return the names of a namespace, without the namespaces in it."""
+    """Return the names in a namespace, without nested namespaces."""
     named = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
     return sorted(x for x in named if not isinstance(getattr(module_of(space), x), ModuleType))
 
 
 def rows() -> list[Row]:
-    """Return the table: every public name of every namespace, in order."""
+    """Return the table: every public name in every namespace, in order."""
     found = []
     for space in sorted(NAMESPACES):
         for name in names_of(space):
@@ -116,14 +116,14 @@ def module_of(namespace: str) -> Any:
 
 
 def lookup(module_name: str) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__``: gradtape's object for an alias, or else an error.
+    """Return a module's ``__getattr__``, which finds aliases and makes adapters.
 
     Raises
     ------
     AttributeError
-        By the function, for a name without counterpart; the message has the nearest one.
+        By the returned function, for an unknown name; the message has the nearest name.
     ImportError
-        With the same message, where the name is imported from the module.
+        With the same message, if an import statement asks for the name.
     """
     space = "tf" + module_name.removeprefix(_PACKAGE)
     NAMESPACES.add(space)
@@ -133,30 +133,27 @@ def lookup(module_name: str) -> Callable[[str], Any]:
         if name in known:
             value = resolve(known[name])
         elif name in lines:
-            value = _making().made(module_name, lines[name])
+            making: Any = import_module(f"{_PACKAGE}.making")  # imported late: it imports names
+            value = making.made(module_name, lines[name])
         elif name.startswith("__"):
             raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
         else:
-            # of an AttributeError an import statement would only keep that there is no such name
+            # an import statement drops the message of an AttributeError
             wrong = ImportError if _is_import(sys._getframe(1)) else AttributeError
             raise wrong(_absent(space, name))
-        setattr(sys.modules[module_name], name, value)  # not asked for again
+        setattr(sys.modules[module_name], name, value)  # later reads skip this function
         return value
 
     return __getattr__
 
 
-def _making() -> Any:
-    return import_module(f"{_PACKAGE}.making")  # which imports what stands on names
-
-
 def _is_import(frame: FrameType) -> bool:
-    """Return whether a frame is at the statement ``from module import name``."""
+    """Return whether a frame is executing ``from module import name``."""
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
 def resolve(path: str) -> Any:
-    """Return the gradtape object of a dotted name, or what is under ``tf``."""
+    """Return the object with a dotted name under gradtape, ``tf`` or ``builtins``."""
     root, _, rest = path.partition(".")
     value: Any = {"builtins": builtins, "tf": sys.modules.get(_PACKAGE)}.get(root, gradtape)
     path = path if value is gradtape else rest
@@ -166,7 +163,7 @@ def resolve(path: str) -> Any:
 
 
 def instead(path: str, near: bool = False) -> str:
-    """Return what to use in place of a name, if it is said; by its namespace if none is near."""
+    """Return what to use instead of a name, or ``""``; with ``near``, ignore its namespace's."""
     space, _, name = path.rpartition(".")
     keys = (path, name) if near else (path, name, f"{space}.*")
     return next((INSTEAD[key] for key in keys if key in INSTEAD), "")
@@ -182,9 +179,9 @@ def _absent(space: str, name: str) -> str:
     for family in ("training", "layers", "random", "fft", "nn", "linalg"):
         parts = getattr(getattr(gradtape, family), "__all__", ())
         names |= {part.lower(): f"gradtape.{family}.{part}" for part in parts}
-    # what stands beside it is meant rather than what is elsewhere
+    # a name in the same namespace is likelier than one elsewhere
     names |= {part.lower(): f"{space}.{part}" for part in own}
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     near = near or sorted((part for part in names if part in name.lower()), key=len)[-1:]
     nearest = f"; the nearest name is {names[near[0]]}" if near and len(near[0]) > 2 else ""
-    return f"{said}{nearest} (see {_GUIDE} for what there is)"
+    return f"{said}{nearest} (see {_GUIDE} for all names)"

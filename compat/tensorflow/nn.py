@@ -1,4 +1,4 @@
-"""``tf.nn``: activations, cross-entropies, normalisation; convolutions are beside it."""
+"""``tf.nn``: activations, cross-entropies and normalisation; for convolutions, see ``images``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.extend import as_size, sizes_differ
 from .dtypes import cast
 from .names import adapts, lookup
 from .random import source
-from .tensors import axes, convert_to_tensor, plain
+from .tensors import convert_to_tensor, plain
 
 __all__ = (
     "bias_add dropout embedding_lookup silu swish weighted_cross_entropy_with_logits"
@@ -39,7 +39,7 @@ swish = silu
 def weighted_cross_entropy_with_logits(
     labels: Any, logits: Any, pos_weight: Any, name: str | None = None
 ) -> Any:
-    """Return sigmoid cross-entropies in which positive labels count ``pos_weight`` times."""
+    """Return sigmoid cross-entropies with positive labels weighted by ``pos_weight``."""
     logits = convert_to_tensor(logits)
     labels = like(labels, logits)
     weight = 1.0 + (pos_weight - 1.0) * labels
@@ -47,15 +47,12 @@ def weighted_cross_entropy_with_logits(
 
 
 def like(value: Any, beside: Any) -> Any:
-    """Return ``value`` as a tensor, in the other's dtype if it has none or an integer one."""
+    """Return ``value`` as a tensor, in the dtype of ``beside`` if it has none or an integer one."""
     value = convert_to_tensor(value, None if hasattr(value, "dtype") else beside.dtype)
     return cast(value, beside.dtype) if value.dtype.kind in "biu" else value
 
 
 # -- normalisation ---------------------------------------------------------------------------------
-
-
-_axes = axes
 
 
 @adapts("add")
@@ -66,7 +63,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
     shape = value.shape
     channels = None if shape is None else shape[1 if first else -1]
     if bias.ndim != 1 or sizes_differ(bias.shape[0], channels):
-        raise ValueError(f"bias_add: bias of shape {bias.shape} for a value of shape {shape}")
+        raise ValueError(f"bias_add: a bias of shape {bias.shape} does not fit the value {shape}")
     if first:
         bias = gradtape.reshape(bias, (-1,) + (1,) * (len(shape) - 2))
     return value + bias
@@ -76,9 +73,9 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
 def dropout(
     x: Any, rate: float, noise_shape: Any = None, seed: int | None = None, name: str | None = None
 ) -> Any:
-    """Return ``x`` with a random share ``rate`` of elements set to 0, and the others scaled up.
+    """Return ``x`` with elements set to 0 with probability ``rate``, and the others scaled up.
 
-    ``noise_shape`` is the shape of the random choice, which is broadcast.
+    The random mask has the shape ``noise_shape``, and is broadcast.
     """
     x = convert_to_tensor(x)
     drawn = None if seed is None else source(seed)
@@ -94,7 +91,7 @@ def dropout(
 def embedding_lookup(
     params: Any, ids: Any, max_norm: float | None = None, name: str | None = None
 ) -> Any:
-    """Return rows of a table by number, scaled to a norm of at most ``max_norm``."""
+    """Return rows of a table by index, scaled down to a norm of at most ``max_norm``."""
     rows = gradtape.nn.embedding_lookup(convert_to_tensor(params), convert_to_tensor(ids))
     if max_norm is None:
         return rows

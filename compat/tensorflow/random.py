@@ -1,4 +1,4 @@
-"""``tf.random``: random tensors, from the shared generator or from one with a seed."""
+"""``tf.random``: random tensors, from the shared generator or a seed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from .dtypes import as_dtype, cast, float32
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
 
-__all__ = [
-    "Generator",
-    "gamma",
-    "get_global_generator",
-    "uniform",
-]
+__all__ = ["Generator", "gamma", "get_global_generator", "uniform"]
 
 
 class _Seeded(gradtape.random.Generator):
-    """What draws the numbers of a seed, the same in each run of a trace: it has no state."""
+    """Draws from a seed without state: each run of a trace gives the same numbers."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -36,10 +31,10 @@ class _Seeded(gradtape.random.Generator):
 
 
 def source(seed: Any) -> Any:
-    """Return what draws: the shared generator, or one made from a seed."""
-    if hasattr(seed, "normal"):  # a generator itself
-        return seed
-    return gradtape.random if seed is None else _Seeded(seed)
+    """Return the shared generator, or one for a seed."""
+    if seed is None:
+        return gradtape.random
+    return seed if hasattr(seed, "normal") else _Seeded(seed)  # a seed may be a generator
 
 
 @adapts("random.uniform", "random.randint")
@@ -51,17 +46,17 @@ def uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return evenly distributed numbers from ``minval`` up to ``maxval``, that one not included.
+    """Return uniformly distributed numbers in ``[minval, maxval)``.
 
-    ``maxval`` is 1 by default; for an integer ``dtype`` it must be given.
+    ``maxval`` is 1 by default, and required for an integer ``dtype``.
     """
-    shape, dtype = sizes(shape, "uniform"), as_dtype(dtype)
-    if dtype.kind not in "iu":
+    dtype = dtype if dtype is float32 else as_dtype(dtype)
+    if dtype is float32 or dtype.kind not in "iu":
         return source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
-        raise ValueError(f"uniform: give maxval for numbers of dtype {dtype}")
+        raise ValueError(f"uniform: pass maxval, which dtype {dtype} needs")
     low, high = as_size(minval, "uniform"), as_size(maxval, "uniform")
-    return cast(source(seed).randint(shape, low, high), dtype)
+    return cast(source(seed).randint(sizes(shape, "uniform"), low, high), dtype)
 
 
 @adapts("random.gamma")
@@ -87,36 +82,36 @@ def _drawing(name: str) -> Any:
         function = getattr(sys.modules[__name__], name)
         return function(*args, **options, seed=super(Generator, self))
 
-    method.__doc__ = f"As ``tf.random.{name}``, by this generator."
+    method.__doc__ = f"Do what ``tf.random.{name}`` does, with this generator."
     return method
 
 
 def combined(seed: Any) -> int:
-    """Return one seed for a pair."""
+    """Combine a pair of seeds into one."""
     a, b = (int(n) for n in np.asarray(seed).reshape(-1))
     return (a % 2**31) * 2**31 + b % 2**31
 
 
 @adapts("random.Generator")
 class Generator(gradtape.random.Generator):
-    """A source of random numbers, see :class:`gradtape.random.Generator`."""
+    """A source of random numbers; see :class:`gradtape.random.Generator`."""
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """Return one that draws the same numbers for the same seed."""
+        """Return a generator that draws the same numbers for the same seed."""
         return cls(int(np.asarray(seed).reshape(-1)[0]))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """Return one with a seed from the operating system."""
+        """Return a generator with a seed from the operating system."""
         return cls()
 
     def reset_from_seed(self, seed: Any) -> None:
-        """Begin anew."""
+        """Restart from a seed."""
         self.set_seed(int(seed))
 
     def split(self, count: int = 1) -> list[Generator]:
-        """Return generators with seeds that this one draws."""
+        """Return generators whose seeds this one draws."""
         return [Generator(int(n)) for n in np.asarray(self.randint((count,), 0, 2**62))]
 
 
@@ -126,7 +121,7 @@ for _name in ("normal", "truncated_normal", "uniform"):
 
 @adapts("random")
 def get_global_generator() -> Any:
-    """Return what draws where no generator is named."""
+    """Return the generator that ops use by default."""
     return gradtape.random
 
 

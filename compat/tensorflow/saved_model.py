@@ -50,7 +50,7 @@ def save(
     gradtape.save(obj, path, signatures)
 
 
-#: By the digest of a file without custom gradients, one with them: this process knows them still.
+#: Files with custom gradients, which this process still knows, by the digest of those without.
 _whole_of: dict[str, str] = {}
 
 
@@ -68,7 +68,7 @@ def _digest(path: str) -> str:
 def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = None) -> Any:
     """Load a module; see :func:`gradtape.load`. ``tags`` and ``options`` are ignored.
 
-    A model saved without custom gradients has them in the process that saved it. Functions in
+    A model saved without custom gradients keeps them in the process that saved it. Functions in
     ``signatures`` return dictionaries.
     """
     path = _path(export_dir)
@@ -79,7 +79,7 @@ def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = No
 
 
 class Signature(RestoredFunction):
-    """A function that takes its inputs by name, and returns a dictionary."""
+    """A function that takes its inputs by name and returns a dictionary."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _by_name(super().__call__(*args, **kwargs))
@@ -94,7 +94,7 @@ class Signature(RestoredFunction):
 
     @property
     def structured_input_signature(self) -> Any:
-        """No positional inputs, and a ``tf.TensorSpec`` for each by name."""
+        """An empty tuple, and a ``tf.TensorSpec`` for each input by name."""
         concrete = self.concrete_functions[0]
         return (), dict(zip(self.signature.parameters, concrete.arguments[0]))
 
@@ -107,7 +107,7 @@ def _by_name(found: Any) -> dict[str, Any]:
 
 
 def with_folders(path: str | os.PathLike[str]) -> str:
-    """Return a path after making the folders that it lies in."""
+    """Create the folders of a path, and return it."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     return os.fspath(path)
 

@@ -1,4 +1,4 @@
-"""Tensors, variables and shapes as TensorFlow makes them: Python integers become int32."""
+"""TensorFlow's tensors, variables and shapes: Python integers become int32."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ from ...core.extend import (
 )
 from ...core.extend import Variable as NativeVariable
 from ...core.extend import held_to as held_in_runs
-from .dtypes import as_dtype, int32, int64, string
+from .dtypes import CLASSES, as_dtype, int32, int64, string
 from .names import adapts
 
 __all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
+_ARRAY, _SEQUENCES = np.ndarray, frozenset({list, tuple})
 
 
 class TensorShape(tuple[Any, ...]):
-    """The shape of a tensor: a tuple, which is equal to a list of the same sizes too."""
+    """The shape of a tensor: a tuple that also equals a list of the same sizes."""
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
-        """Make one of a size or of a sequence of sizes."""
+        """Make a shape from one size or a sequence of sizes."""
         if dims is None:
-            raise ValueError("TensorShape: a shape of unknown rank is not supported")
+            raise ValueError("TensorShape: an unknown rank is not supported: pass sizes as dims")
         several = not (isinstance(dims, Size) or hasattr(dims, "__index__"))
         sizes = dims if several else (dims,)
         return super().__new__(cls, (None if n is None else _dimension(n) for n in sizes))
@@ -62,11 +63,11 @@ class TensorShape(tuple[Any, ...]):
     ndims = rank
 
     def as_list(self) -> list[int | None]:
-        """Return the sizes as a list, None for one that is unknown or open."""
+        """Return the sizes as a list, None for unknown ones."""
         return list(blunt(self))
 
     def num_elements(self) -> int | None:
-        """Return the number of elements, None if a size is unknown or open."""
+        """Return the number of elements, None if a size is unknown."""
         return int(np.prod(self)) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
@@ -74,7 +75,7 @@ class TensorShape(tuple[Any, ...]):
         return all(map(known_size, self))
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Return whether a tensor may have both shapes, as far as they are known."""
+        """Return whether a tensor could have both shapes; unknown sizes match any size."""
         return other is None or gradtape.TensorSpec(self).admits(TensorShape(other))
 
     def assert_is_compatible_with(self, other: Any) -> None:
@@ -83,12 +84,12 @@ class TensorShape(tuple[Any, ...]):
             raise ValueError(f"shapes {tuple(self)} and {tuple(TensorShape(other))} do not agree")
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raise ``ValueError`` if the number of axes is another."""
+        """Raise ``ValueError`` if the number of axes differs from ``rank``."""
         if len(self) != rank:
-            raise ValueError(f"shape {tuple(self)} has {len(self)} axes, not {rank}")
+            raise ValueError(f"shape {tuple(self)} has {len(self)} axes, expected {rank}")
 
     def concatenate(self, other: Any) -> TensorShape:
-        """Return the sizes of this shape and of another after them."""
+        """Return this shape's sizes followed by another's."""
         return TensorShape((*self, *TensorShape(other)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -101,14 +102,14 @@ class TensorShape(tuple[Any, ...]):
     def __radd__(self, other: Any) -> Any:
         try:
             return TensorShape(other).concatenate(self)
-        except TypeError:  # a list of something else, to which += adds the sizes
+        except TypeError:  # a list of other things, which += extends
             return NotImplemented
 
     def __eq__(self, other: object) -> Any:
-        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+        return tuple.__eq__(self, tuple(other) if type(other) is list else other)
 
     def __ne__(self, other: object) -> Any:
-        return not self == other
+        return tuple.__ne__(self, tuple(other) if type(other) is list else other)
 
     __hash__ = tuple.__hash__
 
@@ -119,7 +120,7 @@ class TensorShape(tuple[Any, ...]):
 
 
 class _OwnShape(TensorShape):
-    """A tensor's own shape, which is shown as a tuple: native code in this process shows it too."""
+    """A tensor's own shape. It prints as a tuple, because native code prints it too."""
 
     __repr__ = tuple.__repr__
 
@@ -134,28 +135,30 @@ def _dimension(n: Any) -> Any:
 @adapts("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """Return a tensor; see :func:`gradtape.constant`."""
-    if type(value) is float or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc"):
-        pass
-    elif dtype is None:
-        if _is_text(value):
-            dtype = string
-        elif _is_made_of(int, value):
-            dtype = _integer_dtype(value)
+    if dtype is None and type(value) is not float:
+        numbers = type(value) is _ARRAY and type(value.dtype) in CLASSES
+        dtype = None if numbers else _usual_dtype(value)
     if dtype is not None and as_dtype(dtype) == string:
         encoded = np.vectorize(_encoded, otypes=[object])(np.array(value, object))
-        return gradtape.Tensor(np.asarray(encoded, object))
-    shape = None if shape is None else sizes(shape, "constant")
-    return gradtape.constant(value, dtype, shape)
+        return Tensor(np.asarray(encoded, object))
+    if shape is None:
+        return gradtape.as_tensor(value, dtype)
+    return gradtape.constant(value, dtype, sizes(shape, "constant"))
 
 
 @adapts("as_tensor")
 def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
-    """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
+    """Return ``value`` as a tensor, unchanged if it is one; see :func:`constant`."""
+    if dtype is None:
+        if type(value) is Tensor and type(value.array) is _ARRAY:
+            return value
+        if type(value) is _ARRAY:
+            return gradtape.as_tensor(value)
     if isinstance(value, Held):
-        value = value.value  # as_tensor's reads under one tape are one
-    if isinstance(value, (gradtape.Tensor, np.ndarray, np.generic)) and dtype is None:
+        value = value.value  # as_tensor would return one tensor for all reads under a tape
+    if dtype is None and isinstance(value, (Tensor, np.ndarray, np.generic)):
         return gradtape.as_tensor(value)
     return constant(value, dtype)
 
@@ -163,15 +166,15 @@ def convert_to_tensor(
 @adapts("Tensor", "Variable")
 def is_tensor(x: Any) -> bool:
     """Return whether ``x`` is a tensor or a variable."""
-    return isinstance(x, (gradtape.Tensor, Held))
+    return isinstance(x, (Tensor, Held))
 
 
 @adapts("Tensor.numpy")
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """Return the value as a NumPy array, None where a trace does not know it."""
+    """Return the value as a NumPy array, or None if it is unknown in a trace."""
     tensor = convert_to_tensor(tensor)
     if isinstance(tensor.array, Symbol):
-        known = tensor.array.integers  # those of a shape
+        known = tensor.array.integers  # known if they come from a shape
         if known is None or not all(map(known_size, known.flat)):
             return None
         return known.astype(tensor.dtype)
@@ -179,6 +182,18 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         return np.asarray(tensor.numpy())
     except TypeError:
         return None
+
+
+def _usual_dtype(value: Any) -> Any:
+    """Return the dtype of a value where TensorFlow's differs from gradtape's, otherwise None."""
+    first = value
+    while type(first) in _SEQUENCES and first:
+        first = first[0]
+    if type(first) is float:
+        return None
+    if _is_made_of_integers(value):
+        return _integer_dtype(value)
+    return string if _is_text(value) else None
 
 
 def _is_text(value: Any) -> bool:
@@ -193,10 +208,10 @@ def _encoded(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _is_made_of(kind: type, value: Any) -> bool:
+def _is_made_of_integers(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(_is_made_of(kind, item) for item in value)
-    return type(value) is kind or (kind is int and isinstance(value, Size))
+        return len(value) > 0 and all(map(_is_made_of_integers, value))
+    return type(value) is int or isinstance(value, Size)
 
 
 def _integer_dtype(value: Any) -> np.dtype[Any]:
@@ -210,32 +225,34 @@ def _integer_dtype(value: Any) -> np.dtype[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor of integers (a shape, an axis, sizes) as Python's integers or lists.
+    """Return a tensor of integers (a shape, an axis, sizes) as Python integers or lists.
 
-    What a trace does not know of them are sizes that are open.
+    Values that are unknown in a trace become unknown sizes.
     """
-    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol and value.shape != ():
+    if type(value) is int:
+        return value
+    if isinstance(value, Tensor) and type(value.array) is Symbol:
+        if value.shape == ():
+            return as_size(value, "size")
         value = list(gradtape.unstack(value))
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol:
-        return as_size(value, "size")
-    if isinstance(value, (gradtape.Tensor, gradtape.Variable, np.ndarray, np.generic)):
+        return [x if type(x) is int else plain(x) for x in value]
+    if isinstance(value, (Tensor, NativeVariable, np.ndarray, np.generic)):
         return np.asarray(value).tolist()
     return value
 
 
-#: A shape, a tensor or a sequence of sizes (tensors too), as a tuple.
+#: A shape, a tensor, or a sequence of sizes or tensors, as a tuple.
 sizes = as_shape
 
 
 def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
-    """Return a tensor of a shape that it must have; each run checks what a trace does not know."""
+    """Return ``x`` with a shape that it must have; each run checks what a trace cannot."""
     if x.shape is None and op == "set_shape":
         return held_in_runs(x, tuple(shape))
     if x.shape is None:
         raise TraceError(
-            f"{op}: the rank of {x!r} is unknown in this trace; give its TensorSpec a shape"
+            f"{op}: the rank of {x!r} is unknown in this trace: give its TensorSpec a shape"
         )
     wanted = tuple(n if want is None else want for want, n in zip(shape, x.shape, strict=False))
     differs = [sizes_differ(want, n) for want, n in zip(wanted, x.shape, strict=False)]
@@ -245,21 +262,27 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
 
 
 def broadcast_size(a: Any, b: Any) -> Any:
-    """Return the size that two sizes have together; None if they have none."""
+    """Return the size to which two sizes broadcast, or None if they do not."""
     if same_size(a, b) or same_size(b, 1):
         return a
     if known_size(a):
         return b if a == 1 else None if known_size(b) else a
     if known_size(b):
         return b
-    # the one that is not 1; if both are not, and differ, what takes the shape says so
+    # the size that is not 1; if both are not 1 and differ, using the shape raises
     return largest(a, b) * smallest(a, b, 1)
 
 
 def axes(axis: Any) -> Any:
-    """Return an axis argument (an integer, a sequence or a tensor of them) for gradtape."""
+    """Return an axis argument (integers, in a sequence or a tensor) as gradtape takes it."""
     if axis is None or type(axis) is int:
         return axis
+    if type(axis) in _SEQUENCES:
+        for n in axis:
+            if type(n) is not int:
+                break
+        else:
+            return tuple(axis)
     axis = plain(axis)
     return tuple(as_size(n, "axis") for n in axis) if isinstance(axis, list) else axis
 
@@ -270,12 +293,12 @@ _scope: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
 
 
 class scope(ContextDecorator):
-    """Puts ``name/`` before the names of variables that are made in a block.
+    """Prefixes the names of variables made in a block with ``name/``.
 
     Attributes
     ----------
     name
-        The name, below those of the blocks around.
+        The prefix, including those of enclosing blocks.
     """
 
     def __init__(self, name: str) -> None:
@@ -292,9 +315,9 @@ class scope(ContextDecorator):
 
 
 class Standing(type):
-    """A class that adapts one of gradtape's: every instance of that is one of it too.
+    """Makes instances of a native class count as instances of its adapter.
 
-    So ``isinstance(v, tf.Variable)`` holds for the variables of any layer.
+    ``isinstance(v, tf.Variable)`` then holds for the variables of any layer.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -305,7 +328,7 @@ class Standing(type):
 
 
 class Part(Held):
-    """What is read of a variable: a tensor, which can be called too; or a part, and assigned."""
+    """A variable's value, which can also be called, or a part of it, which can be assigned."""
 
     __slots__ = ("_index", "_of", "_tensor")
 
@@ -361,13 +384,17 @@ class Variable(NativeVariable, metaclass=Standing):
         shape: Any = None,
     ) -> None:
         if initial_value is None:
-            raise ValueError("Variable: give it an initial_value")
+            raise ValueError(
+                "Variable: initial_value is missing: pass a value, or a function that returns it"
+            )
         if constraint is not None:
-            raise ValueError("Variable: constraint is not supported; project after each step")
+            raise ValueError(
+                "Variable: constraint is not supported: project the value after each step"
+            )
         if isinstance(shape, (list, tuple)) and None in shape:
             raise ValueError(
-                f"Variable: shape={shape} has unknown sizes, but a variable keeps its shape; leave "
-                "it away, and make a new variable for another shape"
+                f"Variable: shape={shape} has unknown sizes, but a variable's shape is fixed: "
+                "leave shape out, and make a new variable for another shape"
             )
         if callable(initial_value):
             with gradtape.init_scope():
@@ -385,7 +412,7 @@ class Variable(NativeVariable, metaclass=Standing):
 
     @property
     def value(self) -> Any:
-        """The current value; ``value()`` is the same, as in TensorFlow."""
+        """The current value; ``value()`` returns it too, as in TensorFlow."""
         read = super().value
         return Part(read) if is_users_call() else read
 
@@ -400,7 +427,7 @@ class Variable(NativeVariable, metaclass=Standing):
     def __iter__(self) -> Iterator[Any]:
         return iter(super().value)
 
-    # ``read_value=False`` saves TensorFlow a read; here a variable costs nothing to return
+    # ``read_value=False`` saves a read in TensorFlow; returning a variable costs nothing here
     def assign(
         self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Any:
@@ -420,17 +447,17 @@ class Variable(NativeVariable, metaclass=Standing):
         return super().assign_sub(delta)
 
 
-# -- what tensors and variables have besides -------------------------------------------------------
+# -- more attributes of tensors and variables ------------------------------------------------------
 
 
 class Reference:
-    """Stands for a tensor or a variable in sets and dictionaries, where it is told by identity."""
+    """Refers to a tensor or a variable in sets and dictionaries, by identity."""
 
     def __init__(self, of: Any) -> None:
         self._of = of
 
     def deref(self) -> Any:
-        """Return what it stands for."""
+        """Return the tensor or variable."""
         return self._of
 
     def __eq__(self, other: object) -> bool:
@@ -440,22 +467,22 @@ class Reference:
         return id(self._of)
 
 
-def _shape(self: Any) -> Any:
+def _shape(self: Any, new: Any = tuple.__new__, kind: type = _OwnShape) -> Any:
     """The shape, with TensorFlow's methods."""
     held = self.array.shape
-    if held is None:
-        if is_users_call():  # None == None would say that two shapes are equal
-            raise not_known(self.array, "shape (its rank is unknown: give its TensorSpec a rank)")
-        return None
-    return tuple.__new__(_OwnShape, held)
+    if held is not None:
+        return new(kind, held)
+    if is_users_call():  # None == None would say that two shapes are equal
+        raise not_known(self.array, "shape (its rank is unknown: give its TensorSpec a rank)")
+    return None
 
 
 def _set_shape(self: Any, shape: Any) -> None:
-    """Say what is known of the shape; each run of a trace checks it."""
+    """Add what you know about the shape; each run of a trace checks it."""
     self.array = held_to(self, TensorShape(shape), "set_shape").array
 
 
-# what tensors are, they are for every name that makes them
+# native functions make tensors and variables too
 for _kind in (Tensor, NativeVariable):
     for _name, _value in {
         "get_shape": lambda self: self.shape,

@@ -90,6 +90,8 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError
         If ``dtype`` is not a boolean, integer, floating or complex type.
     """
+    if type(dtype) in DTYPES:
+        return dtype
     try:
         result = np.dtype(dtype)
     except TypeError as error:

@@ -172,7 +172,7 @@ def test_a_second_optimizer_is_refused() -> None:
     optimizer = keras.optimizers.Adam(0.1)
     assert step(optimizer) == 1.0
     assert step(optimizer) < 1.0
-    with pytest.raises(ValueError, match=r"singleton tf\.Variables.*another optimizer"):
+    with pytest.raises(ValueError, match=r"singleton tf\.Variables.*each optimizer"):
         step(keras.optimizers.Adam(0.1))
 
 

@@ -325,6 +325,29 @@ def test_counting_and_segments() -> None:
 # -- linear algebra --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("batch_dims", [0, 1])
+def test_gather_refuses_an_axis_that_is_out_of_range(batch_dims: int) -> None:
+    x, indices = tf.zeros((2, 3)), tf.zeros((2, 1), tf.int32)
+    with pytest.raises(IndexError, match="axis 3 is out of bounds"):
+        tf.gather(x, indices, axis=3, batch_dims=batch_dims)
+
+
+def test_linspace_has_the_dtypes_of_tensorflow() -> None:
+    assert tf.linspace(1, 5, 3).dtype == tf.float64
+    assert tf.linspace(0.0, 1.0, 3).dtype == tf.float32
+    same(tf.linspace([0.0, 1.0], [1.0, 3.0], 3, axis=-1), [[0.0, 0.5, 1.0], [1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "float16", "float64"])
+@pytest.mark.parametrize("axis", [None, 0, [0, 1]])
+def test_sums_and_products_keep_the_dtype(dtype: str, axis: object) -> None:
+    x = tf.constant([[1, 2], [3, 1]], dtype)
+    for reduce in (tf.reduce_sum, tf.reduce_prod, tf.reduce_max, tf.reduce_mean):
+        assert reduce(x, axis).dtype == dtype
+        assert tf.function(reduce)(x, axis).dtype == dtype
+    assert tf.cumsum(x, 1).dtype == dtype
+
+
 def test_products_with_flags() -> None:
     a, b = draw(2, 3, 4), draw(2, 4, 5)
     turn = (0, 2, 1)
@@ -333,7 +356,7 @@ def test_products_with_flags() -> None:
     same(tf.linalg.matmul(a=a, b=b.transpose(turn), transpose_b=True), a @ b)
     z = a + 1j * draw(2, 3, 4)
     same(tf.matmul(z.conj().transpose(turn), b + 0j, adjoint_a=True), z @ b)
-    with pytest.raises(ValueError, match="exclude"):
+    with pytest.raises(ValueError, match="not both"):
         tf.matmul(a, b, transpose_a=True, adjoint_a=True)
     with pytest.raises(ValueError, match="matrices"):
         tf.matmul(a, b[0, :, 0])

@@ -1,4 +1,4 @@
-"""``tf.keras.Model``: steps of one's own, several inputs, and what is refused."""
+"""``tf.keras.Model``: steps of your own, several inputs, and what is refused."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def test_steps_of_ones_own_take_the_options_of_runs(tmp_path) -> None:
     backup = keras.callbacks.BackupAndRestore(tmp_path)
     with pytest.raises(TypeError, match=r"does not take BackupAndRestore; use checkpoint=PATH"):
         model.fit(X, Y, callbacks=[backup], verbose=0)
-    with pytest.raises(TypeError, match="fit by steps of one's own: class_weight not supported"):
+    with pytest.raises(TypeError, match="fit by steps of your own: class_weight not supported"):
         model.fit(X, Y, class_weight={0: 1.0}, verbose=0)
 
 

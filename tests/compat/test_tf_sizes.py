@@ -570,7 +570,7 @@ def test_a_tensor_shape_of_a_trace_is_of_known_and_open_sizes():
     }
     with pytest.raises(ValueError, match="do not agree"):
         tf.TensorShape([2, None]).assert_is_compatible_with([3, 3])
-    with pytest.raises(ValueError, match="not 3"):
+    with pytest.raises(ValueError, match="expected 3"):
         tf.TensorShape([2, None]).assert_has_rank(3)
 
 

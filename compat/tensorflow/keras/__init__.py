@@ -1,4 +1,4 @@
-"""``tf.keras``: Keras 3's layers, models, optimizers, losses and metrics over gradtape's own."""
+"""``tf.keras``: Keras 3's layers, models, optimizers, losses and metrics over gradtape's."""
 
 from __future__ import annotations
 

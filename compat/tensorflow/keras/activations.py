@@ -16,7 +16,7 @@ __all__ = ["get", "leaky_relu", "linear", "relu"]
 
 @adapts("layers.activations.get")
 def get(identifier: Any) -> Callable[[Any], Any]:
-    """Return the activation for a name or a function; None gives :func:`linear`."""
+    """Return the activation for a name or function; None gives :func:`linear`."""
     return known.get(identifier) or linear
 
 
@@ -28,7 +28,7 @@ def linear(x: Any) -> Any:
 
 @adapts("nn.leaky_relu")
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
-    """Return ``x`` where it is positive, else ``negative_slope * x``."""
+    """Return ``x`` where positive, otherwise ``negative_slope * x``."""
     return gradtape.nn.leaky_relu(x, negative_slope)
 
 
@@ -36,9 +36,9 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
 def relu(
     x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Any:
-    """Return ``x`` above ``threshold``, ``negative_slope * (x - threshold)`` below it.
+    """Return ``x`` above ``threshold``, otherwise ``negative_slope * (x - threshold)``.
 
-    What is above ``max_value`` is cut off there.
+    Values are capped at ``max_value``.
     """
     return ramp(x, negative_slope, max_value, threshold)
 

@@ -1,4 +1,4 @@
-"""Subclasses of gradtape's classes whose constructors take Keras' arguments."""
+"""Make subclasses of gradtape's classes whose constructors take Keras's arguments."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..names import adapts, resolve
 __all__ = ["adapted", "arguments_of", "by_order", "refuse"]
 
 
-#: Arguments by their names of Keras 2.
+#: Arguments by their names in Keras 2.
 _ONCE = {"lr": "learning_rate", "alpha": "negative_slope"}
 
 
 def refuse(what: str, options: dict[str, Any]) -> None:
-    """Raise ``TypeError`` if an option that gradtape lacks is given: any but None and false."""
+    """Raise ``TypeError`` if an option is neither None nor False: gradtape lacks these options."""
     given = sorted(name for name, value in options.items() if value not in (None, False))
     if given:
         raise TypeError(
@@ -28,15 +28,15 @@ def refuse(what: str, options: dict[str, Any]) -> None:
 
 
 def by_order(args: Any, order: str, named_first: str) -> dict[str, Any]:
-    """Return arguments by name, in one order, or in another if the first is a name."""
+    """Return arguments by name: in ``order``, or in ``named_first`` if the first is a string."""
     names = named_first if args and isinstance(args[0], str) else order
     return dict(zip(names.split(), args))
 
 
 def arguments_of(path: str) -> dict[str, Parameter]:
-    """Return the arguments of one of gradtape's classes, those that it hands on too.
+    """Return the arguments of a gradtape class, including those it passes to its base classes.
 
-    The regularizers and constraints that a layer may have come last.
+    A layer's regularizers and constraints come last.
     """
     found: dict[str, Parameter] = {}
     for kind in resolve(path).__mro__:
@@ -51,20 +51,20 @@ def arguments_of(path: str) -> dict[str, Parameter]:
 
 
 def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
-    """Return a subclass of one of gradtape's classes with the constructor that Keras has.
+    """Return a subclass of a gradtape class with Keras's constructor.
 
     Parameters
     ----------
     path
-        The class, by its name under ``gradtape``.
+        The name of the class under ``gradtape``.
     order
-        The names of Keras' arguments in order; those after a ``*`` by keyword only. ``**`` at the
-        end stands for any others.
+        The names of Keras's arguments in order; after a ``*`` by keyword only. A ``**`` at the end
+        means any others.
     bases
-        What the class is besides, before gradtape's; it counts as defined where the first is. What
-        gradtape's constructor does not know goes to their ``take_options``.
+        Base classes, which come before gradtape's; the first one's module becomes the module of the
+        result. Their ``take_options`` gets the arguments that gradtape's constructor does not know.
     defaults
-        Defaults that are not gradtape's.
+        Defaults that differ from gradtape's.
     """
     native: Any = resolve(path)
     known = arguments_of(path)
@@ -91,7 +91,7 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
 
     init: Callable[..., Any] = __init__
     vars(init).update(__signature__=signature, __wrapped__=native.__init__)
-    told = f"See :class:`gradtape.{path}`; the arguments are Keras'.\n"
+    told = f"See :class:`gradtape.{path}`; the arguments are Keras's.\n"
     contents = {
         "__init__": __init__,
         "__doc__": f"{summary_of(native)}\n\n{told}",

@@ -1,4 +1,4 @@
-"""``tf.keras.backend``: settings of Keras, and its old names of functions."""
+"""``tf.keras.backend``: Keras's settings, and old names of functions."""
 
 from __future__ import annotations
 
@@ -20,47 +20,48 @@ _settings: dict[str, Any] = {"epsilon": 1e-7, "floatx": "float32"}
 
 
 def epsilon() -> float:
-    """Return the number that keeps logarithms and quotients finite."""
+    """Return the small number that keeps logarithms and quotients finite."""
     return float(_settings["epsilon"])
 
 
 def set_epsilon(value: float) -> None:
-    """Set what :func:`epsilon` returns; gradtape's losses keep to 1e-7."""
+    """Set what :func:`epsilon` returns; gradtape's losses always use 1e-7."""
     _settings["epsilon"] = float(value)
 
 
 def floatx() -> str:
-    """Return the dtype of layers and inputs by default."""
+    """Return the default dtype of layers and inputs."""
     return str(_settings["floatx"])
 
 
 def set_floatx(value: str) -> None:
-    """Set the dtype of layers and inputs by default: ``"float16"``, ``"float32"`` or ``64``."""
+    """Set the default dtype of layers and inputs to ``float16``, ``float32`` or ``float64``."""
     if value not in ("float16", "float32", "float64"):
         raise ValueError(f"set_floatx: expected float16, float32 or float64, got {value!r}")
     _settings["floatx"] = value
 
 
 def image_data_format() -> str:
-    """Return where the channels of images are by default."""
+    """Return the default position of image channels."""
     return "channels_last"
 
 
 def set_image_data_format(data_format: str) -> None:
-    """Refuse all but ``"channels_last"``; layers take ``data_format``."""
+    """Refuse any format except ``"channels_last"``; layers take ``data_format``."""
     if data_format != "channels_last":
         raise ValueError(
-            f"set_image_data_format: {data_format!r}; give layers data_format={data_format!r}"
+            f"set_image_data_format: {data_format!r} is not supported here: pass "
+            f"data_format={data_format!r} to each layer"
         )
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Do nothing: models that nobody holds are forgotten, and there is no session."""
+    """Do nothing: unused models are freed, and there is no session."""
 
 
 @adapts("Variable")
 def variable(value: Any, dtype: Any = None, name: Any = None, constraint: Any = None) -> Any:
-    """Return a variable, of :func:`floatx` by default."""
+    """Return a variable, by default of dtype :func:`floatx`."""
     return Variable(value, dtype=as_dtype(dtype or floatx()), name=name, constraint=constraint)
 
 
@@ -81,25 +82,25 @@ def batch_get_value(tensors: Any) -> list[Any]:
 
 
 def batch_set_value(tuples: Any) -> None:
-    """Set the values of several variables, in pairs with them."""
+    """Set the values of variables, given pairs of variables and values."""
     for x, value in tuples:
         x.assign(value)
 
 
 @adapts("Tensor.shape")
 def int_shape(x: Any) -> Any:
-    """Return the shape, None for unknown sizes."""
+    """Return the shape, with None for unknown sizes."""
     return tuple(x.shape.as_list())
 
 
 def is_keras_tensor(x: Any) -> bool:
-    """Return whether this comes from an ``Input``, and has no value."""
+    """Return whether ``x`` is made from an ``Input``, and so has no value."""
     return isinstance(x, gradtape.Tensor) and not hasattr(x.array, "__array__")
 
 
 @adapts("tensordot")
 def dot(x: Any, y: Any) -> Any:
-    """Return the product along the last axis of ``x`` and the last but one of ``y``."""
+    """Return the product along the last axis of ``x`` and the second-to-last of ``y``."""
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     return gradtape.tensordot(x, y, [[x.ndim - 1], [max(y.ndim - 2, 0)]])
 

@@ -1,6 +1,6 @@
 """``tf.keras.layers``: gradtape's layers with the constructors and conventions of Keras 3.
 
-Other than gradtape's, these compute in float32 whatever they are given, unless a policy of
+Unlike gradtape's, these cast floating inputs to float32, unless ``dtype`` or a policy of
 ``tf.keras.mixed_precision`` says otherwise.
 """
 
@@ -22,7 +22,7 @@ from .backend import floatx
 
 __all__ = ["Input", "Layer"]
 
-#: Keras' order of arguments, where it is not gradtape's; those that are not here go by keyword.
+#: Keras's order of arguments where it differs; all others are keyword-only.
 _ORDERS = {
     "AdditiveAttention": "use_scale dropout",
     "AlphaDropout": "rate noise_shape seed",
@@ -39,13 +39,13 @@ _ORDERS = {
     "SpatialDropout2D": "rate data_format seed",
     "SpatialDropout3D": "rate data_format seed",
 }
-#: Keras' defaults, where gradtape has another or no such argument.
+#: Keras's defaults where gradtape's differ or are missing.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "Cropping2D": {"cropping": 0},
 }
 
 
-#: Keras 2's order of arguments of ``add_weight``.
+#: The order of ``add_weight``'s arguments in Keras 2.
 _KERAS_2 = "name shape dtype initializer regularizer trainable constraint"
 
 
@@ -68,14 +68,14 @@ def Input(
 
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return Keras' ``__call__`` over gradtape's: it casts inputs, and takes ``training``."""
+    """Return Keras's ``__call__`` over gradtape's, which casts inputs and takes ``training``."""
     known = inspect.signature(call)
     takes_training = "training" in known.parameters
 
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
-        if self.dtype is not None and not self.policy.mixed:  # which casts them itself
+        if self.dtype is not None and not self.policy.mixed:  # a mixed policy casts inputs itself
             inputs, args = map_structure(lambda x: _cast(x, self.dtype), (inputs, args))
         if training is None:
             return call(self, inputs, *args, **kwargs)
@@ -84,13 +84,13 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
         with calling_in(training):
             return call(self, inputs, *args, **kwargs)
 
-    # by which models see whether it takes a mask
+    # models read the signature to see whether a layer takes a mask
     vars(__call__).update(adapted=True, __signature__=known if takes_training else _told(known))
     return __call__
 
 
 def _told(known: inspect.Signature) -> inspect.Signature:
-    """Return a signature with ``training`` in it."""
+    """Add ``training`` to a signature."""
     *first, last = known.parameters.values()
     training = inspect.Parameter("training", inspect.Parameter.KEYWORD_ONLY, default=None)
     rest = [last, training] if last.kind is not last.VAR_KEYWORD else [training, last]
@@ -105,7 +105,7 @@ def _cast(x: Any, dtype: str) -> Any:
 
 
 def _of_weights(dtype: Any) -> str:
-    """Return the dtype of weights, of a dtype or a policy."""
+    """Return the dtype of weights for a dtype or a policy."""
     policy = gradtape.mixed_precision.Policy
     if isinstance(dtype, str) and dtype.startswith("mixed_"):
         dtype = policy(dtype)
@@ -123,10 +123,10 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     Parameters
     ----------
     options
-        ``name``; ``trainable``, whether the weights train; ``dtype``, that of the weights and to
-        which floating inputs are cast, ``float32`` by default, or a policy of
-        ``tf.keras.mixed_precision``; ``input_shape`` or ``input_dim``, from which a ``Sequential``
-        is built. Anything else is an error.
+        ``name``; ``trainable``, whether the weights train; ``dtype``, a policy of
+        ``tf.keras.mixed_precision`` or the dtype of weights, to which floating inputs are cast,
+        ``float32`` by default; ``input_shape`` or ``input_dim``, from which a ``Sequential`` is
+        built. Any other option is an error.
     """
 
     stands_for = gradtape.layers.Layer
@@ -144,9 +144,9 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
             cls.__call__ = _calling(call)  # type: ignore[method-assign]
 
     def take_options(self, options: dict[str, Any]) -> None:
-        """Take what Keras' layers take besides; refuse what would make a difference."""
+        """Take Keras's further options; refuse those that gradtape lacks."""
         given = {"trainable": True, **options}
-        dtype = given.pop("dtype", None)  # of a layer whose parts have theirs
+        dtype = given.pop("dtype", None)  # None for a layer whose parts have their own
         self.dtype = (self.dtype or floatx()) if dtype is None else _of_weights(dtype)
         shape, size = given.pop("input_shape", None), given.pop("input_dim", None)
         vars(self)["_gradtape_input_shape"] = shape if size is None else (size,)
@@ -155,10 +155,10 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         refuse(type(self).__name__, {**given, "autocast": None})
 
     def add_weight(self, *args: Any, **given: Any) -> Any:
-        """Return a new variable, to be kept as an attribute of the layer.
+        """Return a new variable, which you assign to an attribute of the layer.
 
-        As in gradtape; ``initializer`` is ``"glorot_uniform"`` for floats by default, else
-        ``"zeros"``. A name may come first, as in Keras 2. ``autocast`` and others are ignored.
+        By default, ``initializer`` is ``"glorot_uniform"`` for floats, otherwise ``"zeros"``. A
+        name may come first, as in Keras 2. ``autocast`` and others are ignored.
         """
         given |= by_order(args, "shape initializer name trainable dtype", _KERAS_2)
         kind = as_dtype(given.get("dtype") or self.dtype or floatx())
@@ -179,7 +179,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     @property
     def built(self) -> bool:
-        """Whether the weights are there; ``build`` may set it, and need not."""
+        """Whether the weights exist; ``build`` may set it."""
         return super().built
 
     @built.setter
@@ -188,33 +188,33 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     @told
     def output_shape(self) -> Any:
-        """The shape of what it gave while a model was put together."""
+        """The shape of its output in the model that it is part of."""
         return map_structure(lambda x: x.shape, self.output)
 
     @told
     def input_shape(self) -> Any:
-        """The shape of what it was called on while a model was put together."""
+        """The shape of its input in the model that it is part of."""
         return map_structure(lambda x: x.shape, self.input)
 
     def _own(self, found: Iterable[Any]) -> list[Any]:
-        """Return variables without those of optimizers and metrics that are attributes."""
+        """Return variables, without those of attributes that are optimizers or metrics."""
         others = [part for part in self.submodules if isinstance(part, _NO_LAYERS)]
         left_out = {v.id for part in others for v in part.variables}
         return [v for v in found if v.id not in left_out]
 
     @property
     def variables(self) -> list[Any]:  # type: ignore[override]
-        """All variables but those of optimizers and metrics, in a list."""
+        """All variables in a list, without those of optimizers and metrics."""
         return self._own(super().variables)
 
     @property
     def trainable_variables(self) -> list[Any]:  # type: ignore[override]
-        """The variables that train, in a list."""
+        """The trainable variables in a list."""
         return [v for v in self.variables if v.trainable] if self.trainable else []
 
     @property
     def non_trainable_variables(self) -> list[Any]:
-        """The variables that do not train, in a list."""
+        """The variables in a list that do not train."""
         return [v for v in self.variables if not v.trainable]
 
     @property
@@ -237,19 +237,19 @@ _NO_LAYERS = (gradtape.training.Optimizer, gradtape.training.metrics.Metric)
 
 
 class _Looking(Layer):
-    """A layer that takes integers: floats, which inputs of models are by default, are cut."""
+    """A layer that takes integers: floats, the default dtype of model inputs, are truncated."""
 
     def call(self, x: Any) -> Any:
-        """Return the vectors."""
+        """Return a vector per integer."""
         native: Any = super()
         return native.call(x.astype("int32") if x.dtype.kind == "f" else x)
 
 
 class _Cell(Layer):
-    """A step of a recurrent layer."""
+    """A cell of a recurrent layer."""
 
     def get_initial_state(self, batch_size: Any = None, dtype: Any = None) -> list[Any]:
-        """Return zeros: the states before the first step, of ``batch_size`` rows."""
+        """Return the states before the first step: zeros with ``batch_size`` rows."""
         sizes_of: Any = self
         kind = as_dtype(dtype or self.dtype or floatx())
         return [gradtape.zeros((int(batch_size), n), kind) for n in sizes_of.state_size]
@@ -260,7 +260,7 @@ def _layer(name: str) -> Any:
     known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
     last = max((i for i, x in enumerate(known) if x.endswith("initializer")), default=len(known))
     order = _ORDERS.get(name, " ".join(known[: last + 1])).split()
-    # regularizers and constraints that are not the layer's, which it refuses itself
+    # the layer itself refuses regularizers and constraints that it does not have
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
@@ -269,10 +269,10 @@ def _layer(name: str) -> Any:
 
 
 def _merging(kind: Any) -> Any:
-    """Return the function that Keras has beside a merging layer."""
+    """Return the function for a merging layer, as in Keras."""
     known = inspect.signature(kind)
     first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    usual = {"axes": -1} if "axes" in known.parameters else {}  # which Dot asks for
+    usual = {"axes": -1} if "axes" in known.parameters else {}  # which Dot requires
     rest = [p.replace(default=usual.get(p.name, p.default)) for p in known.parameters.values()]
     signature = known.replace(parameters=[first, *rest])
 
@@ -285,7 +285,7 @@ def _merging(kind: Any) -> Any:
         return kind(**bound.arguments, **options)(inputs)
 
     merge.__name__ = merge.__qualname__ = kind.__name__.lower()
-    merge.__doc__ = f"Return what :class:`{kind.__name__}` gives for ``inputs``."
+    merge.__doc__ = f"Apply :class:`{kind.__name__}` to ``inputs``."
     vars(merge)["__signature__"] = signature
     return merge
 

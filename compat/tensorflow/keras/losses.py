@@ -1,7 +1,7 @@
-"""``tf.keras.losses``: gradtape's losses with Keras' defaults and shapes.
+"""``tf.keras.losses``: gradtape's losses with Keras's defaults and shapes.
 
-Labels and predictions are broadcast to one shape here, where gradtape's own losses refuse to; a
-vector beside a column becomes a column; cross-entropies take probabilities unless told otherwise.
+Labels and predictions are broadcast to one shape, which gradtape's own losses refuse. A vector
+becomes a column if the other is one. Cross-entropies take probabilities by default.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .adapting import adapted, arguments_of, refuse
 
 __all__ = ["Loss", "get"]
 
-#: Losses of classes by their numbers: labels and predictions have different shapes.
+#: Losses of class indices: labels and predictions have different shapes.
 _SPARSE = ("sparse_categorical_accuracy", "sparse_categorical_crossentropy")
-#: Losses that normalise labels, or sum over several axes, before they would be broadcast.
+#: Losses that normalise labels, or sum over several axes, before broadcasting.
 _UNBROADCAST = ("cosine_similarity", "dice", "tversky")
-#: Keras' order of arguments, where it is another.
+#: Keras's order of arguments where it differs.
 _ORDERS = {"Dice": "reduction name axis dtype", "Tversky": "alpha beta reduction name axis dtype"}
 _PROBABILITIES = {"from_logits": False}
 
 
 def aligned(name: str, y_true: Any, y_pred: Any, settings: Any) -> tuple[Any, Any]:
-    """Return labels and predictions as what a loss or metric of a name takes them for.
+    """Return labels and predictions in the shapes that a loss or metric takes.
 
-    As in TensorFlow, labels are not broadcast to logits: classes in a column would pass for
-    distributions. Where labels are first normalised, or smoothed by the number of their classes,
-    Keras does so before it broadcasts; here they are not broadcast then, and the loss says so.
+    As in TensorFlow, labels are not broadcast to logits: a column of classes would be treated as
+    distributions. Keras normalises or smooths labels before broadcasting; here such labels are not
+    broadcast, and the loss refuses them.
     """
     if name in _SPARSE:
         return y_true, y_pred
@@ -42,7 +42,7 @@ def aligned(name: str, y_true: Any, y_pred: Any, settings: Any) -> tuple[Any, An
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """Return one of gradtape's losses, which is given labels and predictions in Keras' shapes."""
+    """Return a gradtape loss that takes labels and predictions in Keras's shapes."""
     function = getattr(native, name)
     known = inspect.signature(function)
     keras = known.replace(
@@ -59,7 +59,7 @@ def _function(name: str) -> Callable[..., Any]:
         y_true, y_pred, *settings = bound.arguments.values()
         return function(*aligned(name, y_true, y_pred, bound.arguments), *settings)
 
-    del loss.__wrapped__  # whose defaults are others
+    del loss.__wrapped__  # its defaults differ
     vars(loss)["__signature__"] = keras
     loss.__module__ = __name__  # where pickle finds it
     return adapts(f"training.losses.{name}")(loss)
@@ -67,7 +67,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 @adapts("training.losses.Loss")
 class Loss(native.Loss):
-    """Base class of losses: ``call(y_true, y_pred)`` gives a value per example.
+    """Base class of losses: ``call(y_true, y_pred)`` returns a value per example.
 
     See :class:`gradtape.training.losses.Loss`; ``dtype`` is ignored.
     """
@@ -81,16 +81,16 @@ class Loss(native.Loss):
         super().__init__(reduction, name)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Return the reduced loss of labels and predictions of one rank."""
+        """Return the reduced loss of labels and predictions with the same rank."""
         return super().__call__(*of_one_rank(y_true, y_pred), sample_weight)
 
     def take_options(self, options: dict[str, Any]) -> None:
-        """Ignore ``dtype``, refuse anything else."""
+        """Ignore ``dtype``; refuse other options."""
         refuse(type(self).__name__, {**options, "dtype": None})
 
 
 class _Aligned(Loss):
-    """A loss that is given labels and predictions in Keras' shapes."""
+    """A loss that takes labels and predictions in Keras's shapes."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a value per example."""
@@ -123,12 +123,12 @@ __all__ += _KNOWN
 
 @adapts("training.losses.get")
 def get(identifier: Any) -> Any:
-    """Return a loss for a name (that of a function or a class), or the loss itself.
+    """Return the loss for the name of a function or class, or the loss itself.
 
     Raises
     ------
     ValueError
-        If nothing is known by that name.
+        If no loss has that name.
     """
     if not isinstance(identifier, str):
         return identifier
@@ -139,7 +139,7 @@ def get(identifier: Any) -> Any:
 
 
 def aligning(loss: Any) -> Any:
-    """Return a loss of ``compile`` as what takes labels and predictions as Keras has them."""
+    """Return a loss of ``compile`` that takes labels and predictions in Keras's shapes."""
     loss = get(loss)
     known = loss is None or isinstance(loss, native.Loss) or hasattr(loss, "gradtape_names")
     return loss if known else InOneRank(loss)

@@ -1,4 +1,4 @@
-"""``tf.keras.metrics``: gradtape's metrics with Keras' arguments, defaults and shapes."""
+"""``tf.keras.metrics``: gradtape's metrics with Keras's arguments, defaults and shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .adapting import adapted, arguments_of, by_order, refuse
 
 __all__ = ["MeanMetricWrapper", "Metric", "binary_accuracy"]
 
-#: Keras' order of arguments: where not given here it begins with the name, or has it at the end.
+#: Keras's order of arguments; for other metrics, the name comes first or last.
 _IOU = "name dtype ignore_class sparse_y_true sparse_y_pred axis"
 _ORDERS = {
     "AUC": "num_thresholds curve summation_method name dtype thresholds multi_label num_labels "
@@ -41,13 +41,13 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 @adapts("training.metrics.binary_accuracy")
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Any:
-    """Return the share over the last axis of predictions on the label's side of ``threshold``."""
+    """Return the fraction of predictions on the label's side of ``threshold``, per example."""
     y_true, y_pred = losses.aligned("", y_true, y_pred, {})
     return native.binary_accuracy(y_true, y_pred, threshold)
 
 
 def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Return the accuracy that the shapes ask for, as Keras does for ``"accuracy"``."""
+    """Return the accuracy that fits the shapes, as Keras does for ``"accuracy"``."""
     y_pred = gradtape.as_tensor(y_pred)
     if y_pred.ndim < 2 or y_pred.shape[-1] == 1:
         return binary_accuracy(y_true, y_pred)
@@ -56,7 +56,7 @@ def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
 
 @adapts("training.metrics.Metric")
 class Metric(native.Metric, metaclass=Standing):
-    """Base class: ``update_state`` takes a batch, ``result`` tells of all batches since a reset.
+    """Base class: ``update_state`` adds a batch, ``result`` returns the value since a reset.
 
     See :class:`gradtape.training.metrics.Metric`; ``dtype`` is ignored.
     """
@@ -68,11 +68,11 @@ class Metric(native.Metric, metaclass=Standing):
         super().__init__(name)
 
     def take_options(self, options: dict[str, Any]) -> None:
-        """Ignore ``dtype``, refuse anything else."""
+        """Ignore ``dtype``; refuse other options."""
         refuse(type(self).__name__, {**options, "dtype": None})
 
     def add_weight(self, *args: Any, **given: Any) -> Any:
-        """Return a new variable, zeros by default; a name may come first, as in Keras 2."""
+        """Return a new variable, by default zeros; a name may come first, as in Keras 2."""
         given |= by_order(args, "shape initializer dtype name", "name shape aggregation")
         shape = sizes(given.get("shape") or (), "add_weight")
         start = given.get("initializer") or "zeros"
@@ -81,14 +81,14 @@ class Metric(native.Metric, metaclass=Standing):
     add_variable = add_weight
 
     def reset_states(self) -> None:
-        """Forget all batches; Keras 2's name."""
+        """Reset the metric: Keras 2's name of ``reset_state``."""
         self.reset_state()
 
 
 class _Aligned(Metric):
-    """A metric that is given labels and predictions in Keras' shapes."""
+    """A metric that takes labels and predictions in Keras's shapes."""
 
-    measures = ""  # the loss of which it takes these
+    measures = ""  # the loss whose shapes it takes
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
@@ -130,7 +130,7 @@ __all__ += _KNOWN
 
 @adapts("training.metrics.MeanMetricWrapper")
 class MeanMetricWrapper(Metric, native.MeanMetricWrapper):
-    """The mean of any function of labels and predictions, with settings of the function."""
+    """The mean of any function of labels and predictions; ``settings`` go to the function."""
 
     def __init__(
         self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **settings: Any
@@ -139,19 +139,19 @@ class MeanMetricWrapper(Metric, native.MeanMetricWrapper):
 
 
 def aligning(metric: Any, others: Any = ()) -> Any:
-    """Return a metric of ``compile`` as what takes labels and predictions as Keras has them.
+    """Return a metric of ``compile`` that takes labels and predictions in Keras's shapes.
 
     Parameters
     ----------
     metric
         The metric, or its name.
     others
-        Metrics without weights, beside which one of the same name is ``weighted_...``.
+        Metrics without weights: a weighted one of the same name becomes ``weighted_...``.
 
     Raises
     ------
     ValueError
-        If nothing is known by its name.
+        If no metric has that name.
     """
     if isinstance(metric, str) and metric in others:
         return native.called(aligning(metric), f"weighted_{metric}")

@@ -1,4 +1,4 @@
-"""``tf.keras.Model`` and ``Sequential``: compile, fit, evaluate and predict over gradtape's."""
+"""``tf.keras.Model`` and ``Sequential``, with Keras's compile, fit, evaluate and predict."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .layers import Layer
 
 __all__ = ["Model", "Sequential", "load_model", "save_model"]
 
-# How Keras makes graphs of steps; a model that overrides these expects them to be called.
+# Keras makes graphs of steps with these; a model that overrides one expects it to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
 
 
 @adapts("Model", "training.fit", "training.evaluate", "training.predict")
 class Model(own_steps.Stepping, Layer, GraphModel):
-    """A layer that can be trained: of ``inputs`` and ``outputs``, or a subclass with ``call``.
+    """A trainable layer, made from ``inputs`` and ``outputs`` or a subclass with ``call``.
 
-    See :class:`gradtape.Model`; the other options are those of ``tf.keras.layers.Layer``.
+    See :class:`gradtape.Model`; other options are those of ``tf.keras.layers.Layer``.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class Model(own_steps.Stepping, Layer, GraphModel):
 
     @property
     def inputs(self) -> Any:
-        """The placeholders of the inputs, in a list; None for a model of one's own."""
+        """The placeholders of the inputs in a list; None for a subclassed model."""
         return None if self.input is None else flatten(self.input)
 
     @property
     def outputs(self) -> Any:
-        """The placeholders of the outputs, in a list; None for a model of one's own."""
+        """The placeholders of the outputs in a list; None for a subclassed model."""
         return None if self.output is None else flatten(self.output)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights, by one call at inference with zeros.
+        """Make the weights by calling the model on zeros.
 
-        ``input_shape`` is that of a batch, None for its size; or shapes in a list or a dictionary.
+        ``input_shape`` is a batch's shape, with None for its size, or a list or dictionary of them.
         """
         with gradtape.init_scope():
             self.call(_zeros(input_shape))
@@ -65,7 +65,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
 
     def _build_for(self, inputs: Any) -> None:
         if type(self).build is Model.build:
-            self.built = True  # the call with these inputs itself makes the weights
+            self.built = True  # the call on these inputs makes the weights
         if "_gradtape_built" not in vars(self):
             super()._build_for(inputs)
 
@@ -81,9 +81,9 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         jit_compile: Any = "auto",
         auto_scale_loss: bool = True,
     ) -> None:
-        """Choose the optimizer, the losses and the metrics: objects, functions or their names.
+        """Set the optimizer, losses and metrics: objects, functions or names.
 
-        With ``run_eagerly`` steps run as Python; what comes after it is ignored.
+        With ``run_eagerly``, steps run as Python code. Later options are ignored.
         """
         makers = [name for name in _MAKERS if hasattr(self, name)]
         if makers:
@@ -121,18 +121,18 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         initial_epoch: int = 0,
         **options: Any,
     ) -> Any:
-        """Train, and return a history; by steps that a subclass defines, if it does.
+        """Train, by the steps of a subclass if it defines any; return a history.
 
-        As :func:`gradtape.training.fit`, whose options are taken too, with ``x`` and ``y`` as
-        arrays or containers of arrays, or ``x`` alone as an iterable of batches. Keras' options
-        that gradtape lacks are refused.
+        ``x`` and ``y`` are arrays or containers of arrays, or ``x`` alone is an iterable of
+        batches. Further options are those of :func:`gradtape.training.fit`; Keras's options that
+        gradtape lacks are refused.
         """
         options = _known("fit", {"class_weight": class_weight, **options})
         compiled = self._compiled("fit")
         if not callable(callbacks):
             callbacks = list(callbacks or ())
             for callback in callbacks:
-                if hasattr(callback, "set_model"):  # as Keras' callbacks have it
+                if hasattr(callback, "set_model"):  # a Keras callback
                     callback.set_model(self)
         settings: dict[str, Any] = {
             "epochs": epochs,
@@ -146,7 +146,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         }
         if self._has_own("train_step", "test_step", "compute_loss", "compute_metrics"):
             kept = {name: options.pop(name) for name in _KEEPING if name in options}
-            refuse("fit by steps of one's own", options)
+            refuse("fit by steps of your own", options)
             return own_steps.fit(self, x, y, sample_weight, **settings, **kept)
         return gradtape.training.fit(
             self,
@@ -168,7 +168,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         return_dict: bool = False,
         **options: Any,
     ) -> Any:
-        """Return the loss at inference, with the metrics after it in a list if there are any."""
+        """Return the loss at inference, or a list of the loss and the metrics."""
         options = _known("evaluate", options)
         compiled = self._compiled("evaluate")
         size = 32 if batch_size is None else batch_size
@@ -200,7 +200,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Do one training step; return what it measured, as :meth:`evaluate` does."""
+        """Do one training step; return the loss and metrics like :meth:`evaluate`."""
         self._compiled("train_on_batch")
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
@@ -212,7 +212,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
-        """Measure one batch; return what :meth:`evaluate` returns for it."""
+        """Return what :meth:`evaluate` returns for one batch."""
         self._compiled("test_on_batch")
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
@@ -225,45 +225,45 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         return map_structure(lambda y: np.array(y.numpy()), found)
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
-        """Save to a file, whose folders are made; see :func:`gradtape.save`."""
+        """Save to a file, creating its folders; see :func:`gradtape.save`."""
         gradtape.save(self, with_folders(filepath))
 
     def summary(self, *args: Any, print_fn: Any = None, **options: Any) -> None:  # type: ignore[override]
-        """Print :meth:`gradtape.Module.summary`, or give its text to ``print_fn``.
+        """Print :meth:`gradtape.Module.summary`, or pass its text to ``print_fn``.
 
-        Keras' other options, which are about the looks of its table, are ignored.
+        Keras's other options, which format its table, are ignored.
         """
         (print_fn or print)(super().summary())
 
 
-#: What steps of one's own are told of how a run is kept.
+#: Options of ``fit`` that steps of your own also take.
 _KEEPING = (
     "checkpoint save_every resume seed steps_per_epoch validation_freq validation_steps".split()
 )
 
 
 def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a function of gradtape's takes; refuse the others."""
+    """Return the options that a training function takes; refuse the others."""
     taken = inspect.signature(getattr(gradtape.training, method)).parameters
     refuse(method, {k: x for k, x in options.items() if k not in taken})
     return {k: x for k, x in options.items() if k in taken and x is not None}
 
 
 def _data(x: Any, y: Any, weight: Any) -> Any:
-    if y is None:  # arrays, of which layers make the loss; or batches
+    if y is None:  # arrays for a model that makes the loss, or batches
         several = isinstance(x, (dict, list)) and any(hasattr(z, "shape") for z in flatten(x))
         return (x, None) if hasattr(x, "shape") or several else x
     return (x, y) if weight is None else (x, y, weight)
 
 
 def _listed(values: dict[str, float]) -> Any:
-    """Return values as Keras does without names: a list, or the only one."""
+    """Return values in a list, or a single value, as Keras does."""
     found = list(values.values())
     return found if len(found) > 1 else found[0]
 
 
 def _zeros(shape: Any) -> Any:
-    """Return zeros of a shape, or of several in a container; unknown sizes are 1."""
+    """Return zeros for a shape, or for a container of shapes; unknown sizes become 1."""
     if isinstance(shape, dict):
         return {key: _zeros(part) for key, part in shape.items()}
     if any(isinstance(part, (list, tuple)) for part in shape):
@@ -273,9 +273,9 @@ def _zeros(shape: Any) -> Any:
 
 @adapts("layers.Sequential")
 class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
-    """Layers one after another; see :class:`gradtape.layers.Sequential`.
+    """Layers in sequence; see :class:`gradtape.layers.Sequential`.
 
-    It is built at once if the first is an ``Input``, or has an ``input_shape``.
+    It is built immediately if the first layer is an ``Input`` or has an ``input_shape``.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
 
 
 class _Loaded(Model):
-    """A model that runs what a file holds."""
+    """A model that runs the graphs in a file."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(name=module.name)
@@ -304,7 +304,7 @@ class _Loaded(Model):
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run it."""
         if mask is not None:
-            raise TypeError(f"{self.name}: a model of a file takes no mask")
+            raise TypeError(f"{self.name}: a loaded model takes no mask: call it without one")
         return self.module(x, **({"training": training} if takes_training(self.module) else {}))
 
 
@@ -312,9 +312,9 @@ class _Loaded(Model):
 def load_model(
     filepath: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True
 ) -> Any:
-    """Return the model of a file, with Keras' methods; ``compile`` it anew to train it.
+    """Return the model in a file, with Keras's methods; ``compile`` it again to train it.
 
-    Classes are not needed, since files hold graphs: what comes after ``filepath`` is ignored.
+    Files hold graphs and need no classes, so the options are ignored.
     """
     return _Loaded(gradtape.load(filepath))
 

@@ -1,4 +1,4 @@
-"""``tf.keras.utils``: arrays, seeds, and data by batches."""
+"""``tf.keras.utils``: arrays, seeds, and batched data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = (
 
 @adapts("data.Dataset")
 class PyDataset:
-    """Base class of data by batches: ``len(self)`` of them, each by ``self[i]``.
+    """Base class of batched data: ``self[i]`` is one of ``len(self)`` batches.
 
-    ``fit`` takes all that has these. How Keras spreads them over processes is ignored.
+    ``fit`` takes any object with these methods. Keras's options for processes are ignored.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class PyDataset:
         self.on_epoch_end()
 
     def on_epoch_end(self) -> None:
-        """Be told that an epoch has ended."""
+        """Run after each epoch; does nothing by default."""
 
 
 Sequence = PyDataset
@@ -44,7 +44,7 @@ Sequence = PyDataset
 
 @adapts("linalg.norm")
 def normalize(x: Any, axis: int = -1, order: Any = 2) -> Any:
-    """Return an array divided by its norms along an axis."""
+    """Divide an array by its norms along an axis."""
     norms = np.atleast_1d(np.linalg.norm(x, order, axis))
     norms[norms == 0] = 1
     return x / np.expand_dims(norms, axis)
@@ -60,7 +60,7 @@ def set_random_seed(seed: int) -> None:
 
 @adapts("one_hot")
 def to_categorical(x: Any, num_classes: int | None = None) -> Any:
-    """Return classes as an array of vectors with a one each."""
+    """Return class indices as an array of one-hot vectors."""
     x = np.asarray(x, dtype="int64")
     x = x[..., 0] if x.ndim > 1 and x.shape[-1] == 1 else x
     count = int(x.max()) + 1 if num_classes is None else num_classes
@@ -75,10 +75,10 @@ def pad_sequences(
     truncating: str = "pre",
     value: Any = 0.0,
 ) -> Any:
-    """Return lists of different lengths as one array, filled up and cut at their beginnings."""
+    """Return lists of different lengths as one array, padded and truncated on the given sides."""
     for name, side in (("padding", padding), ("truncating", truncating)):
         if side not in ("pre", "post"):
-            raise ValueError(f"pad_sequences: {name} is 'pre' or 'post', got {side!r}")
+            raise ValueError(f"pad_sequences: {name} must be 'pre' or 'post', got {side!r}")
     rows = [np.asarray(row) for row in sequences]
     length = max(map(len, rows), default=0) if maxlen is None else maxlen
     rest = next((row.shape[1:] for row in rows if len(row)), ())
@@ -92,7 +92,7 @@ def pad_sequences(
 
 
 class Progbar:
-    """A line for a loop of one's own, with the means of what it measured."""
+    """A progress line for your own loop, with the means of its values."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Progbar:
         self._done = 0
 
     def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
-        """Show that ``current`` steps are done, with ``(name, value)`` pairs of the last ones."""
+        """Show ``current`` steps as done, with the latest ``(name, value)`` pairs."""
         steps, self._done = current - self._done, current
         for name, value in values or ():
             total, count = self._sums.get(name, (0.0, 0))
@@ -125,18 +125,18 @@ class Progbar:
             print(f"\r{line}", end="\n" if ended else "", flush=True)
 
     def add(self, n: int, values: Any = None) -> None:
-        """Show that ``n`` steps more are done."""
+        """Show ``n`` more steps as done."""
         self.update(self._done + n, values)
 
 
 @adapts("plot.model")
 def plot_model(model: Any, to_file: Any = "model.png", *options: Any, **ignored: Any) -> Any:
-    """Draw a model into a file, and return the picture; see :func:`gradtape.plot.model`."""
+    """Draw a model to a file and return the picture; see :func:`gradtape.plot.model`."""
     return gradtape.plot.model(model, to_file)
 
 
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
-    """Return a decorator that does nothing: files hold graphs, and need no class."""
+    """Return a decorator that does nothing: files hold graphs and need no classes."""
     return lambda cls: cls
 
 

@@ -1,1 +1,1 @@
-"""Namespaces of few names, a module for each; ``tf`` shows them as ``tf.config`` and so on."""
+"""Small namespaces, a module for each: ``tf.config`` and others."""

@@ -1,4 +1,4 @@
-"""``tf.autograph``: gradtape's conversion of Python's control flow."""
+"""``tf.autograph``: gradtape's conversion of Python control flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tf.config``: which devices there are. What tunes TensorFlow's runtime makes no difference."""
+"""``tf.config``: the available devices. Settings of TensorFlow's runtime are ignored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LogicalDevice = PhysicalDevice
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """What a part of a device has; only taken."""
+    """The settings of a part of a device, which are ignored."""
 
     memory_limit: int | None = None
     experimental_priority: int | None = None
@@ -38,7 +38,7 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 def gpus() -> int:
-    """Return how many GPUs CuPy can use."""
+    """Return the number of GPUs that CuPy can use."""
     try:
         return int(gradtape.registry().backend("cupy").xp.cuda.runtime.getDeviceCount())
     except (BackendUnavailable, LookupError, RuntimeError):
@@ -47,7 +47,7 @@ def gpus() -> int:
 
 @adapts("backend")
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices of a kind, ``"CPU"`` or ``"GPU"``, or all."""
+    """Return the devices of a type, ``"CPU"`` or ``"GPU"``, or all."""
     found = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
     if device_type != "CPU":
         found += [PhysicalDevice(f"/physical_device:GPU:{i}", "GPU") for i in range(gpus())]
@@ -56,7 +56,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 @adapts("backend")
 def list_logical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices of a kind, as programs name them."""
+    """Return the devices of a type, with the names that ``tf.device`` takes."""
     found = list_physical_devices(device_type)
     return [PhysicalDevice(x.name.replace("physical_", ""), x.device_type) for x in found]
 
@@ -65,22 +65,22 @@ get_visible_devices = list_physical_devices
 
 
 def nothing(*args: Any, **options: Any) -> None:
-    """Do nothing: what tunes TensorFlow's runtime makes no difference here."""
+    """Do nothing: settings of TensorFlow's runtime have no effect here."""
 
 
 def get_soft_device_placement() -> bool:
-    """Return whether without a GPU ``tf.device`` stays on the CPU: it does."""
+    """Return True: without a GPU, ``tf.device`` uses the CPU."""
     return True
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Let each ``tf.function`` run as the Python function that it was made of, or not."""
+    """Choose whether each ``tf.function`` runs its Python function instead of a trace."""
     global _eager
     _eager = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
-    """Return whether functions run as Python."""
+    """Return whether each ``tf.function`` runs its Python function."""
     return _eager
 
 
@@ -90,7 +90,7 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
 
 
 def gpu_device_name() -> str:
-    """Return the name of the first GPU; ``""`` if there is none."""
+    """Return the name of the first GPU, or ``""`` without one."""
     return "/device:GPU:0" if gpus() else ""
 
 

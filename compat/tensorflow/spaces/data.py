@@ -1,4 +1,4 @@
-"""``tf.data``: gradtape's pipelines, with TensorFlow's options of speed, which are ignored."""
+"""``tf.data``: gradtape's pipelines. TensorFlow's performance options are ignored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset",
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
-#: What tells TensorFlow how to run a step, or what it is called.
+#: Options of how TensorFlow runs a step, and its name.
 _IGNORED = (
     "deterministic name num_parallel_calls output_shapes output_types use_unbounded_threadpool"
 )
@@ -30,7 +30,7 @@ _native = gradtape.data.Dataset
 
 
 class Options:
-    """What TensorFlow's engine may do; anything can be set, and makes no difference."""
+    """Options of TensorFlow's engine: any can be set, and all are ignored."""
 
     def __getattr__(self, name: str) -> Options:
         if name.startswith("__"):
@@ -40,7 +40,7 @@ class Options:
 
 
 def _tuned(name: str) -> Callable[..., Any]:
-    """Return a method of gradtape's that takes TensorFlow's options too."""
+    """Return a method of gradtape's dataset that also takes TensorFlow's options."""
     own = inspect.getattr_static(_native, name)
     method = own.__func__ if isinstance(own, classmethod) else own
     taken = inspect.signature(method).parameters
@@ -57,7 +57,7 @@ def _tuned(name: str) -> Callable[..., Any]:
 
 @adapts("data.Dataset")
 class Dataset(_native):
-    """See :class:`gradtape.data.Dataset`; elements of Python integers are int32."""
+    """A pipeline; see :class:`gradtape.data.Dataset`. Python integers become int32."""
 
     for _name in (
         "batch cache concatenate enumerate filter flat_map interleave map padded_batch prefetch "
@@ -67,12 +67,12 @@ class Dataset(_native):
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: Any = None) -> Any:
-        """Return the rows of arrays."""
+        """Return a dataset of the rows of arrays."""
         return super().from_tensor_slices(_stacked(tensors))
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: Any = None) -> Any:
-        """Return one element."""
+        """Return a dataset of one element."""
         return super().from_tensors(_stacked(tensors))
 
     @classmethod
@@ -85,7 +85,7 @@ class Dataset(_native):
         output_signature: Any = None,
         name: Any = None,
     ) -> Any:
-        """Return what a function yields, in the dtypes that are said."""
+        """Return a dataset of what a function yields, in the given dtypes."""
         kinds = output_types if output_signature is None else output_signature
 
         def typed(*element: Any) -> Any:
@@ -99,28 +99,28 @@ class Dataset(_native):
 
     @classmethod
     def range(cls, *args: Any, output_type: Any = "int64", name: Any = None) -> Any:
-        """Return integers, as Python's ``range``."""
+        """Return a dataset of integers, like Python's ``range``."""
         found = super().range(*(int(n) for n in args))
         dtype = as_dtype(output_type)
         return found if dtype == np.int64 else found.map(lambda x: x.astype(dtype))
 
     def apply(self, transformation_func: Any, name: Any = None) -> Any:
-        """Return what a function makes of the dataset."""
+        """Return a function's result for the dataset."""
         return super().apply(transformation_func)
 
     def cardinality(self) -> Any:
-        """Return how many elements there are: -1 if they never end, -2 if that is not known."""
+        """Return the number of elements: -1 if infinite, -2 if unknown."""
         found = super().cardinality()
         number = UNKNOWN_CARDINALITY if found is None else INFINITE_CARDINALITY
         return convert_to_tensor(np.int64(number if found in (None, math.inf) else found))
 
     def options(self) -> Options:
-        """Return options, of which none makes a difference."""
+        """Return options, which are all ignored."""
         return Options()
 
 
 def _stacked(tensors: Any) -> Any:
-    """Return lists of numbers as tensors, and containers of arrays as they are."""
+    """Convert lists of numbers to tensors; leave arrays as they are."""
     if isinstance(tensors, dict):
         return {key: _stacked(part) for key, part in tensors.items()}
     if isinstance(tensors, tuple):

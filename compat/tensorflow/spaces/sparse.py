@@ -1,4 +1,4 @@
-"""``tf.sparse``: tensors by their elements, which become dense ones to be computed with."""
+"""``tf.sparse``: lists of elements, which become dense tensors for computing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SparseTensor", "dense", "from_dense", "to_dense"]
 
 
 class SparseTensor(NamedTuple):
-    """Elements with their indices ``(n, rank)`` and values ``(n,)``; the others are 0."""
+    """Elements with indices ``(n, rank)`` and values ``(n,)``; all others are 0."""
 
     indices: Any
     values: Any
@@ -34,7 +34,7 @@ class SparseTensor(NamedTuple):
 
 @adapts("at")
 def to_dense(sp_input: Any, default_value: Any = 0, *options: Any, name: Any = None) -> Any:
-    """Return the dense tensor, with ``default_value`` where there is no element."""
+    """Return a dense tensor, with ``default_value`` for missing elements."""
     empty = gradtape.full(sp_input.shape, default_value or 0, sp_input.dtype)
     places = tuple(gradtape.unstack(convert_to_tensor(sp_input.indices), -1))
     return empty.at[places].set(sp_input.values)
@@ -42,12 +42,12 @@ def to_dense(sp_input: Any, default_value: Any = 0, *options: Any, name: Any = N
 
 @adapts("argwhere")
 def from_dense(tensor: Any, name: Any = None) -> SparseTensor:
-    """Return the elements that are not 0."""
+    """Return the nonzero elements as a sparse tensor."""
     x = convert_to_tensor(tensor)
     places = gradtape.argwhere(gradtape.not_equal(x, 0))
     return SparseTensor(places, x[tuple(gradtape.unstack(places, -1))], np.array(x.shape))
 
 
 def dense(x: Any) -> Any:
-    """Return a dense tensor of a sparse or a dense one."""
+    """Return a sparse or dense tensor as a dense one."""
     return to_dense(x) if isinstance(x, SparseTensor) else convert_to_tensor(x)

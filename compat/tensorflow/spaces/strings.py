@@ -1,4 +1,4 @@
-"""``tf.strings``: what is text alone, as arrays of bytes that no op takes."""
+"""``tf.strings``: text in arrays of bytes, which ops refuse."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["as_string", "each_text", "format", "texts"]
 
 
 def texts(value: Any) -> Any:
-    """Return bytes in an array."""
+    """Return text as an array of bytes."""
     held = value if hasattr(value, "array") else constant(value, string)
     return np.asarray(held.array)
 
 
 def each_text(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
-    """Return what a function makes of each text."""
+    """Apply a function to each text."""
     found = np.vectorize(function, otypes=[dtype])(*values)
     return constant(np.asarray(found, dtype), string if dtype is object else None)
 
@@ -43,7 +43,7 @@ def as_string(
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3) -> Any:
-    """Return a text with tensors in the places of ``placeholder``."""
+    """Return ``template`` with each ``placeholder`` replaced by a tensor."""
     parts = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     text = template
     for part in parts:
@@ -52,7 +52,7 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
 
 
 def shown(value: Any, summarize: int | None = 3) -> str:
-    """Return what TensorFlow prints of a value: ``summarize`` elements at each end of an axis."""
+    """Return a value as TensorFlow prints it: ``summarize`` elements at each end of an axis."""
     if isinstance(value, (list, tuple)):
         ends = "[]" if isinstance(value, list) else "()"
         return f"{ends[0]}{', '.join(shown(x, summarize) for x in value)}{ends[1]}"
@@ -71,6 +71,6 @@ def shown(value: Any, summarize: int | None = 3) -> str:
 
 
 def _shortest(value: Any) -> str:
-    """Return a float with as many digits as tell it apart."""
+    """Return a float with as many digits as identify it."""
     few = f"{value:.6g}"
     return few if type(value)(few) == value else f"{value:.{9 if value.itemsize < 8 else 17}g}"

@@ -1,4 +1,4 @@
-"""``tf.summary``: event files for TensorBoard, by tensorboardX."""
+"""``tf.summary``: event files for TensorBoard, written by tensorboardX."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _writer: ContextVar[Any] = ContextVar("gradtape_summary_writer", default=None)
 
 
 class _Writer:
-    """A folder of event files, which ``as_default`` chooses."""
+    """A writer of event files; ``as_default`` selects it."""
 
     def __init__(self, writer: Any) -> None:
         self.writer = writer
 
     @contextmanager
     def as_default(self, step: Any = None) -> Iterator[_Writer]:
-        """Let what is written in a block go here; by default at ``step``."""
+        """Select this writer in a block, with a default ``step``."""
         token = _writer.set((self.writer, step))
         try:
             yield self
@@ -33,12 +33,12 @@ class _Writer:
             _writer.reset(token)
 
     def flush(self) -> None:
-        """Write what is kept back."""
+        """Write buffered data."""
         if self.writer is not None:
             self.writer.flush()
 
     def close(self) -> None:
-        """End the files."""
+        """Close the files."""
         if self.writer is not None:
             self.writer.close()
 
@@ -51,7 +51,7 @@ def create_file_writer(
     filename_suffix: str = "",
     name: Any = None,
 ) -> _Writer:
-    """Return what writes event files into a folder."""
+    """Return a writer of event files in a folder."""
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
@@ -60,17 +60,17 @@ def create_file_writer(
 
 
 def create_noop_writer() -> _Writer:
-    """Return what writes nothing."""
+    """Return a writer that writes nothing."""
     return _Writer(None)
 
 
 def should_record_summaries() -> bool:
-    """Return whether a writer is chosen."""
+    """Return whether a writer is selected."""
     return _writer.get() is not None and _writer.get()[0] is not None
 
 
 def flush(writer: Any = None, name: Any = None) -> None:
-    """Write what is kept back."""
+    """Write buffered data."""
     found = writer or _Writer((_writer.get() or (None,))[0])
     found.flush()
 
@@ -82,7 +82,7 @@ def _written(kind: str, method: str, **options: Any) -> Callable[..., bool]:
             return False
         step = usual if step is None else step
         if step is None:
-            raise ValueError(f"tf.summary.{kind}: give a step, here or to as_default")
+            raise ValueError(f"tf.summary.{kind}: pass a step, here or to as_default")
         add = getattr(writer, method)
 
         def run(step: Any, *data: Any) -> None:
@@ -94,7 +94,7 @@ def _written(kind: str, method: str, **options: Any) -> Callable[..., bool]:
         return True
 
     write.__name__ = write.__qualname__ = kind
-    write.__doc__ = f"Write data under a name, as {kind}; return whether a writer is chosen."
+    write.__doc__ = f"Write named {kind} data; return whether a writer is selected."
     return adapts("host_call")(write)
 
 

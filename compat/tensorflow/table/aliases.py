@@ -13,27 +13,27 @@ __all__ = ["ALIASES"]
 
 
 def _same(names: str, prefix: str = "") -> dict[str, str]:
-    """Return names with what they stand for: what comes after a ``:``, or the same name."""
+    """Map names to their objects: the name after a ``:``, or the same name."""
     pairs = (name.partition(":") for name in names.split())
     return {name: prefix + (other or name) for name, _, other in pairs}
 
 
 def _named(module: Any) -> dict[str, str]:
-    """Return the classes of a module of layers, and their names in small letters, as Keras has."""
+    """Map the classes of a module of layers, and their snake-case names, as in Keras."""
     path = module.__name__.partition(".")[2]
     base = path.rpartition(".")[2].capitalize()[:-1]
     small = {snake_case(name): f"{path}.{name}" for name in module.__all__ if name != base}
     return small | _same(" ".join(module.__all__), f"{path}.")
 
 
-# what Keras' functions take beside the tensor, gradtape's do not: they are adapted
+# adapted: Keras's functions take arguments that gradtape's do not
 _ADAPTED_ACTIVATIONS = frozenset({"leaky_relu", "relu"})
-# Keras has it under another name only
+# only under another name in Keras
 _RENAMED_ACTIVATIONS = frozenset({"exp"})
 
 
 def _activations() -> dict[str, str]:
-    """Return the activations that are the same in Keras, from the table that layers use."""
+    """Return the activations that are the same in Keras, from the table of layers."""
     left_out = _ADAPTED_ACTIVATIONS | _RENAMED_ACTIVATIONS
     known = {name: name for name in activations.NAMES if name not in left_out}
     return {
@@ -42,7 +42,7 @@ def _activations() -> dict[str, str]:
     }
 
 
-#: What takes a seed of TensorFlow's is adapted.
+#: Functions that take a seed are adapted.
 _IMAGES = [x for x in _IMAGE_NAMES if x != "resize" and not x.startswith("random_")]
 
 _ELEMENTWISE = {
@@ -58,7 +58,7 @@ _ELEMENTWISE = {
     "truediv": "divide",
 }
 
-#: By namespace, TensorFlow's name and the gradtape object that it stands for.
+#: By namespace, TensorFlow's names and gradtape's objects.
 ALIASES: dict[str, dict[str, str]] = {
     "tf": {
         **_ELEMENTWISE,

@@ -1,10 +1,10 @@
-"""Names that take TensorFlow's arguments, and are gradtape's otherwise: a line for each.
+"""Functions with TensorFlow's arguments, written as expressions in gradtape's functions.
 
-On the left is TensorFlow's call, on the right what it returns, by gradtape's names, a few helpers
-(``convert``, ``cast``, ``plain``: see ``making.py``) and, with ``tf.``, names of this package.
-The name of an argument, or the word after a ``:``, says what is done to it before: tensors, axes,
-sizes, flags and seeds become what gradtape takes; ``raw`` stays. Arguments that are not on the
-right are ignored, and so is ``name``, which each takes at the end.
+The left side of a line is TensorFlow's call, the right side what it returns. It uses gradtape's
+names, a few helpers (``convert``, ``cast``, ``plain``: see ``making.py``), names of this package
+after ``tf.``, and ops after ``op.``. The name of an argument, or the word after its ``:``, selects
+its conversion to what gradtape takes; ``raw`` arguments stay as they are. Arguments missing on the
+right are ignored, and so is ``name``, which every function takes last.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ clip_by_global_norm(t_list, clip_norm, use_norm=None) =
     training.clip_by_global_norm(t_list, clip_norm, use_norm)
 clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
-concat(values: raw, axis: whole) = concatenate(values
-    if len(values) == 2 and type(values[0]) is type(values[1]) is Tensor
-    else tf.toplevel.arrays.tensors_of(values), axis)
+concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
+    if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
+    else concatenate(tf.toplevel.arrays.tensors_of(values), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
 dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
-einsum(equation, *inputs, **options) = einsum(equation, *inputs)
+einsum(equation, *inputs, optimize=None) = einsum(equation, *inputs)
 ensure_shape(x, shape: raw) = copy(held_to(x, shape, 'ensure_shape'))
 expand_dims(input, axis) = expand_dims(input, axis)
-fill(dims, value, layout=None) = broadcast_to(value, dims)
-foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
-    each(lambda x: x[-1], tf.scan(fn, elems, initializer, back_prop=back_prop))
-foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False) =
-    each(lambda x: x[0], tf.scan(fn, elems, initializer, back_prop=back_prop, reverse=True))
+fill(dims, value: raw, layout=None) =
+    broadcast_to(value if type(value) is float else convert(value), dims)
+gather(params, indices: tensor, validate_indices=None, axis=None, batch_dims=0) =
+    tf.toplevel.indexing.gathered(params, indices, axis, batch_dims) if batch_dims
+    else take(params, indices, 0 if axis is None else axis)
 gather_nd(params, indices, batch_dims=0) =
     tf.toplevel.indexing.over_batch(lambda p, i: p[tf.toplevel.indexing.index_of(i)], batch_dims)
     (params, convert(indices))
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
+linspace(start: bound, stop: bound, num: sized, name=None, axis: raw=0) =
+    linspace(start, stop, num, axis=axis)
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
-ones(shape, dtype=tf.float32, layout=None) =
-    ones(shape, dtype if dtype is tf.float32 else as_dtype(dtype))
-ones_like(input, dtype=None, layout=None) =
-    ones_like(input, None if dtype is None else as_dtype(dtype))
+ones(shape, dtype=tf.float32, layout=None) = ones(shape, dtype)
+ones_like(input, dtype=None, layout=None) = ones_like(input, dtype)
 pow(x: raw, y: raw) = power(x, y)
 rank(input) = constant(np.int32(input.ndim))
 repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
@@ -57,9 +57,9 @@ scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updat
     .at[tf.toplevel.indexing.index_of(indices)].add(convert(updates))
 shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
-stack(values: raw, axis: whole=0) = stack(values
-    if len(values) == 2 and type(values[0]) is type(values[1]) is Tensor
-    else tf.toplevel.arrays.tensors_of(values), axis)
+stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
+    if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
+    else stack(tf.toplevel.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
     tensor.at[tf.toplevel.indexing.index_of(indices)].add(updates)
@@ -74,13 +74,16 @@ tensor_scatter_nd_update(tensor, indices, updates) =
 tile(input, multiples) = tile(input, multiples)
 transpose(a, perm=None, conjugate=False) =
     conj(transpose(a, perm)) if conjugate else transpose(a, perm)
-unstack(value, num=None, axis=0) = list(unstack(value, axis, num))
+split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_size_splits, axis)
+    if type(num_or_size_splits) is int
+    else tf.toplevel.arrays.split_by(value, num_or_size_splits, axis)
+unstack(value, num=None, axis=0) = unstack(value, axis, num)
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
-zeros(shape, dtype=tf.float32, layout=None) =
-    zeros(shape, dtype if dtype is tf.float32 else as_dtype(dtype))
-zeros_like(input, dtype=None, layout=None) =
-    zeros_like(input, None if dtype is None else as_dtype(dtype))
+where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
+    if x is not None and y is not None else argwhere(tf.toplevel.indexing.alone(condition, x, y))
+zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
+zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
 """,
     "tf.math": """
 accumulate_n(inputs, shape: raw=None, tensor_dtype=None) = tf.math.add_n(inputs)
@@ -95,7 +98,8 @@ count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
 cumprod(x, axis=0, exclusive=False, reverse=False) =
     tf.math.running(cumprod, x, axis, exclusive, reverse, 1)
 cumsum(x, axis=0, exclusive=False, reverse=False) =
-    tf.math.running(cumsum, x, axis, exclusive, reverse, 0)
+    cumsum(x, axis) if x.array.dtype is tf.float32 and not (exclusive or reverse)
+    else tf.math.running(cumsum, x, axis, exclusive, reverse, 0)
 digamma(x) = digamma(x)
 divide_no_nan(x, y) = training.shapes.ratio(x, y)
 erf(x) = erf(x)
@@ -116,25 +120,30 @@ reduce_euclidean_norm(input_tensor, axis=None, keepdims=False) =
     linalg.vector_norm(input_tensor, axis, keepdims=keepdims)
 reduce_logsumexp(input_tensor, axis=None, keepdims=False) =
     logsumexp(input_tensor, axis, keepdims)
-reduce_max(input_tensor, axis=None, keepdims=False) = max(input_tensor, axis, keepdims)
-reduce_mean(input_tensor, axis=None, keepdims=False) = mean(input_tensor, axis, keepdims)
-    if input_tensor.array.dtype.kind not in 'iu'
+reduce_max(input_tensor, axis: over=None, keepdims=False) =
+    op.max(input_tensor, axis=axis, keepdims=keepdims)
+reduce_mean(input_tensor, axis: integers=None, keepdims=False) =
+    op.mean(input_tensor, axis=axis, keepdims=keepdims)
+    if (own := input_tensor.array.dtype) is tf.float32 or own.kind not in 'iu'
     else tf.math.whole_mean(input_tensor, axis, keepdims)
-reduce_min(input_tensor, axis=None, keepdims=False) = min(input_tensor, axis, keepdims)
-reduce_prod(input_tensor, axis=None, keepdims=False) =
-    prod(input_tensor, axis, keepdims) if input_tensor.array.dtype.kind not in 'iu'
-    else cast(prod(input_tensor, axis, keepdims), input_tensor.dtype)
-reduce_std(input_tensor, axis=None, keepdims=False) = std(input_tensor, axis, keepdims=keepdims)
-reduce_sum(input_tensor, axis=None, keepdims=False) =
-    sum(input_tensor, axis, keepdims) if input_tensor.array.dtype.kind not in 'iu'
-    else cast(sum(input_tensor, axis, keepdims), input_tensor.dtype)
-reduce_variance(input_tensor, axis=None, keepdims=False) =
-    var(input_tensor, axis, keepdims=keepdims)
+reduce_min(input_tensor, axis: over=None, keepdims=False) =
+    op.min(input_tensor, axis=axis, keepdims=keepdims)
+reduce_prod(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
+    op.prod(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
+reduce_std(input_tensor, axis: integers=None, keepdims=False) =
+    op.std(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
+reduce_sum(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
+    op.sum(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
+reduce_variance(input_tensor, axis: integers=None, keepdims=False) =
+    op.var(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
 rint(x) = rint(x)
 rsqrt(x) = reciprocal(sqrt(x))
 scalar_mul(scalar, x) = multiply(scalar, x)
 segment_mean(data, segment_ids) = tf.math.segment_sum(data, segment_ids)
     / maximum(tf.math.segment_sum(ones_like(data), segment_ids), 1)
+squared_difference(x, y) = square(less)
+    if (less := subtract(x, y)).array.dtype is tf.float32 or less.array.dtype.kind != 'c'
+    else tf.math.conj(less) * less
 softmax(logits, axis=-1) = nn.softmax(logits, -1 if axis is None else axis)
 xlog1py(x, y) = where(equal(x, 0), 0.0, x * log1p(where(equal(x, 0), 0, y)))
 xlogy(x, y) = where(equal(x, 0), 0.0, x * log(where(equal(x, 0), 1, y)))
@@ -143,8 +152,8 @@ zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
     "tf.linalg": """
 matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
     a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
-    if transpose_a is transpose_b is adjoint_a is adjoint_b is False
-    and type(a.array) is type(b.array) is np.ndarray and a.array.ndim > 1 < b.array.ndim
+    if type(left := a.array) is ndarray and type(right := b.array) is ndarray and left.ndim > 1
+    and right.ndim > 1 and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
     else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
 adjoint(matrix) = conj(matrix_transpose(matrix))
 cholesky(input) = linalg.cholesky(input)
@@ -152,23 +161,29 @@ cross(a, b) = linalg.cross(a, b)
 det(input) = linalg.det(input)
 diag_part(input, name='diag_part', k=0, padding_value=0, align='') =
     diagonal(input, tf.linalg.one(k), -2, -1)
+eye(num_rows: sized, num_columns: sized=None, batch_shape: raw=None, dtype=tf.float32) =
+    eye(num_rows, num_columns, 0, dtype) if batch_shape is None
+    else tf.linalg.repeated(eye(num_rows, num_columns, 0, dtype), batch_shape)
 eigh(tensor) = linalg.eigh(tensor)
 eigvalsh(tensor) = linalg.eigvalsh(tensor)
 expm(input) = linalg.expm(input)
 global_norm(t_list) = training.global_norm(t_list)
-inv(input: raw, adjoint=False) = linalg.inv(tf.linalg.turned(input, False, adjoint, 'inv'))
+inv(input, adjoint=False) =
+    linalg.inv(tf.linalg.turned(input, False, adjoint, 'inv') if adjoint else input)
 logdet(matrix) = linalg.slogdet(matrix)[1]
 matrix_transpose(a, name='', conjugate=False) =
     conj(matrix_transpose(a)) if conjugate else matrix_transpose(a)
 matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False) =
-    matvec(tf.linalg.turned(a, transpose_a, adjoint_a, 'matvec'), b)
+    matvec(tf.linalg.turned(a, transpose_a, adjoint_a, 'matvec')
+    if transpose_a or adjoint_a else a, b)
 pinv(a, rcond=None, validate_args=False) = linalg.pinv(a, rcond)
 qr(input, full_matrices=False) = linalg.qr(input, 'complete' if full_matrices else 'reduced')
 slogdet(input) = linalg.slogdet(input)
-solve(matrix: raw, rhs, adjoint=False) =
-    linalg.solve(tf.linalg.turned(matrix, False, adjoint, 'solve'), rhs)
+solve(matrix, rhs, adjoint=False) =
+    linalg.solve(tf.linalg.turned(matrix, False, adjoint, 'solve') if adjoint else matrix, rhs)
 tensor_diag(diagonal) = reshape(diag(ravel(diagonal)), (*diagonal.shape, *diagonal.shape))
-tensordot(a, b, axes: raw) = tensordot(a, b, plain(axes))
+tensordot(a, b, axes: raw) =
+    tensordot(a, b, axes if type(axes) is int else plain(axes))
 trace(x) = sum(diagonal(x, 0, -2, -1), -1)
 triangular_solve(matrix: raw, rhs, lower=True, adjoint=False) = linalg.solve_triangular(
     tf.linalg.turned(matrix, False, adjoint, 'triangular_solve'), rhs, lower != adjoint)
@@ -214,10 +229,13 @@ relu(features) = nn.relu(features)
 relu6(features) = nn.relu6(features)
 selu(features) = nn.selu(features)
 sigmoid_cross_entropy_with_logits(labels: raw=None, logits=None) =
-    nn.sigmoid_cross_entropy_with_logits(labels=tf.nn.like(labels, logits), logits=logits)
+    nn.sigmoid_cross_entropy_with_logits(labels=labels
+    if type(labels) is Tensor and labels.array.dtype is logits.array.dtype
+    else tf.nn.like(labels, logits), logits=logits)
 softmax_cross_entropy_with_logits(labels: raw, logits, axis=-1) =
-    nn.softmax_cross_entropy_with_logits(
-    labels=tf.nn.like(labels, logits), logits=logits, axis=axis)
+    nn.softmax_cross_entropy_with_logits(labels=labels
+    if type(labels) is Tensor and labels.array.dtype is logits.array.dtype
+    else tf.nn.like(labels, logits), logits=logits, axis=axis)
 softplus(features) = nn.softplus(features)
 softsign(features) = nn.softsign(features)
 sparse_softmax_cross_entropy_with_logits(labels, logits) =
@@ -275,7 +293,7 @@ one_hot(x, num_classes, axis: raw=-1, dtype=None, sparse=False) =
 categorical(logits, num_samples, dtype=tf.int64, seed=None) =
     cast(matrix_transpose(seed.categorical(logits, sizes(num_samples, 'categorical'))), dtype)
 normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
-    seed.normal(shape, mean, stddev, as_dtype(dtype))
+    seed.normal(shape, mean, stddev, dtype)
 shuffle(value, seed=None) = seed.permutation(value)
 stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32,
     alg='auto_select') =
@@ -286,12 +304,12 @@ stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32,
     alg='auto_select') =
     tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
 truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
-    seed.truncated_normal(shape, mean, stddev, as_dtype(dtype))
+    seed.truncated_normal(shape, mean, stddev, dtype)
 """,
     "tf.sparse": """
 add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
 eye(num_rows, num_columns=None, dtype=tf.float32) =
-    tf.sparse.from_dense(eye(num_rows, num_columns, dtype=as_dtype(dtype)))
+    tf.sparse.from_dense(eye(num_rows, num_columns, dtype=dtype))
 reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
 reduce_sum(sp_input, axis=None, keepdims=False) = sum(tf.sparse.dense(sp_input), axis, keepdims)
 reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))

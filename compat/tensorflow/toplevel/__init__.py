@@ -1,4 +1,4 @@
-"""What stands directly under ``tf``, by theme; ``tf`` itself has all of it."""
+"""Names directly under ``tf``, by theme."""
 
 from __future__ import annotations
 
@@ -8,9 +8,4 @@ from .control import *
 from .functions import *
 from .indexing import *
 
-__all__ = [
-    *arrays.__all__,
-    *control.__all__,
-    *functions.__all__,
-    *indexing.__all__,
-]
+__all__ = arrays.__all__ + control.__all__ + functions.__all__ + indexing.__all__

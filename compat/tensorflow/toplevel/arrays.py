@@ -1,9 +1,8 @@
-"""What stands directly under ``tf`` for creation, shapes, joining and parting."""
+"""Names directly under ``tf`` for creating, shaping, joining and splitting tensors."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -24,9 +23,7 @@ from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
 from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
 
-__all__ = (
-    "broadcast_dynamic_shape linspace one_hot pad range sequence_mask shape size slice split"
-).split()
+__all__ = ("broadcast_dynamic_shape one_hot pad range sequence_mask shape size slice").split()
 
 _slice = slice  # TensorFlow's names below hide Python's
 _range = range
@@ -39,9 +36,11 @@ _range = range
 def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
 ) -> Any:
-    """Return the numbers from ``start`` up to ``limit`` by ``delta``; from 0, if one is given."""
+    """Return ``start, start + delta, ...`` below ``limit``; one argument is the limit."""
     if limit is None:
         start, limit = 0, start
+    if dtype is None and type(start) is type(limit) is type(delta) is int:
+        return gradtape.arange(start, limit, delta, int32)
     if dtype is None:
         known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
         floats = any(isinstance(x, float) for x in (start, limit, delta))
@@ -55,34 +54,12 @@ def range(
 
 
 def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
-    """Return a range of numbers that only a run knows, and how many they are."""
+    """Return a range whose limits, and so its size, are unknown in the trace."""
     first, last, step = (cast(convert_to_tensor(x), "float64") for x in (start, limit, delta))
     whole = cast(gradtape.ceil((last - first) / step), "int64")
     steps = cast(gradtape.arange(as_size(gradtape.maximum(whole, 0), "range")), dtype)
     first = cast(first, dtype)
     return first + steps * (cast(first + step, dtype) - first)  # as NumPy rounds
-
-
-@adapts("linspace")
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
-    """Return ``num`` evenly spaced numbers, both ends included.
-
-    ``start`` and ``stop`` may be tensors of one shape; the numbers then run along a new ``axis``.
-    """
-    start, stop = convert_to_tensor(start), convert_to_tensor(stop)
-    if start.dtype.kind in "iu":
-        start, stop = cast(start, "float64"), cast(stop, "float64")
-    steps = gradtape.linspace(0.0, 1.0, as_size(num, "linspace"), dtype=start.dtype)
-    if start.shape == () and stop.shape == ():
-        # each end exactly, as both are weighted by 0 or 1
-        return start * (1.0 - steps) + stop * steps
-    rank = len(start.shape) + 1
-    along = [1] * rank
-    along[axis] = -1
-    steps = gradtape.reshape(steps, along)
-    place = axis % rank
-    start, stop = gradtape.expand_dims(start, place), gradtape.expand_dims(stop, place)
-    return start * (1.0 - steps) + stop * steps
 
 
 @adapts("one_hot")
@@ -96,23 +73,24 @@ def one_hot(
     name: str | None = None,
 ) -> Any:
     """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere."""
-    if dtype is None:
-        given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
-        dtype = given[0] if given else float32
-    depth = as_size(depth, "one_hot")
-    hot = gradtape.one_hot(convert_to_tensor(indices), depth, as_dtype(dtype))
-    if on_value is not None or off_value is not None:
+    indices = indices if type(indices) is Tensor else convert_to_tensor(indices)
+    depth = depth if type(depth) is int else as_size(depth, "one_hot")
+    if on_value is off_value is None:
+        hot = gradtape.one_hot(indices, depth, float32 if dtype is None else as_dtype(dtype))
+    else:
         on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+        if dtype is None:
+            dtype = convert_to_tensor(off if on_value is None else on).dtype
         on, off = (convert_to_tensor(value, dtype) for value in (on, off))
-        hot = gradtape.where(gradtape.equal(hot, 1), on, off)
-    return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
+        hot = gradtape.where(gradtape.one_hot(indices, depth, "bool"), on, off)
+    return hot if axis is None or axis == -1 else gradtape.moveaxis(hot, -1, axis)
 
 
 @adapts("less")
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
 ) -> Any:
-    """Return for each length a row that is true up to it."""
+    """Return a row for each length, with that many true elements first."""
     lengths = convert_to_tensor(lengths)
     longest = as_size(gradtape.max(lengths) if maxlen is None else maxlen, "sequence_mask")
     return cast(gradtape.arange(longest) < gradtape.expand_dims(lengths, -1), dtype)
@@ -123,9 +101,9 @@ def sequence_mask(
 
 @adapts("Tensor.shape")
 def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
-    """Return the shape as a tensor of integers, of sizes that are open in a trace too.
+    """Return the shape as a tensor of integers, with sizes that are unknown in a trace too.
 
-    Such sizes, and what is computed from them, make shapes: ``tf.zeros([tf.shape(x)[0], 3])``.
+    Unknown sizes and results computed from them make shapes: ``tf.zeros([tf.shape(x)[0], 3])``.
     """
     x = convert_to_tensor(input)
     if x.shape is None:
@@ -146,7 +124,7 @@ def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
 
 @adapts("broadcast_shapes")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
-    """Return the shape that two shapes have together, as a tensor of integers."""
+    """Return the shape to which two shapes broadcast, as a tensor of integers."""
     shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
     joined = [broadcast_size(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
     if None in [n for n in joined if not isinstance(n, Size)]:
@@ -172,17 +150,12 @@ def pad(
     return gradtape.pad(tensor, paddings, constant_values=constant_values)
 
 
-# -- joining and parting ---------------------------------------------------------------------------
-
-
-_ALL_TENSORS = frozenset({Tensor})
+# -- joining and splitting -------------------------------------------------------------------------
 
 
 def tensors_of(values: Any) -> Any:
-    """Return a list of tensors; integers beside floating tensors become floating."""
+    """Return a list of tensors; numbers take the dtype of the first tensor."""
     if isinstance(values, (list, tuple)):
-        if _ALL_TENSORS.issuperset(map(type, values)):
-            return values
         known = [v.dtype for v in values if hasattr(v, "dtype")]
         return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
     return convert_to_tensor(values)
@@ -192,25 +165,24 @@ def _beside(value: Any, known: list[Any]) -> Any:
     return convert_to_tensor(value, known[0] if known else None)
 
 
-@adapts("split")
-def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
-) -> list[Any]:
-    """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
+def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
+    """Split ``value`` along ``axis`` into a number of equal parts, or parts of given sizes.
 
-    One of the sizes may be -1, for what the others leave.
+    One of the sizes may be -1: the rest.
     """
-    value, axis = convert_to_tensor(value), operator.index(plain(axis))
-    parts = plain(num_or_size_splits)
+    parts = plain(sizes)
     if not isinstance(parts, list):
-        return list(gradtape.split(value, operator.index(parts), axis))
+        split: list[Any] = gradtape.split(value, operator.index(parts), axis)
+        return split
     parts = [as_size(n, "split") for n in parts]
     whole = value.shape[axis]
     free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]
     for i in free[:1]:
         parts[i] = whole - sum(parts) - 1
     if sizes_differ(sum(parts), whole) or any((n < 0) is True for n in parts):
-        raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
+        raise ValueError(
+            f"split: sizes {parts} do not add up to axis {axis} of shape {value.shape}"
+        )
     along = axis % len(value.shape)
     shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]
     return list(gradtape.split(held_to(value, shape, "split"), list(accumulate(parts))[:-1], axis))
@@ -218,22 +190,16 @@ def split(
 
 @adapts("Tensor.__getitem__")
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
+    """Return the part of ``size`` that starts at ``begin``; a size of -1 extends to the end."""
     x = convert_to_tensor(input_)
     parts = zip(sizes(begin, "slice"), sizes(size, "slice"), strict=True)
     return x[tuple(_slice(b, _end(b, n, x, axis)) for axis, (b, n) in enumerate(parts))]
 
 
 def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
-    """Return where a slice ends; None where what is left is wanted."""
+    """Return where a slice ends; None for the end of the axis."""
     everything = length < 0
     if isinstance(everything, bool):
         return None if everything else start + length
-    # only a run knows the sign: a length of -1 adds what brings the end to the whole
+    # the sign is unknown in the trace: for a length of -1, the end becomes the whole size
     return start + length + largest(-length, 0) * (x.shape[axis] - start + 1)
-
-
-@adapts("copy")
-def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
-    """Return new tensors with the values of these."""
-    return [gradtape.copy(x) for x in input]

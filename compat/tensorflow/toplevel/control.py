@@ -34,14 +34,14 @@ def cond(
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return ``true_fn()`` if ``pred`` holds, else ``false_fn()``; see :func:`gradtape.cond`."""
+    """Return ``true_fn()`` if ``pred``, otherwise ``false_fn()``; see :func:`gradtape.cond`."""
     if true_fn is None or false_fn is None:
-        raise TypeError("cond: give both true_fn and false_fn")
+        raise TypeError("cond: pass both true_fn and false_fn")
     return gradtape.cond(convert_to_tensor(pred), _to_tensors(true_fn), _to_tensors(false_fn))
 
 
 def _to_tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` with the numbers that it returns as TensorFlow's tensors."""
+    """Make ``fn`` return numbers as TensorFlow's tensors."""
 
     def wrapped(*args: Any) -> Any:
         return map_structure(lambda x: None if x is None else convert_to_tensor(x), fn(*args))
@@ -79,12 +79,12 @@ def while_loop(
 
 
 def _variable(x: Any) -> Any:
-    """Return a loop variable as a tensor; what a ``TensorArray`` holds as it is."""
+    """Return a loop variable as a tensor, the contents of a ``TensorArray`` unchanged."""
     return x if isinstance(x, Cells) else convert_to_tensor(x)
 
 
 def _in_dtype(value: Any, dtype: Any) -> Any:
-    """Return a number in the dtype of the loop variable that it is for; a tensor keeps its own."""
+    """Return a number in the dtype of its loop variable; a tensor keeps its own."""
     return value if hasattr(value, "dtype") else convert_to_tensor(value, dtype)
 
 
@@ -100,7 +100,7 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return all of the values of ``a = fn(a, elem)`` along the first axis of ``elems``."""
+    """Return all values of ``a = fn(a, elem)`` along the first axis of ``elems``."""
     elems = map_structure(convert_to_tensor, elems)
     first = None
     if initializer is None:
@@ -151,7 +151,7 @@ def _fold(reverse: bool, what: str) -> Callable[..., Any]:
         return map_structure(lambda x: x[0 if reverse else -1], found)
 
     fold.__name__ = fold.__qualname__ = what
-    fold.__doc__ = f"Return the last value of :func:`scan`{', from the end on' * reverse}."
+    fold.__doc__ = f"Return the last value of :func:`scan`{', which starts at the end' * reverse}."
     return adapts("scan")(fold)
 
 
@@ -166,16 +166,16 @@ def case(
     strict: bool = False,
     name: Any = None,
 ) -> Any:
-    """Return what the function beside the first condition that holds returns, or ``default()``."""
+    """Call the function of the first true condition, or ``default``, and return its result."""
     (pred, fn), *others = pred_fn_pairs
-    if not others and default is None:  # the last one, whatever its condition
+    if not others and default is None:  # the last function, whatever its condition
         return fn()
     return cond(pred, fn, default if not others else lambda: case(others, default))
 
 
 @adapts("cond")
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: Any = None) -> Any:
-    """Return what the function of a number returns; of no such number, ``default`` or the last."""
+    """Call the function at an index and return its result; by default, ``default`` or the last."""
     keyed = isinstance(branch_fns, dict) or isinstance(branch_fns[0], (tuple, list))
     branches = dict(branch_fns if keyed else enumerate(branch_fns))
     default = branches[max(branches)] if default is None else default
@@ -183,12 +183,12 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: A
     return case([(gradtape.equal(index, i), fn) for i, fn in branches.items()], default)
 
 
-# -- Python in the runs of a trace -----------------------------------------------------------------
+# -- Python code in a trace's runs -----------------------------------------------------------------
 
 
 @adapts("host_call")
 def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: Any = None) -> Any:
-    """Call a Python function of tensors, in each run; gradients go through it."""
+    """Call a Python function of tensors in each run; gradients flow through it."""
     several = isinstance(Tout, (list, tuple))
     kinds = list(Tout) if several else [] if Tout is None else [Tout]
     specs: Any = [
@@ -201,7 +201,7 @@ def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: Any =
 
 
 def _typed(found: Any, kinds: Any) -> Any:
-    """Return numbers that a function returned as tensors of the dtypes that were said."""
+    """Return the numbers that a function returned as tensors of the given dtypes."""
     several = isinstance(found, (list, tuple))
     parts = zip(found if several else [found], kinds)
     typed = [x if hasattr(x, "dtype") else convert_to_tensor(x, dtype) for x, dtype in parts]
@@ -212,7 +212,7 @@ def _typed(found: Any, kinds: Any) -> Any:
 def numpy_function(
     func: Any = None, inp: Any = None, Tout: Any = None, stateful: bool = True, name: Any = None
 ) -> Any:
-    """Call a Python function of arrays, in each run; no gradient goes through it."""
+    """Call a Python function of arrays in each run; no gradient flows through it."""
     return py_function(lambda *args: func(*(np.array(x.numpy()) for x in args)), inp, Tout)
 
 
@@ -225,7 +225,7 @@ def print(
     end: str = "\n",
     name: Any = None,
 ) -> None:
-    """Print values to ``sys.stderr``, in each run."""
+    """Print values to ``sys.stderr`` in each run."""
     leaves = flatten(inputs)
     symbols = [
         i for i, x in enumerate(leaves) if isinstance(x, (gradtape.Tensor, gradtape.Variable))
@@ -244,13 +244,13 @@ def print(
 
 @adapts("host_call")
 def timestamp(name: str | None = None) -> Any:
-    """Return the time in seconds as a float64 tensor, that of each run in a trace."""
+    """Return the time in seconds as a float64 tensor, read in each run of a trace."""
     return gradtape.host_call(time.time, results=gradtape.TensorSpec((), "float64"))
 
 
 @adapts("backend")
 def device(device_name: Any) -> Any:
-    """Return a context in which tensors are made on a device, as ``"/GPU:0"``; without it, here."""
+    """Return a context that makes tensors on a device: ``"/GPU:0"``, or the CPU without one."""
     kind, _, number = str(device_name or "").rpartition("device:")[2].strip("/").partition(":")
     if kind.upper() != "GPU":
         return gradtape.backend("numpy") if kind else contextlib.nullcontext()

@@ -34,9 +34,9 @@ def function(
 ) -> Any:
     """Trace a Python function into a graph; see :func:`gradtape.function`.
 
-    ``autograph`` turns Python's ``if``, ``while`` and ``for`` on tensors into parts of the graph;
-    without its extra, functions run as they are. A size that differs from call to call is left open
-    with ``reduce_retracing``; the other options make no difference.
+    ``autograph`` converts ``if``, ``while`` and ``for`` on tensors into ops; without its extra,
+    functions are traced as they are. With ``reduce_retracing``, a size that differs between calls
+    becomes unknown. The other options are ignored.
     """
     reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
@@ -51,13 +51,13 @@ def function(
 
 _ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call: {name!r} made "
-    "{variable!r} in {when}. Make variables, layers and optimizers outside of the function, or "
-    "only if they are not there yet; and give another optimizer a tf.function of its own"
+    "{variable!r} in {when}. Make variables, layers and optimizers outside the function, or only "
+    "if they do not exist yet; use a separate tf.function for each optimizer"
 )
 
 
 class TracedOnce(Function[Any, Any]):
-    """A function whose code may make variables in its first trace alone, as in TensorFlow."""
+    """A function that may make variables only in its first trace, as in TensorFlow."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if config.functions_run_eagerly():
@@ -78,12 +78,12 @@ class TracedOnce(Function[Any, Any]):
         return concrete
 
     def _made_since(self, start: int, concrete: Any) -> list[str]:
-        """Return the names of the variables of a trace that were made after another id."""
+        """Return the names of a trace's variables with ids above ``start``."""
         found = concrete.graph.variables
         return [v.name for v in found if v.id > start and v.name != "host_calls"]
 
     def experimental_get_tracing_count(self) -> int:
-        """Return how many traces there are."""
+        """Return the number of traces."""
         return len(self.concrete_functions)
 
 
@@ -100,7 +100,7 @@ class Module(NativeModule, metaclass=Standing):
 
     @property
     def name_scope(self) -> Any:
-        """A context that puts the module's name before the names of variables made in it."""
+        """A context that prefixes the names of variables made in it with the module's name."""
         return scope(self.name)
 
     @classmethod
@@ -117,12 +117,12 @@ class Module(NativeModule, metaclass=Standing):
 
 @adapts()
 def name_scope(name: str) -> Any:
-    """Return a context that puts ``name/`` before the names of variables made in it."""
+    """Return a context that prefixes the names of variables made in it with ``name/``."""
     return scope(name)
 
 
 class _Called:
-    """What a gradient function of ``tf.RegisterGradient`` is told of the op's call."""
+    """The op's call, as a gradient function of ``tf.RegisterGradient`` receives it."""
 
     def __init__(self, op: Any, known: dict[str, Any]) -> None:
         self.type = self.name = op.name
@@ -141,9 +141,9 @@ class _Called:
 
 @adapts("register_gradient")
 class RegisterGradient:
-    """Decorate ``f(op, grad)`` to make it the gradient rule of an op that has none.
+    """Register the decorated ``f(op, grad)`` as the gradient rule of an op that has none.
 
-    ``op.inputs``, ``op.outputs`` and ``op.get_attr(name)`` tell of the call; ``f`` returns a
+    ``op.inputs``, ``op.outputs`` and ``op.get_attr(name)`` describe the call; ``f`` returns a
     gradient (or None) per input. The registry is global.
     """
 
@@ -159,7 +159,7 @@ class RegisterGradient:
             grads = f(_Called(op, known), g)
             return tuple(grads) if isinstance(grads, (list, tuple)) else grads
 
-        # the registry learns from a rule's parameters what to hand it: here, everything
+        # a rule's parameters say what it needs: here, everything
         names = ["g", *op.inputs, "out", *op.defaults]
         rule.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -170,7 +170,7 @@ class RegisterGradient:
 
 @adapts()
 def executing_eagerly() -> bool:
-    """Return whether ops run when they are called: everywhere but in a function being traced."""
+    """Return whether ops run immediately, which they do except in a trace."""
     return active_graph.get() is None
 
 

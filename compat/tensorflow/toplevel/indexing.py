@@ -1,29 +1,26 @@
-"""What stands directly under ``tf`` for gathering, scattering and ordering elements."""
+"""Names directly under ``tf`` that gather, scatter and order elements."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import gradtape
 
+from ....plugins.ops.common.axes import axis_of
 from ..dtypes import cast, int32
 from ..names import adapts
-from ..tensors import convert_to_tensor, plain, sizes
+from ..tensors import convert_to_tensor, sizes
 
-__all__ = "argsort gather searchsorted sort unique where".split()
+__all__ = "argsort searchsorted sort unique".split()
 
 # -- indexing --------------------------------------------------------------------------------------
 
 
-@adapts("where", "argwhere")
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds."""
-    if x is None and y is None:
-        return gradtape.argwhere(convert_to_tensor(condition))
-    if x is None or y is None:
-        raise ValueError("where: give both of x and y, or none of them")
-    return gradtape.where(condition, x, y)
+def alone(condition: Any, x: Any, y: Any) -> Any:
+    """Return the condition of a ``tf.where`` without ``x`` and ``y`` as a tensor."""
+    if x is not None or y is not None:
+        raise ValueError("where: pass both x and y, or neither")
+    return convert_to_tensor(condition)
 
 
 def over_batch(fn: Any, batch_dims: int) -> Any:
@@ -32,21 +29,12 @@ def over_batch(fn: Any, batch_dims: int) -> Any:
     return fn
 
 
-@adapts("take")
-def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
-    axis: Any = None,
-    batch_dims: int = 0,
-    name: str | None = None,
-) -> Any:
-    """Return the slices of ``params`` along ``axis`` at ``indices``."""
-    params, indices = convert_to_tensor(params), convert_to_tensor(indices)
+def gathered(params: Any, indices: Any, axis: Any, batch_dims: int) -> Any:
+    """Return the slices of ``params`` along ``axis`` at ``indices``, example by example."""
     batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
-    axis = batch_dims if axis is None else operator.index(plain(axis)) % params.ndim
+    axis = batch_dims if axis is None else axis_of(params, axis, "gather") % params.ndim
     if axis < batch_dims:
-        raise ValueError(f"gather: axis {axis} is one of the first {batch_dims}, of the examples")
+        raise ValueError(f"gather: axis {axis} is a batch axis: pass {batch_dims} or more")
     inner = axis - batch_dims
     return over_batch(lambda p, i: gradtape.take(p, i, inner), batch_dims)(params, indices)
 
@@ -62,7 +50,7 @@ def index_of(indices: Any) -> tuple[Any, ...]:
 
 @adapts("unique")
 def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> tuple[Any, Any]:
-    """Return the distinct elements in the order of their first occurrence, and each one's place."""
+    """Return the distinct elements in order of first occurrence, and each element's index there."""
     values, first, inverse = gradtape.unique(
         convert_to_tensor(x), return_index=True, return_inverse=True
     )
@@ -97,11 +85,11 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Return the indices that order the elements along ``axis``; equal ones stay in order."""
+    """Return the indices that sort the elements along ``axis``; equal ones stay in order."""
     values = convert_to_tensor(values)
     if not _descending(direction, "argsort"):
         return cast(gradtape.argsort(values, axis), int32)
-    # of the reversed elements, read from the end, so that equal ones stay in order
+    # sort the reversed elements and read from the end, so that equal ones stay in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(values, axis), axis), axis)
     return cast(values.shape[axis] - 1 - order, int32)
 
@@ -114,7 +102,7 @@ def searchsorted(
     out_type: Any = int32,
     name: str | None = None,
 ) -> Any:
-    """Return where values belong in sorted sequences, row by row."""
+    """Return the indices at which values belong in sorted sequences, row by row."""
     rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
     found = over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
     return cast(found, out_type)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....core.extend import Tensor
+
 __all__ = [
     "Axis",
     "as_axis",
@@ -50,7 +52,10 @@ def axis_over(x: Any, axis: Any, name: str) -> Axis:
     As in NumPy, an array without axes may also be reduced over axis 0.
     """
     along = as_axis(axis, name)
-    if along is not None and getattr(x, "shape", None) == () and along in (0, -1, (0,), (-1,)):
+    if along is None:
+        return None
+    shape = x.array.shape if type(x) is Tensor else getattr(x, "shape", None)
+    if shape == () and along in (0, -1, (0,), (-1,)):
         return None
     return along
 

@@ -1,4 +1,4 @@
-"""``tf.keras.optimizers``: gradtape's optimizers with Keras' arguments."""
+"""``tf.keras.optimizers``: gradtape's optimizers with Keras's arguments."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Optimizer", "get", "legacy", "schedules"]
 
 @adapts("training.Optimizer")
 class Optimizer(gradtape.training.Optimizer):
-    """What the optimizers share: gradients that are None are left out."""
+    """Base class of optimizers, which skip gradients that are None."""
 
     _gradtape_any_name = True
 
     def take_options(self, options: dict[str, Any]) -> None:
-        """Refuse what gradtape's own do not take."""
+        """Refuse options that gradtape's optimizers do not take."""
         refuse(type(self).__name__, options)
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]], name: Any = None) -> None:
-        """Do one step with pairs of gradients and variables; warn of those without a gradient.
+        """Do one step with pairs of gradients and variables; warn about missing gradients.
 
         Raises
         ------
@@ -39,8 +39,8 @@ class Optimizer(gradtape.training.Optimizer):
         kept = [(g, v) for g, v in pairs if g is not None]
         if not kept:
             raise ValueError(
-                f"{type(self).__name__}: no gradients provided for any variable; "
-                "tape.explain(target, variable) says why"
+                f"{type(self).__name__}: no gradients provided for any variable: "
+                "tape.explain(target, variable) reports why"
             )
         if len(kept) < len(pairs):
             names = [v.name for g, v in pairs if g is None]
@@ -48,7 +48,7 @@ class Optimizer(gradtape.training.Optimizer):
         super().apply_gradients(kept)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any]) -> None:
-        """Do one step with gradients and variables in lists."""
+        """Do one step with a list of gradients and a list of variables."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
 
@@ -63,7 +63,7 @@ def _adapted(name: str) -> Any:
 _KNOWN = {
     name: _adapted(name)
     for name in gradtape.training.optimizers.__all__
-    if name != "LBFGS"  # which Keras does not have
+    if name != "LBFGS"  # Keras does not have it
 }
 globals().update(_KNOWN)
 __all__ += _KNOWN
@@ -71,9 +71,9 @@ __all__ += _KNOWN
 
 @adapts("training.optimizers.get")
 def get(identifier: Any) -> Any:
-    """Return an optimizer for a name, or the optimizer itself; as gradtape, but with these.
+    """Return the optimizer for a name, or the optimizer itself.
 
-    A dictionary has the ``class_name``, and the arguments as ``config``.
+    A dictionary has the class's name as ``class_name`` and its arguments as ``config``.
     """
     if isinstance(identifier, dict):
         return type(get(identifier["class_name"]))(**identifier.get("config", {}))
