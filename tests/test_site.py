@@ -31,6 +31,15 @@ def test_each_page_is_in_the_navigation_once() -> None:
     assert set(found.values()) == {1}
 
 
+def test_the_configuration_names_files_that_a_clone_has() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[0]
+    named = re.findall(r"\bdocs/[\w/.-]+", re.sub("#.*", "", settings))
+    assert named
+    for path in (ROOT / name for name in named):
+        # a clone has no empty folders
+        assert path.is_file() or any(x.is_file() for x in path.rglob("*")), path
+
+
 def test_every_public_name_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("griffe", reason='pip install "gradtape[docs]"')
     monkeypatch.syspath_prepend(str(SITE))
