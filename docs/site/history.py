@@ -28,7 +28,7 @@ def hindrance() -> str | None:
     paths = list((SUITE / "results").glob("*/*-*.json"))
     if not paths:
         return "no commit was measured: make bench-history COMMITS=HEAD"
-    if importlib.util.find_spec("asv") is None:
+    if importlib.util.find_spec("asv_runner") is None:
         return 'asv is missing: pip install "gradtape[history]"'
     top = shutil.which("git") and _git("rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != ROOT:
