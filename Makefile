@@ -1,5 +1,6 @@
 # make demo: train, save and verify a small model. make test: everything that CI checks.
 # make docs: the documentation site, in docs-site. make dist: sdist and wheel, built twice and checked.
+# make bench-history: benchmarks of several commits, COMMITS="v0.2.0 HEAD" or those measured before.
 # Nothing is written outside this folder; PYTHON names the interpreter (3.11 or later).
 
 PYTHON ?= python3
@@ -20,10 +21,10 @@ export PYTHONSAFEPATH := 1
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/$(BIN)/python -m pytest -q \
 	--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests
 
-.PHONY: help demo test docs dist test-gpu coverage environment clean
+.PHONY: help demo test docs dist bench-history test-gpu coverage environment clean
 
 help:
-	@head -3 Makefile | cut -c3-
+	@head -4 Makefile | cut -c3-
 
 demo:
 	$(PYTHON) -m venv .venv-demo
@@ -55,6 +56,16 @@ dist:
 	.venv-dist/$(BIN)/python -m pip install --quiet build twine
 	.venv-dist/$(BIN)/python .ci/dist.py dist
 
+# each commit is built in .cache/asv; the results and the page that shows them are in docs/benchmarks
+COMMITS ?=
+
+bench-history:
+	$(PYTHON) -m venv --clear .venv-history
+	rm -rf build
+	.venv-history/$(BIN)/python -m pip install --quiet '.[history]'
+	rm -rf build
+	.venv-history/$(BIN)/python docs/benchmarks/asv/history.py $(COMMITS)
+
 # which lines the tests run; it takes them twice the time
 coverage: environment
 	$(PYTEST) --cov --cov-report term
@@ -79,5 +90,5 @@ test-gpu:
 	env -u PYTHONSAFEPATH .venv-gpu/$(BIN)/python docs/benchmarks/gpu.py --out gpu-report.md
 
 clean:
-	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-test build demo-out dist \
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-history .venv-test build demo-out dist \
 		docs-site gradtape.egg-info

@@ -51,19 +51,19 @@ def numpy_tiny() -> np.ndarray:
     return g
 
 
-def gradtape_tiny() -> Contenders:
-    """Return gradtape, eager and traced."""
-    start = gt.constant(START)
+def gradtape_tiny(tf: Any = gt) -> Contenders:
+    """Return gradtape, eager and traced; or what has TensorFlow's names, such as compat."""
+    start = tf.constant(START)
 
     def eager(x: Any) -> Any:
-        with gt.GradientTape() as tape:
+        with tf.GradientTape() as tape:
             tape.watch(x)
             y = x
             for _ in range(LENGTH):
-                y = gt.sin(y * 1.001)
+                y = tf.sin(y * 1.001)
         return tape.gradient(y, x)
 
-    traced = gt.function(eager)
+    traced = tf.function(eager)
     return {
         "gradtape, eager": lambda: eager(start).numpy(),
         "gradtape, function": lambda: traced(start).numpy(),
@@ -131,12 +131,9 @@ def tiny() -> Contenders:
 # -- import --------------------------------------------------------------------------------------
 
 
-def import_time(statements: str, rounds: int = 15) -> float:
+def import_time(statements: str, rounds: int = 15, clock: str = "perf_counter") -> float:
     """Return the best time of an import in a new process, in microseconds."""
-    code = (
-        "import time; start = time.perf_counter(); "
-        f"{statements}; print(time.perf_counter() - start)"
-    )
+    code = f"from time import {clock} as t; start = t(); {statements}; print(t() - start)"
     runs = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(rounds)

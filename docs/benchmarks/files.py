@@ -26,9 +26,9 @@ COUNTS = (1, 2004)
 DENSE = (100, 1600, 6400)
 
 
-def arrays(count: int) -> dict[str, np.ndarray]:
-    """Return so many float32 arrays of 512 MB together."""
-    size = BYTES // 4 // count
+def arrays(count: int, total: int = BYTES) -> dict[str, np.ndarray]:
+    """Return so many float32 arrays of so many bytes together."""
+    size = total // 4 // count
     random = np.random.default_rng(0)
     return {f"w{i}": random.random(size, dtype=np.float32) for i in range(count)}
 
@@ -52,9 +52,11 @@ def peak(action: Callable[[], Any]) -> float:
     return (after - before) * 1024 / BYTES
 
 
-def contender(name: str, count: int, folder: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def contender(
+    name: str, count: int, folder: str, total: int = BYTES
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Return what saves and what loads."""
-    data = arrays(count)
+    data = arrays(count, total)
     if name == "safetensors":
         from safetensors.numpy import load_file, save_file
 

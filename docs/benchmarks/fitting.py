@@ -16,47 +16,45 @@ import numpy as np
 from timing import as_markdown
 
 import gradtape as gt
-from gradtape.layers import (
-    LSTM,
-    BatchNorm,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    MaxPooling2D,
-    Sequential,
-)
 
 Model = Callable[[], Any]
 
 
 def digits_model() -> Any:
     """Return Dense, BatchNorm, relu and Dense over 64 pixels."""
-    return Sequential([Dense(128), BatchNorm(), gt.nn.relu, Dense(10)])
+    return gt.layers.Sequential(
+        [gt.layers.Dense(128), gt.layers.BatchNorm(), gt.nn.relu, gt.layers.Dense(10)]
+    )
 
 
 def deep_model() -> Any:
     """Return six layers of 64 units."""
-    hidden = [layer for _ in range(6) for layer in (Dense(64, activation="relu"), Dropout(0.1))]
-    return Sequential([*hidden, Dense(10)])
+    hidden = [
+        layer
+        for _ in range(6)
+        for layer in (gt.layers.Dense(64, activation="relu"), gt.layers.Dropout(0.1))
+    ]
+    return gt.layers.Sequential([*hidden, gt.layers.Dense(10)])
 
 
 def image_model() -> Any:
     """Return a small convolutional network."""
-    return Sequential(
+    return gt.layers.Sequential(
         [
             lambda x: gt.reshape(x, (-1, 8, 8, 1)),
-            Conv2D(16, 3, activation="relu"),
-            MaxPooling2D(2),
-            Flatten(),
-            Dense(10),
+            gt.layers.Conv2D(16, 3, activation="relu"),
+            gt.layers.MaxPooling2D(2),
+            gt.layers.Flatten(),
+            gt.layers.Dense(10),
         ]
     )
 
 
 def recurrent_model() -> Any:
     """Return an LSTM that reads an image row by row."""
-    return Sequential([lambda x: gt.reshape(x, (-1, 8, 8)), LSTM(32), Dense(10)])
+    return gt.layers.Sequential(
+        [lambda x: gt.reshape(x, (-1, 8, 8)), gt.layers.LSTM(32), gt.layers.Dense(10)]
+    )
 
 
 def run(make: Model, data: Any, compile: Any, epochs: int) -> tuple[float, float]:

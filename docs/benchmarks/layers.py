@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 import gradtape as gt
 
@@ -34,13 +33,19 @@ CONVOLUTIONS = {
 }
 
 
-def convolution(name: str) -> Contenders:
-    """Return who computes a convolution and its gradients."""
-    shape, filters, groups = CONVOLUTIONS[name]
+def operands(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the images and filters of a convolution, and an upstream gradient."""
+    shape, filters, _ = CONVOLUTIONS[name]
     random = np.random.default_rng(0)
     x = random.standard_normal(shape).astype("float32")
     w = random.standard_normal(filters).astype("float32") * 0.05
     g = random.standard_normal((*shape[:-1], filters[-1])).astype("float32")
+    return x, w, g
+
+
+def gradtape_convolution(name: str) -> Contenders:
+    """Return a convolution and its gradients in gradtape, eager and traced."""
+    groups = CONVOLUTIONS[name][2]
 
     def step(x: Any, w: Any, g: Any) -> Any:
         with gt.GradientTape() as tape:
@@ -48,46 +53,68 @@ def convolution(name: str) -> Contenders:
             y = gt.nn.conv(x, w, padding="same", groups=groups)
         return y, *tape.gradient(y, (x, w), output_gradients=g)
 
-    mine = [gt.constant(a) for a in (x, w, g)]
+    given = [gt.constant(a) for a in operands(name)]
+    traced = gt.function(step)
+    return {
+        "gradtape, eager": lambda: step(*given),
+        "gradtape, function": lambda: traced(*given),
+    }
+
+
+def convolution(name: str) -> Contenders:
+    """Return who computes a convolution and its gradients, checked."""
+    import torch
+
+    x, w, g = operands(name)
     a, c = (torch.tensor(np.moveaxis(n, -1, 1).copy()) for n in (x, g))
     b = torch.tensor(np.moveaxis(w, (-1, -2), (0, 1)).copy())
     a.requires_grad_(), b.requires_grad_()
-    run = getattr(torch.nn.functional, f"conv{len(shape) - 2}d")
+    run = getattr(torch.nn.functional, f"conv{x.ndim - 2}d")
 
     def theirs() -> Any:
-        y = run(a, b, padding=1, groups=groups)
+        y = run(a, b, padding=1, groups=CONVOLUTIONS[name][2])
         return y, *torch.autograd.grad(y, (a, b), c)
 
-    traced = gt.function(step)
+    found = gradtape_convolution(name)
     right = np.moveaxis(theirs()[2].numpy(), (0, 1), (-1, -2))
-    np.testing.assert_allclose(traced(*mine)[2].numpy(), right, rtol=1e-3, atol=2e-2)
-    return {
-        "gradtape, eager": lambda: step(*mine),
-        "gradtape, function": lambda: traced(*mine),
-        "PyTorch, eager": theirs,
-    }
+    mine = found["gradtape, function"]()[2].numpy()
+    np.testing.assert_allclose(mine, right, rtol=1e-3, atol=2e-2)
+    return {**found, "PyTorch, eager": theirs}
 
 
 #: Layers, and what they are in PyTorch.
 RECURRENT = {"LSTM": "LSTM", "GRU": "GRU", "SimpleRNN": "RNN"}
 
 
-def recurrent(name: str) -> Contenders:
-    """Return who computes a recurrent layer and its gradients."""
-    x = np.random.default_rng(0).standard_normal((32, 50, 32)).astype("float32")
+def sequences() -> np.ndarray:
+    """Return a batch for recurrent layers: 32 sequences of 50 steps with 32 features."""
+    return np.random.default_rng(0).standard_normal((32, 50, 32)).astype("float32")
+
+
+def gradtape_recurrent(name: str) -> tuple[Callable[[], Any], Any]:
+    """Return what computes a recurrent layer and its gradients in gradtape, and its weights."""
     layer: Any = getattr(gt.layers, name)(64, return_sequences=True)
+    x = gt.constant(sequences())
     layer(x)
-    weights, given = layer.trainable_variables, gt.constant(x)
+    weights = layer.trainable_variables
 
     @gt.function
-    def mine(x: Any) -> Any:
+    def step(x: Any) -> Any:
         with gt.GradientTape() as tape:
             y = layer(x)
             loss = gt.sum(y * y)
         return loss, tape.gradient(loss, weights)
 
+    return lambda: step(x), weights
+
+
+def recurrent(name: str) -> Contenders:
+    """Return who computes a recurrent layer and its gradients, checked."""
+    import torch
+
+    mine, weights = gradtape_recurrent(name)
     other = getattr(torch.nn, RECURRENT[name])(32, 64, batch_first=True)
-    inputs = torch.tensor(x)
+    inputs = torch.tensor(sequences())
 
     def in_their_order(values: Any) -> Any:
         """Return rows for outputs; of a GRU, they have the reset gate first."""
@@ -108,9 +135,9 @@ def recurrent(name: str) -> Contenders:
         (y * y).sum().backward()
         return other.weight_hh_l0.grad
 
-    found = in_their_order(mine(given)[1][1].numpy())
+    found = in_their_order(mine()[1][1].numpy())
     np.testing.assert_allclose(found, theirs(), rtol=1e-3, atol=1e-2)
-    return {"gradtape, function": lambda: mine(given), "PyTorch, eager": theirs}
+    return {"gradtape, function": mine, "PyTorch, eager": theirs}
 
 
 def measured(contenders: Contenders, rounds: int = 30) -> dict[str, float]:
@@ -126,6 +153,8 @@ def measured(contenders: Contenders, rounds: int = 30) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    import torch
+
     torch.set_num_threads(1)
     makers = dict.fromkeys(CONVOLUTIONS, convolution) | dict.fromkeys(RECURRENT, recurrent)
     print("| | PyTorch, ms | eager ÷ PyTorch | function ÷ PyTorch |\n| --- | ---: | ---: | ---: |")

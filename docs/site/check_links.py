@@ -57,6 +57,8 @@ def broken(site: Path) -> tuple[int, list[str]]:
             if parts.scheme or parts.netloc:
                 continue
             followed += 1
+            if parts.fragment.startswith("/"):  # a view that the page's script shows
+                parts = parts._replace(fragment="")
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if target.is_dir():
                 target /= "index.html"

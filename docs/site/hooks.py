@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import history
 import pages
 import public_names
 import sources
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 import gradtape as gt
@@ -37,8 +40,14 @@ MOVED = {
 LINK = re.compile(r"(\]\(|(?:href|src)=\")(?![a-z]+:|#)([^)#\"\s]+)(#[^)\"\s]*)?(\)|\")")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 HEADED = re.compile(r"^#", re.MULTILINE)
+#: The page of benchmarks over commits, and where its graphs are.
+HISTORY, GRAPHS = "benchmarks/history.md", "benchmarks/graphs"
 #: Addresses of NumPy's list of objects, for references from signatures; looked up on request.
 INVENTORIES = "GRADTAPE_INVENTORIES"
+
+_GRAPHS_LINK = (
+    "\n[Graphs of these benchmarks]({}/index.html) by asv. They need JavaScript from the web.\n"
+)
 
 _built: dict[str, Any] = {}
 
@@ -81,6 +90,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     index = pages.index(_built["tree"])
     files.append(File.generated(config, "reference/index.md", content=index))
     files.append(File.generated(config, "assets/source.css", content=sources.style()))
+    for file in _graphs(config):
+        files.append(file)
     wanted = {at["source"][0] for at in _sources() if at["source"]}
     for file in list(files.documentation_pages()):
         wanted |= {
@@ -109,8 +120,28 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     if page.file.src_uri.startswith("reference/"):
         return markdown
+    if page.file.src_uri == HISTORY and files.get_file_from_path(f"{GRAPHS}/index.html"):
+        markdown += _GRAPHS_LINK.format(posixpath.relpath(GRAPHS, here))
     parts = CODE.split(markdown)
     return "".join(x if i % 2 else LINK.sub(moved, x) for i, x in enumerate(parts))
+
+
+def _graphs(config: MkDocsConfig) -> list[File]:
+    """Return the files of the graphs of benchmarks over commits, none where git is missing."""
+    held = _built["graphs"] = tempfile.TemporaryDirectory()
+    folder = Path(held.name) / "graphs"
+    reason = history.publish(folder)
+    if reason is not None:
+        print(f"no graphs of benchmarks over commits: {reason}", file=sys.stderr)
+        return []
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            uri = f"{GRAPHS}/{path.relative_to(folder).as_posix()}"
+            file = File.generated(config, uri, abs_src_path=str(path))
+            file.inclusion = InclusionLevel.INCLUDED  # JSON is not left out here
+            found.append(file)
+    return found
 
 
 def _sources() -> list[dict[str, Any]]:
