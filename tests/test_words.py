@@ -1,6 +1,6 @@
 """The house's style, as far as patterns can check it: see "Write" in CONTRIBUTING.md.
 
-Pages are checked as a whole; of the code, the docstrings and the messages of the folders in EDITED.
+Pages are checked as a whole; in the code, docstrings and messages are.
 ``python tests/test_words.py [PATH ...]`` lists what it finds in other files.
 """
 
@@ -69,29 +69,13 @@ PATTERNS = {
     for words, instead in WORDS.items()
 }
 
-#: Pages that are not edited yet.
-NOT_YET = {"docs/migration.md"}
-PAGES = [
-    path
-    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    if path.relative_to(ROOT).as_posix() not in NOT_YET
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = [
+    folder
+    for folder in sorted(ROOT.iterdir())
+    if folder.is_dir() and not folder.name.startswith((".", "build", "docs", "tests"))
 ]
-#: Modules, by their folders, whose docstrings and messages are edited.
-EDITED = (
-    "layers/basic",
-    "layers/convolutional",
-    "layers/recurrent",
-    "plugins/ops/analysis",
-    "plugins/ops/elementwise",
-    "plugins/ops/fourier",
-    "plugins/ops/indexing",
-    "plugins/ops/linalg",
-    "plugins/ops/reductions",
-    "plugins/ops/shapes",
-    "plugins/ops/statistics",
-    "saving",
-)
-MODULES = [path for folder in EDITED for path in sorted((ROOT / folder).rglob("*.py"))]
+MODULES = [*sorted(ROOT.glob("*.py")), *(p for f in FOLDERS for p in sorted(f.rglob("*.py")))]
 
 FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.DOTALL | re.MULTILINE)
 COMMENT = re.compile(r"<!-- not checked -->.*?<!-- checked -->|<!--.*?-->", re.DOTALL)

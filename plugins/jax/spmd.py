@@ -250,7 +250,7 @@ class WholeProgram:
         blame = f", and {'; '.join(told)} with NaN or infinity" if told else ""
         return (
             f"data_parallel: the loss of {name} is not finite{blame}; a smaller learning rate, or "
-            "scaled inputs, may help. The optimizer has done no step"
+            "scaled inputs, may help. The optimizer has taken no step"
         )
 
 

@@ -95,7 +95,7 @@ def test_a_loss_that_is_not_finite_is_told_to_every_rank(found: Any, compiled: b
     assert "here it is inf" in told[-1]
     assert len(set(told[:-1])) == 1  # printed once for all of them
     assert all(text.startswith("FloatingPointError: data_parallel: ") for text in told)
-    assert all("The optimizer has done no step" in text for text in told)
+    assert all("The optimizer has taken no step" in text for text in told)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -107,7 +107,7 @@ def test_variables_that_begin_unlike_are_refused(found: Any, compiled: bool) -> 
 
 def test_a_rank_without_examples_is_named(found: Any) -> None:
     told = found["refusals"]["empty"]
-    assert all(f"rank 0 of {len(told)} got a batch of no examples" in text for text in told)
+    assert all(f"rank 0 of {len(told)} got a batch without examples" in text for text in told)
 
 
 @pytest.mark.parametrize("size", [1, 1000])

@@ -153,7 +153,7 @@ class ParallelTrainer(Trainer):
             where, _, told = str(error).partition(": ")
             if where != "data_parallel":
                 raise
-            told = told.replace("The optimizer has done no step", whats_not_finite(batch))
+            told = told.replace("The optimizer has taken no step", whats_not_finite(batch))
             raise FloatingPointError(
                 f"fit: {told}The model is restored to the beginning of this epoch"
             ) from None

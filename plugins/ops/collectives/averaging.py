@@ -180,8 +180,8 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
     error: Exception
     if empty:
         error = ValueError(
-            f"data_parallel: {ranks_in_words(empty)} of {len(said)} got a batch of no examples; "
-            "each rank needs at least one. The optimizer has done no step"
+            f"data_parallel: {ranks_in_words(empty)} of {len(said)} got a batch without examples; "
+            "each rank needs at least one. The optimizer has taken no step"
         )
     elif bad:
         here = ", ".join(
@@ -190,7 +190,7 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
         which = f"on {ranks_in_words(bad)} of {len(said)}{here and f' (here it is {here})'}"
         error = FloatingPointError(
             f"data_parallel: the loss is {here if len(said) == 1 else f'not finite {which}'}; a "
-            "smaller learning rate, or scaled inputs, may help. The optimizer has done no step"
+            "smaller learning rate, or scaled inputs, may help. The optimizer has taken no step"
         )
     else:
         return
