@@ -148,9 +148,7 @@ def test_broadcasting_to_a_rank_that_a_trace_does_not_know_is_refused_in_words()
     x, y = gt.constant(np.ones(3)), gt.constant(np.ones((2, 3)))
     specs = [gt.TensorSpec([None], "float64"), gt.TensorSpec(None, "float64")]
     traced = gt.function(lambda x, y: gt.broadcast_to(x, y.shape), input_signature=specs)
-    with pytest.raises(
-        gt.errors.TraceError, match=r"its rank is unknown: give its TensorSpec a rank"
-    ):
+    with pytest.raises(gt.errors.TraceError, match="its rank is unknown: give its TensorSpec"):
         traced(x, y)
     way = gt.function(
         lambda x, y: gt.broadcast_arrays(x, y)[0],
