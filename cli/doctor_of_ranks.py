@@ -193,14 +193,16 @@ def _in_words(found: dict[str, Any]) -> str:
         lines.append(("ranks", "1: no launcher started this process"))
     group = found["group"]
     if group is not None:
-        lines.append(("ranks", f"{group['size']}, with the engine {group['engine']!r}"))
+        lines.append(("ranks", f"{group['size']} with the engine {group['engine']!r}"))
         for host in dict.fromkeys(x["host"] for x in group["ranks"]):
             there = [rank for rank, x in enumerate(group["ranks"]) if x["host"] == host]
             ranks = [group["ranks"][rank] for rank in there]
             threads = sorted({str(x["threads"] or "?") for x in ranks})
-            told = f"{ranks_in_words(there)} on {host}: {_cores(ranks):g} cores together"
+            told = f"{ranks_in_words(there)} on {host}: {_cores(ranks):g} cores for all"
             lines.append(("ranks", f"{told}, threads of each: {', '.join(threads)}"))
-        lines += [("collectives", f"{name}: {x or 'right'}") for name, x in group["wrong"].items()]
+        lines += [
+            ("collectives", f"{name}: {x or 'correct'}") for name, x in group["wrong"].items()
+        ]
         for name, records in group.get("times", {}).items():
             lines += [("times", f"{name:11} {_time(x)}") for x in records]
     words, last = [], None

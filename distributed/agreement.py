@@ -17,6 +17,7 @@ from ..core.extend import Dim, Graph, Size, told_by_ranks
 
 __all__ = ["agree", "agree_on_graph", "lines_of", "messages_of"]
 
+_NOTHING = np.empty(0)
 #: Ops that wait for other ranks, and their local counterparts.
 _COLLECTIVE = re.compile(r"\b(\w+_ranks?)\(")
 
@@ -142,9 +143,8 @@ def _same(found: Any, what: str) -> bool:
     """Return whether the text is the same on all ranks; collective."""
     if found.size == 1:
         return True
-    code = _code(what)
-    most, least = found.all_reduce(np.array([code, -code]), "max").tolist()
-    return bool(most == -least)
+    # as collectives do: a rank that calls one meanwhile is named
+    return bool(found.compare(_code(what), _NOTHING)[0])
 
 
 def _code(text: str) -> int:

@@ -54,6 +54,13 @@ def tried(found: Communicator) -> dict[str, str | None]:
     def every(dtype: Any) -> Any:
         return np.repeat(ranks[:, None] + rank, 2, axis=1).astype(dtype)
 
+    def compared(dtype: Any) -> Any:
+        same, rows = found.compare(1, mine(dtype))
+        carried = (ranks[:, None] + tail).astype(dtype) if rows is None else rows.copy()
+        different = not found.compare(1 + rank, mine(dtype))[0]
+        return carried if same and (different or size == 1) else np.zeros_like(carried)
+
+    holds("comparison", compared, ranks[:, None] + tail)
     holds("all_reduce", lambda d: found.all_reduce(mine(d)), total + size * tail)
     holds("reduce_in_place", lambda d: in_place(d, begin=False), total + size * tail)
     holds("start_in_place", lambda d: in_place(d, begin=True), total + size * tail)

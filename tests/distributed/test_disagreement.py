@@ -27,6 +27,7 @@ from gradtape.distributed.agreement import lines_of
         ),
         ("shape", "ranks 0, 2-3 all_reduce of float32[2]; rank 1 all_reduce of float32[3]"),
         ("large", "ranks 0, 2-3 all_reduce of float32[2]; rank 1 all_reduce of float32[3000]"),
+        ("step", "; rank 1 all_reduce of float32[2]"),
         ("last", "nothing"),
     ],
 )

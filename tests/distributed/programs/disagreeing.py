@@ -58,5 +58,7 @@ def disagreeing() -> dict[str, Any]:
     found["collective"] = refusal(lambda: collective(gt.ones(2)))
     found["shape"] = refusal(lambda: group.all_reduce(gt.ones(3 if odd else 2)))
     found["large"] = refusal(lambda: group.all_reduce(gt.ones(3000 if odd else 2)))
+    other = group.all_reduce if odd else step_of("relu", 0.1, 1.0)[0]
+    found["step"] = refusal(lambda: other(*([gt.ones(2)] if odd else batch())))
     found["last"] = refusal(lambda: step(*batch(4 - odd)))
     return found
