@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .layer import Layer, takes_training
+from .calls import takes_training
+from .layer import Layer
 from .losses import added_losses, constrained, forward_pass, penalties
 from .masks import keep_mask, mask_of
 

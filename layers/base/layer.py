@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
@@ -11,22 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
-    CASTING,
     Function,
     Module,
     Policy,
     Tensor,
     Variable,
-    are_several,
     as_dtype,
-    as_inputs,
     as_policy,
     as_tensor,
     backend,
     backend_of,
     blunt,
-    calling_in,
-    converting,
     current_backend,
     current_device,
     default_dtype,
@@ -40,27 +33,21 @@ from ...core.extend import (
 from .. import constraints, initializers, regularizers
 from ..arguments import unknown_argument
 from ..named import serialized
+from .calls import BUILT, building
 from .losses import (
-    ADDED,
-    IN_TRACES,
     RULES,
     Rules,
     add,
-    add_activity,
     constrained,
-    forget,
-    keep_adding,
     losses_of,
     passing,
-    regulated,
 )
-from .precision import by_policy, in_policy
+from .precision import by_policy
 from .restored import UNMADE, check_weights
-from .symbolic import Placeholder, called, node_of, placeholders_in
+from .symbolic import node_of
 
-__all__ = ["Layer", "takes_training"]
+__all__ = ["Layer"]
 
-_BUILT = "_gradtape_built"
 #: Weights from a file, kept by ``load_weights`` until the layer is built.
 _WAITING = "_gradtape_waiting"
 
@@ -192,9 +179,9 @@ class Layer(Module):
         for rule in cls._rules() if "ruled" in own else ():
             setattr(cls, rule, None)
         if "__call__" not in own and "call" in own:
-            cls.__call__ = _building(own["call"])  # type: ignore[method-assign]
+            cls.__call__ = building(own["call"])  # type: ignore[method-assign]
         elif "__call__" in own and not isinstance(own["__call__"], Function):
-            cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
+            cls.__call__ = building(own["__call__"])  # type: ignore[method-assign]
         elif "__call__" in own:
             by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)
@@ -209,7 +196,7 @@ class Layer(Module):
     @property
     def built(self) -> bool:
         """Whether the weights exist; a layer that has some before ``build`` overrides this."""
-        if _BUILT in vars(self):
+        if BUILT in vars(self):
             return True
         own = any(isinstance(leaf, Variable) for _, leaf in self.own_leaves())
         return own or type(self).build is Layer.build
@@ -313,9 +300,9 @@ class Layer(Module):
     def mark_built(self, built: bool = True) -> None:
         """Mark the weights as existing, so that ``build`` is not called; or remove the mark."""
         if not built:
-            vars(self).pop(_BUILT, None)
+            vars(self).pop(BUILT, None)
         elif _WAITING not in vars(self):  # otherwise the next call loads them and sets the mark
-            vars(self)[_BUILT] = True
+            vars(self)[BUILT] = True
 
     @told
     def weights(self) -> list[Variable]:
@@ -497,73 +484,9 @@ class Layer(Module):
                 del state[attribute]
             state.update(before)
             raise
-        state[_BUILT] = True
+        state[BUILT] = True
         if not self.trainable:
             self.trainable = False  # now that there are weights
-
-
-def _building(call: Any) -> Callable[..., Any]:
-    """Return ``__call__`` for a layer's ``call``; it converts inputs and builds the layer."""
-
-    parameters = inspect.signature(call).parameters
-    first = next(iter(list(parameters)[1:]), "")
-    # every layer may be called as layer(x, training=True), even if it makes no difference
-    indifferent = "training" not in parameters and all(
-        p.kind is not p.VAR_KEYWORD for p in parameters.values()
-    )
-    traced = isinstance(call, Function)
-    if traced:
-        by_policy(call)
-
-    @functools.wraps(call)
-    def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if inputs is None and first in kwargs:
-            inputs = kwargs.pop(first)
-        if not passing.get():  # like forward_pass, but faster
-            token = passing.set(True)
-            try:
-                if ADDED:
-                    forget(self)
-                return wrapper(self, inputs, *args, **kwargs)
-            finally:
-                passing.reset(token)
-        if type(inputs) is not Tensor:
-            inputs = as_inputs(inputs)
-            if self.takes_one and are_several(inputs):
-                raise TypeError(
-                    f"{type(self).__name__} {self.name!r} takes one tensor, got a "
-                    f"{type(inputs).__name__} of {len(inputs)}; join them first, for example with "
-                    "gt.concatenate or gt.stack"
-                )
-        if _BUILT not in self.__dict__:
-            self._build_for(inputs)
-        single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
-        if not single and any(placeholders_in((inputs, args, kwargs))):
-            return called(self, functools.partial(wrapper, self), (inputs, *args), kwargs)
-        if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
-            with calling_in(training):
-                return wrapper(self, inputs, *args, **kwargs)
-        if self.activity_regularizer is not None and all(x is not self for x in regulated.get()):
-            held = regulated.set((*regulated.get(), self))
-            try:
-                result = wrapper(self, inputs, *args, **kwargs)
-            finally:
-                regulated.reset(held)
-            add_activity(self, flatten(result))
-            return result
-        if traced:
-            result = call.__get__(self)(inputs, *args, **kwargs)
-            if ADDED or IN_TRACES:
-                keep_adding(self)
-            return result
-        convert = converting.get()
-        run = call if convert is None else convert(call)
-        if CASTING:
-            return in_policy(run, self, inputs, *args, **kwargs)
-        return run(self, inputs, *args, **kwargs)
-
-    wrapper.converts = as_inputs  # type: ignore[attr-defined]
-    return wrapper
 
 
 def _place(leaves: list[Any]) -> str:
@@ -574,22 +497,3 @@ def _place(leaves: list[Any]) -> str:
         return f"{owner.name}:{owner.device(array)}"
     device = current_device()
     return current_backend().name + (f":{device}" if device else "")
-
-
-def takes_training(module: Module) -> bool:
-    """Return whether calls of a module take ``training=``."""
-    own = vars(module).get("__call__")  # of a restored module, an attribute
-    kind: Any = type(module)
-    return _class_takes_training(kind) if own is None else _names_training(own)
-
-
-@functools.cache
-def _class_takes_training(kind: Any) -> bool:
-    return _names_training(kind.__call__)
-
-
-def _names_training(call: Any) -> bool:
-    try:
-        return "training" in inspect.signature(call).parameters
-    except (TypeError, ValueError):  # not written in Python
-        return False

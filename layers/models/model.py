@@ -14,7 +14,8 @@ from ...core.extend import (
     numpy_dtype,
     sizes_differ,
 )
-from ..base.layer import Layer, takes_training
+from ..base.calls import takes_training
+from ..base.layer import Layer
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import (
     Node,

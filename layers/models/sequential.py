@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor, told
-from ..base.layer import Elsewhere, Layer, takes_training
+from ..base.calls import takes_training
+from ..base.layer import Elsewhere, Layer
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.restored import check_part
 from ..base.symbolic import Placeholder, is_placeholder, stands_in

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.extend import Module
+from ..base.calls import takes_training
 from ..base.configured import Configured
-from ..base.layer import takes_training
 from ..base.precision import in_policy
 from ..base.restored import check_part
 from .cells import Cell, zeros_beside

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Module, as_tensor, ops
+from ..base.calls import takes_training
 from ..base.configured import Configured
-from ..base.layer import Layer, takes_training
+from ..base.layer import Layer
 from ..base.masks import takes_mask
 from ..base.restored import check_part
 from ..basic import Activation

@@ -11,7 +11,7 @@ import numpy as np
 import gradtape
 
 from ....core.extend import flatten, map_structure
-from ....layers.base.layer import takes_training
+from ....layers.base.calls import takes_training
 from ....layers.models.model import Model as GraphModel
 from ....training import own_steps
 from ....training.steps.objective import class_weights
