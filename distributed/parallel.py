@@ -142,8 +142,8 @@ class DataParallel:
         empty = [rank for rank, n in enumerate(counts) if not n]
         if empty:
             raise ValueError(
-                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch of no "
-                "examples; each rank needs at least one"
+                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch "
+                "without examples; each rank needs at least one"
             )
         self._usual = max(counts)
         self._even = len(set(counts)) == 1

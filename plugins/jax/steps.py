@@ -111,8 +111,8 @@ class WholeStep:
         rows = next((array.shape[0] for array in arrays if array.ndim), None)
         if rows == 0:
             raise ValueError(
-                f"data_parallel: rank {self._group.rank} of {self._group.size} got a batch of no "
-                "examples; each rank needs one at least"
+                f"data_parallel: rank {self._group.rank} of {self._group.size} got a batch "
+                "without examples; each rank needs one at least"
             )
         parts = [bool(array.ndim) and array.shape[0] == rows for array in arrays]
         total = (rows or 0) * (1 if whole else self._group.size)

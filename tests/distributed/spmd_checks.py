@@ -293,7 +293,7 @@ def what_xla_cannot_compile_is_refused() -> None:
         found.data_parallel(noisy.step, compile=False)
     with refused(TypeError, "outputs='local'"):
         found.data_parallel(lambda x: x)(points(4)[0])
-    with refused(ValueError, "no examples"):
+    with refused(ValueError, "without examples"):
         line(found)[1](*points(0))
 
 

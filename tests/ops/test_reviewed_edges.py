@@ -347,12 +347,12 @@ def test_einsum_takes_numbers() -> None:
     ids=["concatenate", "poly", "roots"],
 )
 def test_what_numpy_iterates_over_says_what_is_not_known(f: Any) -> None:
-    with pytest.raises(TypeError, match=r"rows, .* is not known while a function is traced"):
+    with pytest.raises(TypeError, match=r"rows .* is not known while a function is traced"):
         gt.function(f, input_signature=[UNKNOWN])(gt.constant(M[0]))
 
 
 def test_complex_numbers_are_not_cast_to_real_ones_by_the_way() -> None:
-    with pytest.raises(TypeError, match=r"^concatenate: dtype complex64 is not cast to float32"):
+    with pytest.raises(TypeError, match=r"^concatenate: a cast from complex64 to float32"):
         np.concatenate([gt.constant([1j])], dtype="f4")
     with pytest.raises(TypeError, match=r"^interp: coordinates must be real"):
         np.interp(gt.constant([1j]), gt.constant([0.0, 1.0]), gt.constant([0.0, 1.0]))

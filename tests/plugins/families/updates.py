@@ -15,7 +15,7 @@ ALONG = np.array([[0, 0, 3], [1, 1, 1], [2, 0, -1]])
 ERRORS = [
     (lambda x: x.at[0].set(gt.ones(3)), ValueError, r"at\[\.\.\.\]\.set.*\(3,\).*\(4,\)"),
     (lambda x: x.at[0].add(gt.ones((2, 4))), ValueError, r"add.*\(2, 4\)"),
-    (lambda x: x.at[0].set(1j), TypeError, "set.*complex128.*float64"),
+    (lambda x: x.at[0].set(1j), TypeError, "set.*float64.*complex128"),
     (lambda x: x.at[5].set(1.0), IndexError, r"5.*\(3, 4\)"),
     (lambda x: x.at[0, 0, 0].add(1.0), IndexError, r"\(3, 4\)"),
     (lambda x: gt.put_along_axis(x, [0], 1.0, 1), ValueError, "put_along_axis"),
