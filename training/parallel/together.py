@@ -319,7 +319,7 @@ class SharedKeeper:
             If ranks find different files.
         """
         path: str | None = self._keeper.find()
-        told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
+        told = told_by_ranks(communicator(), f"found {path or 'no checkpoint'}")
         if ";" in told:
             raise DistributedError(
                 f"fit: {told}; use a folder for checkpoints that all ranks can read"

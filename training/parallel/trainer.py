@@ -116,7 +116,7 @@ class ParallelTrainer(Trainer):
         self._alike = True
         held = self.held()
         told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in self.variables)
-        self.ranks.agree(f"trains {told} by {type(self.optimizer).__name__}")
+        self.ranks.agree(f"set out to train {told} by {type(self.optimizer).__name__}")
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
