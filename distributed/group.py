@@ -377,7 +377,7 @@ def abort(reason: str, code: int = 1) -> NoReturn:
     found = communicator()
     line = hooks.line()
     if line is not None:
-        line.fail(f"aborts: {reason}", None, code)
+        line.fail(f"aborted: {reason}", None, code)
     print(
         f"gradtape: rank {found.rank} of {found.size} aborts: {reason}", file=sys.stderr, flush=True
     )

@@ -117,13 +117,14 @@ class DataParallel:
         token = batch_rows.set(None if alone else rows)
         try:
             if self.group.latest != self._number:
-                agree(self.group, f"called {self._called}")
+                agree(self.group.communicator, f"called {self._called}")
                 self.group.latest = self._number
             if not self._compile:
                 return self._run(weight, *args, **kwargs)
             if self._asks:  # they decide which trace runs
                 given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
-                agree(self.group, f"called {self._called} with these Python arguments: {given}")
+                told = f"called {self._called} with these Python arguments: {given}"
+                agree(self.group.communicator, told)
             with collectives_agreed(self._agreed):
                 if even:
                     return self._traced(*args, **kwargs)
@@ -137,7 +138,7 @@ class DataParallel:
         found = communicator()
         self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
-            self.group,
+            found,
             f"called {self.name} of gradtape {public('__version__')}, "
             f"reduction={self._reduction!r}, outputs={self._outputs!r}, compile={self._compile}"
             + (", with Python arguments" if self._asks else ""),
@@ -146,7 +147,7 @@ class DataParallel:
         empty = [rank for rank, n in enumerate(counts) if not n]
         if empty:
             raise ValueError(
-                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch of no "
+                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch without "
                 "examples; each rank needs at least one"
             )
         self.group.steps += 1
@@ -200,7 +201,7 @@ class DataParallel:
             if not self._agreed:
                 agree_on_graph(self.group, graph)
             elif not known:
-                agree(self.group, f"traced {self.name} again, and {told}")
+                agree(self.group.communicator, f"called {self._called}, traced again, which {told}")
             else:
                 raise DistributedError(
                     f"data_parallel: {self.name} was traced again, for arrays of another shape or "
