@@ -84,7 +84,9 @@ class JaxCommunicator(Communicator):
                 "the number that each uses"
             )
         if wanted is not None and wanted > min(by_count):
-            raise DistributedError(f"distributed.init: devices={wanted}, and {told}")
+            raise DistributedError(
+                f"distributed.init: devices={wanted}, and there are fewer: {told}"
+            )
         return [device for devices in found for device in devices[:wanted]]
 
     # -- between processes -------------------------------------------------------------------------

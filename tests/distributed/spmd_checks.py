@@ -312,7 +312,7 @@ def options_are_checked() -> None:
     for options, word in (
         ({"deviecs": 2}, "deviecs"),
         ({"devices": 0}, "at least 1"),
-        ({"devices": 5}, "has 4"),
+        ({"devices": 5}, "4 on rank 0"),
         ({"coordinator": "here"}, "host:port"),
         ({"num_processes": 2}, "coordinator"),
         ({"num_processes": 2, "coordinator": "a:1"}, "process_id"),
