@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from ..core.errors import DistributedError
-from ..core.extend import Dim, Graph, Size, told_by_ranks
+from ..core.extend import Communicator, Dim, Graph, Size, told_by_ranks
 
 __all__ = ["agree", "agree_on_graph", "lines_of", "messages_of"]
 
@@ -22,23 +22,22 @@ _NOTHING = np.empty(0)
 _COLLECTIVE = re.compile(r"\b(\w+_ranks?)\(")
 
 
-def agree(group: Any, what: str) -> None:
+def agree(found: Communicator, what: str) -> None:
     """Raise on every rank if ranks run different things; collective.
 
     Parameters
     ----------
-    group
-        A :class:`Group`.
+    found
+        The ranks.
     what
-        A description of what this rank runs.
+        A description of what this rank does, in the past tense.
 
     Raises
     ------
     DistributedError
         If descriptions differ. The message lists each with its ranks.
     """
-    found = group.communicator
-    if not _same(found, what):
+    if not _same(found, what, what.removeprefix("called ")):
         raise DistributedError(f"ranks run different code: {told_by_ranks(found, what)}")
 
 
@@ -65,9 +64,10 @@ def agree_on_graph(group: Any, graph: Graph) -> None:
     if found.size == 1:
         return
     given = [*graph.inputs, *graph.constants]
-    alike = _same(found, " ".join(_described(x, True) for x in given))
+    doing = f"{graph.name}, which compares its trace"
+    alike = _same(found, " ".join(_described(x, True) for x in given), doing)
     lines = [*lines_of(graph, sizes=alike), "nothing more"]
-    if _same(found, sha256("\n".join(lines).encode()).hexdigest()):
+    if _same(found, sha256("\n".join(lines).encode()).hexdigest(), doing):
         return
     codes = [json.loads(x) for x in found.exchange(json.dumps([*map(_code, lines)]).encode())]
     longest = max(map(len, codes))
@@ -139,12 +139,16 @@ def _value(x: Any, sizes: bool) -> str:
     return str(getattr(x, "__qualname__", type(x).__qualname__))
 
 
-def _same(found: Any, what: str) -> bool:
+def _same(found: Communicator, what: str, doing: str) -> bool:
     """Return whether the text is the same on all ranks; collective."""
     if found.size == 1:
         return True
-    # as collectives do: a rank that calls one meanwhile is named
-    return bool(found.compare(_code(what), _NOTHING)[0])
+    found.comparing = doing
+    try:
+        # as collectives do: a rank that calls one meanwhile is named
+        return bool(found.compare(_code(what), _NOTHING)[0])
+    finally:
+        found.comparing = None
 
 
 def _code(text: str) -> int:

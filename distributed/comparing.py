@@ -10,6 +10,7 @@ import xxhash
 
 from ..core.errors import DistributedError
 from ..core.extend import Module, Variable, communicator, flatten, ranks_in_words, to_numpy
+from .agreement import agree
 
 __all__ = ["broadcast_variables", "compare", "digest_of"]
 
@@ -36,6 +37,7 @@ def compare(who: str, what: str, hint: str, arrays: Iterable[Any]) -> None:
     found = communicator()
     if found.size == 1:
         return
+    agree(found, f"called {who}, which compares {what}")
     told = found.exchange(digest_of(arrays).encode())
     if len(set(told)) == 1:
         return

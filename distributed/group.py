@@ -38,6 +38,9 @@ class Group:
         are the devices of all processes; with other engines they are the ranks.
     engine : str
         The engine that connects the ranks; ``"alone"`` for a group of one.
+    steps, latest : int
+        How many data-parallel functions the ranks have begun, and the number of the one that ran
+        last. A rank that calls another one compares this with the other ranks.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Group:
         self.communicator = found
         self.rank, self.size, self.engine = found.rank, found.size, found.engine
         self.devices = found.devices
+        self.steps = self.latest = 0
 
     def __repr__(self) -> str:
         return f"<group of {self.size}, rank {self.rank}, engine {self.engine!r}>"
@@ -373,7 +377,7 @@ def abort(reason: str, code: int = 1) -> NoReturn:
     found = communicator()
     line = hooks.line()
     if line is not None:
-        line.fail(f"aborts: {reason}", None, code)
+        line.fail(f"aborted: {reason}", None, code)
     print(
         f"gradtape: rank {found.rank} of {found.size} aborts: {reason}", file=sys.stderr, flush=True
     )

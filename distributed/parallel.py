@@ -73,6 +73,7 @@ class DataParallel:
         self._traced = Function(self._run_even, None, self.name)
         self._weighted = Function(self._run, None, self.name)
         self._usual = 0  # the number of examples with weight 1
+        self._number = 0  # of this step among those that the ranks have begun
         self._even = (
             True  # whether all ranks had equally many in the first step, and so equal traces
         )
@@ -115,11 +116,15 @@ class DataParallel:
         weight = 1.0 if even else rows.count / self._usual
         token = batch_rows.set(None if alone else rows)
         try:
+            if self.group.latest != self._number:
+                agree(self.group.communicator, f"called {self._called}")
+                self.group.latest = self._number
             if not self._compile:
                 return self._run(weight, *args, **kwargs)
             if self._asks:  # they decide which trace runs
                 given = ", ".join(_settings((args, kwargs), alike=True)) or "none"
-                agree(self.group, f"calls {self.name} with these Python arguments: {given}")
+                told = f"called {self._called} with these Python arguments: {given}"
+                agree(self.group.communicator, told)
             with collectives_agreed(self._agreed):
                 if even:
                     return self._traced(*args, **kwargs)
@@ -133,18 +138,20 @@ class DataParallel:
         found = communicator()
         self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
-            self.group,
-            f"runs {self.name} of gradtape {public('__version__')}, reduction={self._reduction!r}, "
-            f"outputs={self._outputs!r}, compile={self._compile}"
+            found,
+            f"called {self.name} of gradtape {public('__version__')}, "
+            f"reduction={self._reduction!r}, outputs={self._outputs!r}, compile={self._compile}"
             + (", with Python arguments" if self._asks else ""),
         )
         counts = found.all_gather(np.array(count)).tolist()
         empty = [rank for rank, n in enumerate(counts) if not n]
         if empty:
             raise ValueError(
-                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch "
-                "without examples; each rank needs at least one"
+                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch without "
+                "examples; each rank needs at least one"
             )
+        self.group.steps += 1
+        self.group.latest = self._number = self.group.steps
         self._usual = max(counts)
         self._even = len(set(counts)) == 1
         return BatchRows(count, (sum(counts[: found.rank]), sum(counts)))
@@ -194,7 +201,7 @@ class DataParallel:
             if not self._agreed:
                 agree_on_graph(self.group, graph)
             elif not known:
-                agree(self.group, f"traced {self.name} again, which {told}")
+                agree(self.group.communicator, f"called {self._called}, traced again, which {told}")
             else:
                 raise DistributedError(
                     f"data_parallel: {self.name} was traced again, for arrays of another shape or "
@@ -207,6 +214,10 @@ class DataParallel:
             self._held.append(reduction.sent)
         self._settings.add(settings)
         self._agreed = True
+
+    @property
+    def _called(self) -> str:
+        return f"{self.name} (data-parallel function {self._number})"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)

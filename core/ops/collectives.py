@@ -289,7 +289,7 @@ _one_program: ContextVar[bool] = ContextVar("gradtape_one_program", default=Fals
 
 
 class agreed:  # a context manager, written out: each step enters one
-    """A block whose collectives are known to be the same on all ranks, and are not compared.
+    """A block whose messages are known to be the same on all ranks, and are not compared.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class agreed:  # a context manager, written out: each step enters one
         _agreed.reset(self._token)
 
 
-def compared(what: str, array: Array) -> Array | None:
+def compared(what: str, array: Array, agreed: bool = False) -> Array | None:
     """Check that all ranks call the same collective, before it runs.
 
     Parameters
@@ -318,6 +318,8 @@ def compared(what: str, array: Array) -> Array | None:
         The collective, with its parameters.
     array
         This rank's array, in host memory and C-contiguous.
+    agreed
+        Whether the comparison is left out in a block of :class:`agreed`.
 
     Returns
     -------
@@ -332,14 +334,16 @@ def compared(what: str, array: Array) -> Array | None:
         message lists what each rank called.
     """
     found = communicator()
-    if found.size == 1 or _agreed.get():
+    if found.size == 1 or (agreed and _agreed.get()):
         return None
     said, code = _coded(what, array.shape, array.dtype)
     found.comparing = said
-    same, rows = found.compare(code, array)
-    found.comparing = None
+    try:
+        same, rows = found.compare(code, array)
+    finally:
+        found.comparing = None
     if not same:
-        raise DistributedError(f"ranks disagree: {told(found, said)}")
+        raise DistributedError(f"ranks disagree: {told(found, f'called {said}')}")
     return rows
 
 

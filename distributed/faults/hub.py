@@ -22,6 +22,8 @@ SUPERVISOR = 0.5
 LEAVING = 2.0
 #: Seconds for a rank's thread to report where it is.
 ANSWER = 2.0
+#: Seconds for other ranks to report that they wait, once two wait in different collectives.
+APART = 1.0
 #: Seconds for the ranks to print why the job ends.
 TOLD = 1.0
 
@@ -68,6 +70,8 @@ class Hub(threading.Thread):
         self.left: dict[int, Message] = {}
         self.alone: dict[int, str] = {}
         self.states: dict[int, Message | None] | None = None
+        #: The last collective in which each rank waited for long.
+        self.waits: dict[int, Message] = {}
         self.late_after = 0.0
         self.told: set[int] = set()
         self.code = 0  # not 0 once the end is decided
@@ -170,6 +174,10 @@ class Hub(threading.Thread):
         elif "alone" in message:
             self.alone[rank] = str(message["alone"])
             self._soon("decide", GRACE)
+        elif "waits" in message:
+            self.waits[rank] = message["waits"]
+            if verdicts.apart(self.waits) is not None:
+                self._soon("apart", APART if len(self.waits) < self.size else 0.0)
         elif "late" in message and self.states is None and not self.code:
             self.late_after = message["late"]
             self.states = dict.fromkeys(range(self.size))
@@ -193,6 +201,12 @@ class Hub(threading.Thread):
         self.timers[name] = min(due, self.timers.get(name, due))
 
     # -- decisions ---------------------------------------------------------------------------------
+
+    def _apart(self) -> None:
+        """End the job if ranks wait in different collectives."""
+        found = verdicts.apart(self.waits)
+        if found is not None and not self.failures and not self.code:
+            self._end(found, 1)
 
     def _asked(self) -> None:
         """Decide from the ranks' reports whether one is stuck."""

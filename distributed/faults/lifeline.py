@@ -48,6 +48,8 @@ COLLECTIVES = (
 #: How a rank reports its state to its supervisor: see cli/supervisor.py.
 STATE = "GRADTAPE_STATE_FD"
 JOINING, JOINED, DONE = b"i", b"j", b"d"
+#: Seconds in one collective after which a rank reports which one it is.
+LONG = 1.0
 #: Seconds after which a rank ends itself if nothing else ends it.
 PATIENCE = 3.0
 PACKAGE = __name__.partition(".")[0]
@@ -82,6 +84,7 @@ class Lifeline(threading.Thread):
         self._asked = self._answered = (
             0.0  # when this rank asked for a report, and when it was asked
         )
+        self._reported: tuple[str, Any, float] | None = None  # the last long wait
         self._ended = threading.Event()
         self._main = threading.main_thread().ident or 0
         closed_in_children(self.wire.close)
@@ -182,8 +185,13 @@ class Lifeline(threading.Thread):
             self._end(message["end"], message["code"])
 
     def _look(self) -> None:
-        """Ask all ranks for a report if this rank has waited for too long."""
+        """Report a long wait, and ask all ranks for a report if it is too long."""
         doing, timeout, now = self.doing, self.timeout, time.monotonic()
+        if doing is not None and doing is not self._reported and now - doing[2] > LONG:
+            wait = {"count": self.count, "doing": self._told(), "step": self.step}
+            if doing is self.doing:  # still in it, so the description is of this one
+                self._reported = doing
+                self.wire.send(waits=wait)
         if doing is None or timeout is None:
             self._asked = 0.0
         elif self._asked and now - self._asked > 2 * ANSWER:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.extend import ranks_in_words
 
-__all__ = ["Failure", "called", "failed", "gone", "left", "stuck", "together"]
+__all__ = ["Failure", "apart", "called", "failed", "gone", "left", "stuck", "together"]
 
 #: A rank's report of a failure: ``summary``, ``text`` (its traceback), ``code``.
 Failure = Mapping[str, Any]
@@ -53,6 +53,28 @@ def left(rank: int, count: int, code: Any, waiting: Mapping[int, str], hosts: Se
     return f"{told}, and others wait for it: {together(waiting)}" if waiting else told
 
 
+def apart(waits: Mapping[int, Failure]) -> str | None:
+    """Return the message for ranks that wait in different collectives, which never end.
+
+    Parameters
+    ----------
+    waits
+        What each rank waits in: ``count``, ``doing`` and ``step``, as for :func:`stuck`.
+
+    Returns
+    -------
+    str or None
+        None if ranks whose collectives have the same number wait in the same one.
+    """
+    for number in sorted({x["count"] for x in waits.values()}):
+        there = {rank: x for rank, x in waits.items() if x["count"] == number}
+        if len({x["doing"] for x in there.values()}) > 1:
+            of = {rank: f" of {x['step']}" if x["step"] else "" for rank, x in there.items()}
+            told = together({rank: f"called {x['doing']}{of[rank]}" for rank, x in there.items()})
+            return f"ranks disagree in collective number {number}: {told}"
+    return None
+
+
 def stuck(
     states: Mapping[int, Mapping[str, Any] | None], seconds: float, hosts: Sequence[str]
 ) -> tuple[str, list[int]] | None:
@@ -79,15 +101,18 @@ def stuck(
     late = [r for r in states if r not in answers or answers[r]["count"] < most]
     if not waiting or (not late and len(waiting) < len(states)):
         return None
+    told = apart({rank: answers[rank] for rank in waiting})
+    if told is not None:
+        return told, []
     first = answers[waiting[0]]
     what = f"for more than {seconds:g} s in {first['doing']}, collective number {most}"
     if first["step"] is not None:
         what += f", of {first['step']}"
     if not late:
         return f"all ranks wait {what}: check the network", []
-    told = [_late(rank, answers.get(rank), hosts) for rank in late]
+    those = [_late(rank, answers.get(rank), hosts) for rank in late]
     wait = "waits" if len(waiting) == 1 else "wait"
-    return f"{'; '.join(told)}, while {ranks_in_words(waiting)} {wait} {what}", late
+    return f"{'; '.join(those)}, while {ranks_in_words(waiting)} {wait} {what}", late
 
 
 def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:

@@ -77,14 +77,16 @@ class JaxCommunicator(Communicator):
         by_count: dict[int, list[int]] = {}
         for rank, devices in enumerate(found):
             by_count.setdefault(len(devices), []).append(rank)
-        told = "; ".join(f"{ranks_in_words(r)} has {n}" for n, r in by_count.items())
+        told = "; ".join(f"{n} on {ranks_in_words(r)}" for n, r in by_count.items())
         if wanted is None and len(by_count) > 1:
             raise DistributedError(
                 f"distributed.init: processes need equally many devices: {told}; pass devices= for "
                 "the number that each uses"
             )
         if wanted is not None and wanted > min(by_count):
-            raise DistributedError(f"distributed.init: devices={wanted}, and {told}")
+            raise DistributedError(
+                f"distributed.init: devices={wanted}, and there are fewer: {told}"
+            )
         return [device for devices in found for device in devices[:wanted]]
 
     # -- between processes -------------------------------------------------------------------------

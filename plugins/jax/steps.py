@@ -150,7 +150,7 @@ class WholeStep:
     def _gathered(self, arrays: list[Any], parts: list[bool]) -> list[Any]:
         """Return the rows of all processes, if their number is not divisible by the devices'."""
         group = self._group
-        self._agree(f"gathers {self._on(arrays)} for {self.name}")
+        self._agree(f"gathered {self._on(arrays)} for {self.name}")
         return [
             group.all_gather(_host(x)).reshape(-1, *x.shape[1:]) if part else x
             for x, part in zip(arrays, parts, strict=True)
@@ -204,7 +204,7 @@ class WholeStep:
     ) -> str:
         """Return a description of the step that must be equal on all processes."""
         version = public("__version__")
-        said = f"runs {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
+        said = f"called {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
         same = [x for x, part in zip(arrays, parts, strict=True) if whole or not part]
         if same:
             codes = ", ".join(f"{checksum(x):08x}" for x in same)

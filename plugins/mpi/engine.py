@@ -68,7 +68,7 @@ class MPIEngine(Engine):
             )
         own = world.Dup()
         _unname_shared_memory(own)
-        return MPICommunicator(own)
+        return MPICommunicator(own, world.Dup())
 
     def diagnosis(self) -> Sequence[str]:
         """Return the versions of mpi4py and of its library."""
@@ -82,16 +82,17 @@ class MPICommunicator(Communicator):
 
     Parameters
     ----------
-    comm
-        An ``MPI.Comm`` that no other code uses.
+    comm, comparing
+        Two of ``MPI.Comm`` that no other code uses. A comparison has one to itself: if ranks run
+        different code, it then never receives the message of another collective.
     """
 
     engine = "mpi"
     watched = True
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, comparing: Any) -> None:
         mpi = _mpi()
-        self.comm = comm
+        self.comm, self._comparing = comm, comparing
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._ops = {"sum": mpi.SUM, "min": mpi.MIN, "max": mpi.MAX}
         self._sum, self._in_place = mpi.SUM, mpi.IN_PLACE
@@ -154,7 +155,7 @@ class MPICommunicator(Communicator):
         carried = 0 < size <= self._room
         if carried:
             self._packet[_HEAD : _HEAD + size] = _bytes(array)
-        self.comm.Allgather(*self._buffers)
+        self._comparing.Allgather(*self._buffers)
         if self._codes.tolist().count(code) != self.size:
             return False, None
         if not carried:
@@ -171,7 +172,8 @@ class MPICommunicator(Communicator):
         self.comm.Abort(code)
 
     def close(self) -> None:
-        """Free the communicator. MPI itself ends with the process."""
+        """Free the communicators. MPI itself ends with the process."""
+        self._comparing.Free()
         self.comm.Free()
 
 

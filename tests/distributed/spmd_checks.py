@@ -312,7 +312,7 @@ def options_are_checked() -> None:
     for options, word in (
         ({"deviecs": 2}, "deviecs"),
         ({"devices": 0}, "at least 1"),
-        ({"devices": 5}, "has 4"),
+        ({"devices": 5}, "4 on rank 0"),
         ({"coordinator": "here"}, "host:port"),
         ({"num_processes": 2}, "coordinator"),
         ({"num_processes": 2, "coordinator": "a:1"}, "process_id"),
@@ -371,7 +371,7 @@ def processes_with_other_sizes_are_named() -> None:
     found = group()
     _, step = line(found)
     step(*points(8))
-    with refused(gt.errors.DistributedError, "rank 0 runs step", "[8, 3]", "rank 1", "[6, 3]"):
+    with refused(gt.errors.DistributedError, "rank 0 called step", "[8, 3]", "rank 1", "[6, 3]"):
         step(*points(8 - 2 * found.rank))
     assert np.isfinite(float(step(*points(8))))
 
@@ -385,7 +385,7 @@ def processes_with_other_code_or_values_are_named() -> None:
     def step(x: Any) -> Any:
         return gt.mean(x**power)
 
-    with refused(gt.errors.DistributedError, "rank 0 runs step", "rank 1 runs step"):
+    with refused(gt.errors.DistributedError, "rank 0 called step", "rank 1 called step"):
         step(points(4)[0])
     w, step = line(found)
     step(*points(8))
@@ -418,7 +418,9 @@ def a_collective_against_a_step_is_named() -> None:
     found = group()
     _, step = line(found)
     step(*points(4))
-    with refused(gt.errors.DistributedError, "rank 0 runs step", "rank 1 all_reduce of float32[2]"):
+    with refused(
+        gt.errors.DistributedError, "rank 0 called step", "rank 1 called all_reduce of float32[2]"
+    ):
         if found.rank:
             found.all_reduce(gt.constant([1.0, 2.0]))
         else:

@@ -23,11 +23,23 @@ from gradtape.distributed.agreement import lines_of
         ("factor", "rank 1 traced multiply(2.0, "),
         (
             "collective",
-            "ranks disagree: ranks 0, 2-3 all_reduce of float32[2]; rank 1 all_gather of ",
+            "ranks disagree: ranks 0, 2-3 called all_reduce of float32[2]; rank 1 called all_g",
         ),
-        ("shape", "ranks 0, 2-3 all_reduce of float32[2]; rank 1 all_reduce of float32[3]"),
-        ("large", "ranks 0, 2-3 all_reduce of float32[2]; rank 1 all_reduce of float32[3000]"),
-        ("step", "; rank 1 all_reduce of float32[2]"),
+        (
+            "shape",
+            "ranks 0, 2-3 called all_reduce of float32[2]; rank 1 called all_reduce of float32[3]",
+        ),
+        (
+            "large",
+            "ranks 0, 2-3 called all_reduce of float32[2]; rank 1 called all_reduce of float32[30",
+        ),
+        ("step", "; rank 1 called all_reduce of float32[2]"),
+        ("two steps", "); rank 1 called step (data-parallel function "),
+        (
+            "method",
+            "rank 1 called distributed.broadcast_variables, which compares variables",
+        ),
+        ("inside", "ranks 0, 2-3 called all_reduce of float32[2, 3]; rank 1 called all_reduce of"),
         ("last", "nothing"),
     ],
 )

@@ -20,7 +20,7 @@ GONE = "ended without a report"
         ("exception", 1, "rank 1 raised ValueError: x is wrong"),
         ("thread", 0, "rank 0 raised ZeroDivisionError: division by zero"),
         ("exit0", 1, "ended its script after 5 collectives, and others wait for it: rank 0 in "),
-        ("abort", 1, "rank 1 aborts: the data are gone"),
+        ("abort", 1, "rank 1 aborted: the data are gone"),
         ("sleep", 1, "rank 1 on {host} is stuck at {script}, line 30, in fail"),
     ],
 )
@@ -55,6 +55,17 @@ def test_the_supervisor_says_how_a_rank_died(way: str, rank: int, said: str) -> 
     assert f"rank {rank} on {host}" in job.of(1 - rank)
     if way != "exit3":
         assert GONE in job.of(1 - rank)
+
+
+@needs_mpi
+def test_ranks_that_wait_in_different_collectives_are_named_without_a_timeout() -> None:
+    job = run(FAILING, "another", 1, ranks=3)
+    assert job.code not in (0, -1), job.said
+    assert not job.left
+    for rank in range(3):
+        told = "ranks 0, 2 called reduce_in_place of float32["
+        assert told in job.of(rank)
+        assert "of step 6 of step; rank 1 called all_reduce of float64[3]" in job.of(rank)
 
 
 @needs_mpi
@@ -110,6 +121,15 @@ def test_who_is_stuck_is_told_by_what_ranks_answer() -> None:
     found = verdicts.stuck({0: waits, 1: waits}, 2.0, hosts)
     assert found is not None
     assert "check the network" in found[0]
+    # all wait, but not for the same
+    found = verdicts.stuck({0: waits, 1: waits, 2: state(5, "barrier")}, 2.0, hosts)
+    assert found == (
+        "ranks disagree in collective number 5: ranks 0-1 called all_reduce of step 2 of train; "
+        "rank 2 called barrier",
+        [],
+    )
+    # a report of an earlier collective says nothing about this one
+    assert verdicts.apart({0: state(4, "barrier"), 1: waits}) is None
     # one has ended, another is at an earlier collective, a third does not answer
     found = verdicts.stuck({0: waits, 1: state(4, "barrier", left=False), 2: None}, 2.0, hosts)
     assert found is not None

@@ -71,7 +71,7 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
     assert what["alike"]
     assert set(what["own"]) == {3}
     assert what["lines"] == 3
-    assert what["files"] == ["alone.h5", "best-1.h5", "best-2.h5", "log.csv"]
+    assert what["files"] == ["alone.h5", "best-1.h5", "best-2.h5", "log.csv", "written.csv"]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,11 @@ def test_callbacks_decide_for_all_and_write_once(found: Any) -> None:
     [
         ("other arrays", "different data from rank 0; pass the same arrays on each rank"),
         ("other batches", "different batches from rank 0; each rank must iterate over the same"),
-        ("other model", "rank 0 trains kernel float32[8, 5]"),
+        ("other model", "rank 0 called fit to train kernel float32[8, 5]"),
         ("other code", "ranks run different code, from op"),
+        ("other layer", "layer 2 of the model is Activation({'activation': 'tanh'"),
+        ("other rate", "optimizer is SGD({'learning_rate': 0.1"),
+        ("other method", "rank 0 called evaluate; rank"),
         ("other arguments", "arguments differ between ranks: batch_size is "),
         ("one validates", "between ranks: validation_data is 'given' on rank 0, None on"),
         ("other loss", "between ranks: loss is 'mse' on rank 0, mean_squared_error on"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
@@ -146,11 +146,12 @@ class Together(Alone):
 
     def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
         """Raise on all ranks if their settings differ. The message lists those that do."""
+        self.agree(f"called {method}")
         mine = {name: _in_words(value) for name, value in settings.items()}
         found = communicator().exchange(json.dumps(mine).encode())
         told = [json.loads(x) for x in found]
-        for name in mine:
-            values = [x[name] for x in told]
+        for name in dict.fromkeys(chain(*told)):
+            values = [x.get(name, "missing") for x in told]
             if len(set(values)) > 1:
                 words = ", ".join(
                     f"{value} on {ranks_in_words([i for i, x in enumerate(values) if x == value])}"
@@ -163,7 +164,7 @@ class Together(Alone):
 
     def agree(self, what: str) -> None:
         """Raise on all ranks if the text differs between them."""
-        agree(self.group, what)
+        agree(self.group.communicator, what)
 
     def compare(self, what: str, hint: str, arrays: Iterable[Any]) -> None:
         """Raise on all ranks if their arrays differ.
@@ -319,7 +320,7 @@ class SharedKeeper:
             If ranks find different files.
         """
         path: str | None = self._keeper.find()
-        told = told_by_ranks(communicator(), f"finds {path or 'no checkpoint'}")
+        told = told_by_ranks(communicator(), f"found {path or 'no checkpoint'}")
         if ";" in told:
             raise DistributedError(
                 f"fit: {told}; use a folder for checkpoints that all ranks can read"
@@ -355,6 +356,13 @@ def sample_of(*parts: Any) -> list[Any]:
     return found
 
 
+def _unnamed(value: Any) -> Any:
+    """Return settings without names, which count the layers that a rank has made."""
+    if isinstance(value, Mapping):
+        return {key: _unnamed(x) for key, x in value.items() if key != "name"}
+    return [*map(_unnamed, value)] if isinstance(value, (list, tuple)) else value
+
+
 def _in_words(value: Any) -> str:
     """Return a setting as text that is the same on each rank: its class and plain values."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic)):
@@ -366,6 +374,8 @@ def _in_words(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name
+    with suppress(Exception):  # a class of the user's may have other arguments
+        return f"{type(value).__qualname__}({_in_words(_unnamed(value.get_config()))})"
     given = {k: x for k, x in getattr(value, "__dict__", {}).items() if k[0] != "_" and k != "name"}
     plain = [f"{k}={x!r}" for k, x in given.items() if isinstance(x, (bool, int, float, str))]
     return f"{type(value).__qualname__}({', '.join(plain)})"

@@ -102,6 +102,7 @@ class Run:
         self.batch = 0
         self.logs: dict[str, float] = {}
         self.stopped = False
+        self._listened: bool | None = None
         self.history = History()
         self.measured: list[str] | None = None
         self._quiet = next(
@@ -256,8 +257,10 @@ class Run:
     def told_to_stop(self) -> bool:
         """Call callbacks after a batch; return whether one of them, on any rank, asks to stop."""
         stopped = self.listeners.tell("on_train_batch_end", self.batch - 1, self.logs)
-        listened = bool(self.listeners.by_event["on_train_batch_end"])
-        return self.ranks.any(stopped) if listened else stopped
+        if self._listened is None:  # on any rank: all take part, or none
+            listened = bool(self.listeners.by_event["on_train_batch_end"])
+            self._listened = self.ranks.any(listened)
+        return self.ranks.any(stopped) if self._listened else stopped
 
     def save_within(self) -> None:
         """Save within an epoch, if ``save_every`` batches are done."""

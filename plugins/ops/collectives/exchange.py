@@ -53,7 +53,7 @@ def _sum_of(rows: Any) -> Any:
     dtype = rows.dtype if rows.dtype != np.float16 else np.dtype(np.float32)
     out = np.empty(rows.shape[1:], dtype)
     with np.errstate(all="ignore"):
-        np.add.reduce(rows, axis=0, dtype=dtype, out=out)
+        np.add.reduce(rows, axis=0, dtype=dtype, out=out, initial=None)  # from -0.0, not 0.0, on
         return out if dtype is rows.dtype else out.astype(rows.dtype)
 
 

@@ -41,6 +41,12 @@ def disagreeing() -> dict[str, Any]:
     """What ranks are told, by the case; all continue after each."""
     odd = RANK == 1
     step, model = step_of("relu", 0.1, 1.0)
+
+    @group.data_parallel
+    def inside(x):
+        return gt.mean(group.all_reduce(x))
+
+    inside(gt.ones((4, 3)))
     found = {"uneven": refusal(lambda: step(*batch(4 - odd)))}  # other sizes are no other code
     x, y = batch(4 - odd)
     before = [variable.numpy() for variable in model.trainable_variables]
@@ -58,7 +64,16 @@ def disagreeing() -> dict[str, Any]:
     found["collective"] = refusal(lambda: collective(gt.ones(2)))
     found["shape"] = refusal(lambda: group.all_reduce(gt.ones(3 if odd else 2)))
     found["large"] = refusal(lambda: group.all_reduce(gt.ones(3000 if odd else 2)))
-    other = group.all_reduce if odd else step_of("relu", 0.1, 1.0)[0]
-    found["step"] = refusal(lambda: other(*([gt.ones(2)] if odd else batch())))
+    other = step_of("relu", 0.1, 1.0)[0]
+    found["step"] = refusal(lambda: group.all_reduce(gt.ones(2)) if odd else other(*batch()))
+    for _ in range(2):
+        other(*batch())
+    found["method"] = refusal(
+        lambda: gt.distributed.broadcast_variables(model) if odd else group.all_reduce(gt.ones(2))
+    )
+    found["inside"] = refusal(lambda: inside(gt.ones((2 + 2 * odd, 3))))
+    inside(gt.ones((4, 3)))
+    # of the same messages: the gradients of one would be added to those of the other
+    found["two steps"] = refusal(lambda: (other if odd else step)(*batch()))
     found["last"] = refusal(lambda: step(*batch(4 - odd)))
     return found

@@ -80,6 +80,8 @@ def dtypes() -> list[Any]:
             for i, (a, b) in enumerate(zip(found, known, strict=True)):
                 if a.dtype != dtype or a.shape != b.shape or (a.numpy() != b).any():
                     wrong.append([dtype, shape, i])
+    zeros = [group.all_reduce(np.full(size, -0.0)).numpy() for size in (3, 3000)]
+    wrong += [["-0.0", x.size] for x in zeros if not np.signbit(x).all()]
     large = group.all_reduce(np.full(2, 60000, "float16"), "mean")  # the sum is an infinity
     return wrong if large.dtype == "float16" and large.tolist() == [60000.0] * 2 else ["mean"]
 

@@ -300,6 +300,10 @@ def decisions() -> dict[str, Any]:
         distributed=group,
         callbacks=[lambda epoch, logs: RANK == SIZE - 1 and epoch == 2],
     )
+    # files are written on rank 0 alone: no other rank has a callback then
+    written = gt.training.CSVLogger(os.path.join(where, "written.csv"))
+    options = {"verbose": False, "distributed": group, "batch_size": 4 * SIZE}
+    fit(network(), (X, Y), epochs=1, callbacks=[written], **options)
     group.barrier()
     # one rank saves, with what it computes for the file
     if RANK == 0:
@@ -352,6 +356,18 @@ def unlike() -> dict[str, Any]:
     )
     activation = gt.layers.Activation("relu" if RANK else "tanh")
     other = gt.layers.Sequential([gt.layers.Dense(4), activation, gt.layers.Dense(3)])
+    known = network()
+    known(gt.constant(X[:2]))
+
+    class Unsaid(gt.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return self.function(x)
+
+    def unsaid(function: Any) -> Any:
+        layer = Unsaid()
+        layer.function = function
+        return gt.layers.Sequential([gt.layers.Dense(4), layer, gt.layers.Dense(3)])
+
     found = {
         "other arrays": refusal(lambda: run((X + RANK, Y))),
         "other batches": refusal(lambda: run([(X + RANK, Y)])),
@@ -360,7 +376,12 @@ def unlike() -> dict[str, Any]:
                 model=gt.layers.Sequential([gt.layers.Dense(4 + (RANK == 0)), gt.layers.Dense(3)])
             )
         ),
-        "other code": refusal(lambda: run(model=other, compile=True)),
+        "other code": refusal(lambda: run(compile=True, model=unsaid(gt.tanh if RANK else gt.sin))),
+        "other layer": refusal(lambda: run(model=other)),  # never traced
+        "other rate": refusal(lambda: run(optimizer=gt.training.SGD(0.1 * (1 + RANK)))),
+        "other method": refusal(
+            lambda: run() if RANK else gt.training.evaluate(known, (X, Y), distributed=group)
+        ),
         "other arguments": refusal(lambda: run(batch_size=N + RANK)),
         "one validates": refusal(lambda: run(validation_data=None if RANK else (X, Y))),
         "other loss": refusal(
