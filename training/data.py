@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,18 +14,24 @@ from ..data import Dataset, length_of
 from .ranks import Layout, Part
 
 __all__ = [
+    "BATCH_SIZE",
     "Batches",
     "Examples",
     "Labelled",
     "as_count",
     "as_dataset",
     "as_part",
+    "check_uncut",
+    "data_in_one",
     "expected",
     "first_batches",
 ]
 
 #: A function of labels and the name of the data, which raises if labels are invalid.
 Check = Callable[[Any, str], None]
+P, R = ParamSpec("P"), TypeVar("R")
+#: The default size of batches that arrays are cut into.
+BATCH_SIZE = 32
 _NAMES = ("x", "y", "sample_weight")
 
 
@@ -276,6 +283,11 @@ class Labelled(Batches):
                 yield (as_part(f"{what}: x", batch[0]),)
                 continue
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+                if hasattr(self.source, "shape"):
+                    raise ValueError(
+                        f"{self.what}: an array of shape {tuple(self.source.shape)} has no labels; "
+                        "give (x, y), or (x, None) if the model needs none"
+                    )
                 raise ValueError(
                     f"{what} must be (x, y) or (x, y, sample_weight), got "
                     f"{_described(batch)}{self._tuple_meant()}"
@@ -309,6 +321,31 @@ class Labelled(Batches):
         return ""
 
 
+def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function of ``model`` and ``data`` say what to do with Keras's ``x`` and ``y``."""
+    name = getattr(function, "__name__", "")
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 2 or "x" in kwargs or "y" in kwargs:
+            raise TypeError(
+                f"{name}: the data are one argument: {name}(model, (x, y)), or (x, y, "
+                "sample_weight); give settings by name"
+            )
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def check_uncut(data: Any, batch_size: int, what: str) -> None:
+    """Raise if a batch size was given for data that are not arrays, which it cannot change."""
+    if batch_size != BATCH_SIZE and not hasattr(data, "shape"):
+        raise ValueError(
+            f"{what}: batch_size={batch_size} is for arrays, but {_described(data)} has batches of "
+            f"its own; leave it out, or make batches of this size: Dataset.batch({batch_size})"
+        )
+
+
 def as_dataset(
     data: Any, batch_size: int, passes: int = 1, what: str = "data", check: Check | None = None
 ) -> Examples | Batches:
@@ -322,6 +359,7 @@ def as_dataset(
         If ``data`` has another type.
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
+        check_uncut(data, batch_size, what)
         return Labelled(data, passes, what, check)
     if not_labelled(data):
         if check is not None:
