@@ -21,7 +21,6 @@ __all__ = [
     "as_count",
     "as_dataset",
     "as_part",
-    "check_uncut",
     "data_in_one",
     "expected",
     "first_batches",
@@ -261,6 +260,9 @@ class Labelled(Batches):
     check
         A function of each batch's labels and the name of the data, which raises if labels are
         invalid.
+    batch_size
+        The size that the user gave for arrays. If it is not the default, the first batch must have
+        it.
     """
 
     def __init__(
@@ -269,12 +271,15 @@ class Labelled(Batches):
         passes: int = 1,
         what: str = "data",
         check: Check | None = None,
+        batch_size: int = BATCH_SIZE,
     ) -> None:
         super().__init__(batches, passes, what)
         self.check = check
+        self.batch_size = batch_size
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Any, ...]]:
         """Yield the batches in their own order, from number ``first`` on."""
+        size = asked = self.batch_size
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
             if isinstance(batch, tuple) and (len(batch) == 1 or not_labelled(batch)):
@@ -308,6 +313,12 @@ class Labelled(Batches):
                 raise ValueError(
                     f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
                 )
+            size = max(lengths) if i == 0 and asked != BATCH_SIZE else size
+            if size > asked or (i > 0 and size < asked):  # a single batch may be smaller
+                raise ValueError(
+                    f"{self.what}: its batches have {size} examples, but batch_size is {asked}; it "
+                    "is for arrays: leave it out, or make batches of that size"
+                )
             if self.check is not None:
                 self.check(parts[1], what)
             yield parts
@@ -337,15 +348,6 @@ def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def check_uncut(data: Any, batch_size: int, what: str) -> None:
-    """Raise if a batch size was given for data that are not arrays, which it cannot change."""
-    if batch_size != BATCH_SIZE and not hasattr(data, "shape"):
-        raise ValueError(
-            f"{what}: batch_size={batch_size} is for arrays, but {_described(data)} has batches of "
-            f"its own; leave it out, or make batches of this size: Dataset.batch({batch_size})"
-        )
-
-
 def as_dataset(
     data: Any, batch_size: int, passes: int = 1, what: str = "data", check: Check | None = None
 ) -> Examples | Batches:
@@ -359,8 +361,7 @@ def as_dataset(
         If ``data`` has another type.
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
-        check_uncut(data, batch_size, what)
-        return Labelled(data, passes, what, check)
+        return Labelled(data, passes, what, check, batch_size)
     if not_labelled(data):
         if check is not None:
             check(None, what)

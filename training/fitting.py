@@ -79,7 +79,8 @@ def fit(
     epochs
         The number of epochs, including those before ``initial_epoch``.
     batch_size
-        The size of the batches that arrays are cut into. Data that are batches do not take it.
+        The size of the batches that arrays are cut into. Data that are batches keep theirs; another
+        size is refused.
     optimizer
         An optimizer, or the name of one with default settings: ``"adam"``, ``"sgd"``, ...
     loss

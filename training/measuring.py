@@ -18,7 +18,6 @@ from .data import (
     Examples,
     as_count,
     as_dataset,
-    check_uncut,
     data_in_one,
     expected,
     first_batches,
@@ -52,7 +51,8 @@ def evaluate(
     data
         Arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
     batch_size
-        The size of the batches that arrays are cut into. Data that are batches do not take it.
+        The size of the batches that arrays are cut into. Data that are batches keep theirs; another
+        size is refused.
     loss, metrics, loss_weights, weighted_metrics
         As for :func:`gradtape.training.fit`.
     steps
@@ -180,6 +180,5 @@ def _inputs(x: Any, batch_size: int) -> Examples | Batches:
     """Return batches of inputs."""
     whole = isinstance(x, (list, tuple, dict, str)) or hasattr(x, "shape")
     if hasattr(x, "__iter__") and not whole:
-        check_uncut(x, batch_size, "predict")
         return Batches(x, what="x")
     return Examples(as_inputs(x), None, batch_size, "x")
