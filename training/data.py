@@ -28,7 +28,8 @@ __all__ = [
 
 #: A function of labels and the name of the data, which raises if labels are invalid.
 Check = Callable[[Any, str], None]
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 #: The default size of batches that arrays are cut into.
 BATCH_SIZE = 32
 _NAMES = ("x", "y", "sample_weight")
