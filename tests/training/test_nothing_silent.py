@@ -371,7 +371,9 @@ def test_a_schedule_or_variable_does_not_climb(rate: float) -> None:
 @pytest.mark.parametrize("use", [fit, evaluate])
 def test_training_is_not_traced(use: Any) -> None:
     net = model()
-    with pytest.raises(gt.errors.TraceError, match="its value is not known while a function is tr"):
+    with pytest.raises(
+        gt.errors.TraceError, match="a tensor's value is not known while a function is tr"
+    ):
         gt.function(lambda: use(net, (X, X[:, :1]), loss="mse") and None)()
 
 
