@@ -74,7 +74,7 @@ from .base.sizes import (
 )
 from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
-from .base.tree import flatten, map_structure, pack_like, paths, structure
+from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
 from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
 from .batches.batched import (
@@ -319,6 +319,7 @@ __all__ = [
     "not_known",
     "numpy_dtype",
     "ops",
+    "outline",
     "own_array",
     "pack_like",
     "parameters",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.extend import (
@@ -57,6 +59,12 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
                 "gradtape.export: a trace already has its arguments; pass it without any"
             )
     else:
+        for given in args:
+            if isinstance(given, os.PathLike) or (isinstance(given, str) and Path(given).suffix):
+                raise TypeError(
+                    f"gradtape.export: {given!r} looks like a file, but these are the arguments of "
+                    f"the function; give a TensorSpec for each tensor, and path={str(given)!r}"
+                )
         called: Any = fn
         if isinstance(fn, Module):
             called = called.__call__

@@ -45,6 +45,8 @@ def history(
 
     Raises
     ------
+    TypeError
+        If ``run`` is something else.
     ValueError
         If the run has no values of a name or no finished epoch, or if the numbers of axes and names
         differ.
@@ -60,6 +62,10 @@ def history(
     ['training', 'validation']
     """
     values: Mapping[str, Sequence[float]] = getattr(run, "history", run)
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"plot.history: expected what fit returned, or a dictionary of lists, got {run!r}"
+        )
     if not values or not any(len(column) for column in values.values()):
         raise ValueError("plot.history: the run has no finished epoch; train for at least one")
     if names is None:

@@ -31,6 +31,7 @@ __all__ = [
     "check_restored",
     "warn_of_padding",
     "warn_of_sorted",
+    "warn_of_strangers",
     "whats_not_finite",
 ]
 
@@ -150,6 +151,27 @@ def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
             return
 
 
+def warn_of_strangers(model: Module, watched: Sequence[Any], method: str) -> None:
+    """Warn if a step reads trainable variables that the model does not hold: none is trained."""
+    held = {variable.id for variable in model.variables}
+    others = [variable for variable in watched if variable.id not in held]
+    if not others:
+        return
+    told = ", ".join(f"{variable.name!r} (shape {variable.shape})" for variable in others[:4])
+    warnings.warn(
+        f"{method}: the model and its loss read {len(others)} trainable variable"
+        f"{'s' * (len(others) > 1)} that the model does not hold: {told}"
+        f"{', ...' * (len(others) > 4)}. They are not trained. Create layers and variables once, "
+        "in __init__, as attributes of a gradtape.Module or in its lists and dictionaries; if they "
+        "must not be trained, set trainable=False",
+        stacklevel=2,
+    )
+
+
+def _an(noun: str) -> str:
+    return f"{'an' if noun[:2] in ('nd', 'in') else 'a'} {noun}"
+
+
 def whats_not_finite(batch: Sequence[Any]) -> str:
     """Return a sentence that names the inputs, labels or weights with NaN or infinity, if any."""
     parts = [
@@ -235,10 +257,17 @@ class FirstLook(Recorder):
             If a loss of logits gets probabilities, or a loss of probabilities gets other values.
         """
         for what, part in (("model returns", predicted), ("labels are", y)):
+            name = f"{self.method}: {getattr(loss, '__name__', 'the loss')}"
+            if isinstance(part, (np.ndarray, np.generic, float, int)):
+                raise TypeError(
+                    f"{name}: the {what} {_an(type(part).__name__)}, which no gradient passes "
+                    "through; compute with gradtape's functions or NumPy's on tensors, without "
+                    ".numpy(), np.asarray() or float()"
+                )
             if not isinstance(part, Tensor):
                 raise TypeError(
-                    f"{self.method}: {getattr(loss, '__name__', 'the loss')}: the {what} a "
-                    f"{type(part).__name__} of {'outputs' if part is predicted else 'tensors'}, "
+                    f"{name}: the {what} {_an(type(part).__name__)} of "
+                    f"{'outputs' if part is predicted else 'tensors'}, "
                     "but a loss takes one tensor; give a loss for each output, in a list or a "
                     "dictionary"
                 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,18 +14,24 @@ from ..data import Dataset, length_of
 from .ranks import Layout, Part
 
 __all__ = [
+    "BATCH_SIZE",
     "Batches",
     "Examples",
     "Labelled",
     "as_count",
     "as_dataset",
     "as_part",
+    "data_in_one",
     "expected",
     "first_batches",
 ]
 
 #: A function of labels and the name of the data, which raises if labels are invalid.
 Check = Callable[[Any, str], None]
+P = ParamSpec("P")
+R = TypeVar("R")
+#: The default size of batches that arrays are cut into.
+BATCH_SIZE = 32
 _NAMES = ("x", "y", "sample_weight")
 
 
@@ -254,6 +261,9 @@ class Labelled(Batches):
     check
         A function of each batch's labels and the name of the data, which raises if labels are
         invalid.
+    batch_size
+        The size that the user gave for arrays. If it is not the default, the first batch must have
+        it.
     """
 
     def __init__(
@@ -262,12 +272,15 @@ class Labelled(Batches):
         passes: int = 1,
         what: str = "data",
         check: Check | None = None,
+        batch_size: int = BATCH_SIZE,
     ) -> None:
         super().__init__(batches, passes, what)
         self.check = check
+        self.batch_size = batch_size
 
     def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Any, ...]]:
         """Yield the batches in their own order, from number ``first`` on."""
+        size = asked = self.batch_size
         for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
             if isinstance(batch, tuple) and (len(batch) == 1 or not_labelled(batch)):
@@ -276,6 +289,11 @@ class Labelled(Batches):
                 yield (as_part(f"{what}: x", batch[0]),)
                 continue
             if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+                if hasattr(self.source, "shape"):
+                    raise ValueError(
+                        f"{self.what}: an array of shape {tuple(self.source.shape)} has no labels; "
+                        "give (x, y), or (x, None) if the model needs none"
+                    )
                 raise ValueError(
                     f"{what} must be (x, y) or (x, y, sample_weight), got "
                     f"{_described(batch)}{self._tuple_meant()}"
@@ -296,6 +314,12 @@ class Labelled(Batches):
                 raise ValueError(
                     f"{what} has {' and '.join(shapes)}; they need the same, positive length{hint}"
                 )
+            size = max(lengths) if i == 0 and asked != BATCH_SIZE else size
+            if size > asked or (i > 0 and size < asked):  # a single batch may be smaller
+                raise ValueError(
+                    f"{self.what}: its batches have {size} examples, but batch_size is {asked}; it "
+                    "is for arrays: leave it out, or make batches of that size"
+                )
             if self.check is not None:
                 self.check(parts[1], what)
             yield parts
@@ -307,6 +331,22 @@ class Labelled(Batches):
         if len(given) in (2, 3) and len({shape[:1] for shape in shapes}) == 1 and shapes[0]:
             return "; give arrays x and y in a tuple: (x, y)"
         return ""
+
+
+def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function of ``model`` and ``data`` say what to do with Keras's ``x`` and ``y``."""
+    name = getattr(function, "__name__", "")
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 2 or "x" in kwargs or "y" in kwargs:
+            raise TypeError(
+                f"{name}: the data are one argument: {name}(model, (x, y)), or (x, y, "
+                "sample_weight); give settings by name"
+            )
+        return function(*args, **kwargs)
+
+    return wrapper
 
 
 def as_dataset(
@@ -322,7 +362,7 @@ def as_dataset(
         If ``data`` has another type.
     """
     if not isinstance(data, tuple) or hasattr(data, "_fields"):
-        return Labelled(data, passes, what, check)
+        return Labelled(data, passes, what, check, batch_size)
     if not_labelled(data):
         if check is not None:
             check(None, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,16 @@ import numpy as np
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback
 from .checks import warn_of_sorted
-from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
+from .data import (
+    BATCH_SIZE,
+    Batches,
+    Examples,
+    as_count,
+    as_dataset,
+    data_in_one,
+    expected,
+    first_batches,
+)
 from .loss_scaling import LossScaleOptimizer
 from .optimizers.optimizer import Optimizer
 from .runs.epochs import run_epochs
@@ -21,6 +31,7 @@ from .taking_part import ranks_of
 __all__ = ["fit"]
 
 
+@data_in_one
 def fit(
     model: Module,
     data: Any,
@@ -68,7 +79,8 @@ def fit(
     epochs
         The number of epochs, including those before ``initial_epoch``.
     batch_size
-        The size of the batches that arrays are cut into.
+        The size of the batches that arrays are cut into. Data that are batches keep theirs; another
+        size is refused.
     optimizer
         An optimizer, or the name of one with default settings: ``"adam"``, ``"sgd"``, ...
     loss
@@ -334,7 +346,10 @@ def _datasets(
     ``passes`` holds the number of passes through each.
     """
     batch_size, size = sizes
-    size = batch_size if size is None else as_count("fit: validation_batch_size", size, 1)
+    if size is not None:
+        size = as_count("fit: validation_batch_size", size, 1)
+    else:  # batches have sizes of their own
+        size = batch_size if isinstance(validation_data, (tuple, NoneType)) else BATCH_SIZE
     if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
     dataset = as_dataset(data, batch_size, passes[0], check=check)

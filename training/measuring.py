@@ -7,20 +7,28 @@ from typing import Any
 from ..core.extend import (
     Module,
     Tensor,
-    are_several,
     as_inputs,
     backend_of,
     flatten,
     pack_like,
     scope_of,
 )
-from .data import Batches, Examples, as_count, as_dataset, expected, first_batches
+from .data import (
+    Batches,
+    Examples,
+    as_count,
+    as_dataset,
+    data_in_one,
+    expected,
+    first_batches,
+)
 from .steps.trainer import Trainer
 from .taking_part import ranks_of
 
 __all__ = ["evaluate", "predict"]
 
 
+@data_in_one
 def evaluate(
     model: Module,
     data: Any,
@@ -43,7 +51,8 @@ def evaluate(
     data
         Arrays ``(x, y)`` or ``(x, y, sample_weight)``, or an iterable of such batches.
     batch_size
-        The size of the batches that arrays are cut into.
+        The size of the batches that arrays are cut into. Data that are batches keep theirs; another
+        size is refused.
     loss, metrics, loss_weights, weighted_metrics
         As for :func:`gradtape.training.fit`.
     steps
@@ -154,15 +163,7 @@ def predict(
     count = None if steps is None else as_count("predict: steps", steps, 1)
     trainer.applying.expected = expected(batches, 1, count)
     rows, chosen = ranks.rows(batches), first_batches(batches, count)
-    try:
-        outputs = trainer.predict(chosen if rows is None else rows.of(chosen), batches.early)
-    except (AttributeError, TypeError) as error:
-        if not are_several(x):
-            raise
-        raise TypeError(
-            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
-            f"take ({error}); give only inputs, without labels"
-        ) from error
+    outputs = trainer.predict(chosen if rows is None else rows.of(chosen), batches.early)
     if not outputs:
         raise ValueError("predict: there are no batches")
     columns = []

@@ -104,6 +104,10 @@ class _ByRate(LearningRateSchedule):
     ) -> None:
         super().__init__(name)
         _steps(self, decay_steps=decay_steps)
+        if decay_rate < 0:  # a power of it may be complex
+            raise ValueError(
+                f"{type(self).__name__}: decay_rate must not be negative, got {decay_rate!r}"
+            )
         self.initial_learning_rate, self.decay_rate = initial_learning_rate, decay_rate
         self.decay_steps, self.staircase = decay_steps, bool(staircase)
 
@@ -118,12 +122,21 @@ class ExponentialDecay(_ByRate, saved_as="training.schedules.ExponentialDecay"):
 
     Parameters
     ----------
+    initial_learning_rate
+        The learning rate at step 0.
     decay_steps
         The number of steps after which the learning rate is multiplied by ``decay_rate``.
     decay_rate
         The factor.
     staircase
         Whether the exponent is rounded down; false by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``decay_steps`` is not positive, or ``decay_rate`` is negative.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class ArrayOperators:
         raise NotImplementedError
 
     def __bool__(self) -> bool:
-        raise not_known(self, "its truth (if, while, and, or)")
+        raise not_known(self, "a tensor's truth (if, while, and, or)")
 
     def __getitem__(self, index: Any) -> Any:
         template, arrays = encode_index(index, lambda part: part)

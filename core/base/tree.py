@@ -11,7 +11,7 @@ from typing import Any
 # the kinds of containers; loops check them inline, where a call for each leaf would be slow
 _CONTAINERS = (list, tuple, dict)
 
-__all__ = ["flatten", "map_structure", "pack_like", "paths", "sorted_keys", "structure"]
+__all__ = ["flatten", "map_structure", "outline", "pack_like", "paths", "sorted_keys", "structure"]
 
 
 def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
@@ -71,6 +71,20 @@ def _pack(tree: Any, leaves: Iterator[Any]) -> Any:
 def map_structure(function: Callable[[Any], Any], tree: Any) -> Any:
     """Apply ``function`` to every leaf of ``tree``, keeping the structure."""
     return pack_like(tree, [function(leaf) for leaf in flatten(tree)])
+
+
+def outline(tree: Any) -> str:
+    """Return the containers of ``tree`` for a message, with ``*`` for each leaf."""
+    if isinstance(tree, dict):
+        return f"{{{', '.join(f'{key!r}: {outline(tree[key])}' for key in tree)}}}"
+    if not isinstance(tree, (list, tuple)):
+        return "*"
+    items = ", ".join(map(outline, tree))
+    if hasattr(tree, "_fields"):
+        return f"{type(tree).__name__}({items})"
+    if isinstance(tree, list):
+        return f"[{items}]"
+    return f"({items}{',' * (len(tree) == 1)})"
 
 
 def structure(tree: Any) -> Any:

@@ -143,7 +143,8 @@ class Symbol(ArrayOperators):
         )
 
     def __repr__(self) -> str:
-        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
+        name = f" {self.name!r}" if self.name else ""
+        return f"traced tensor{name}: {describe(self.shape, self.dtype)}"
 
 
 class Read:

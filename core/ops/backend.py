@@ -346,7 +346,7 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
 def backend_of(array: Any) -> Backend:
     """Return the backend that owns ``array``."""
     if type(array) in transforms or not hasattr(array, "dtype"):
-        raise not_known(array, "its backend")
+        raise not_known(array, "a tensor's backend")
     return backend_for_type(type(array))
 
 
@@ -355,7 +355,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
     if type(array) in transforms or not hasattr(array, "dtype"):
-        raise not_known(array, "its value")
+        raise not_known(array, "a tensor's value")
     return backend_of(array).to_numpy(array)
 
 

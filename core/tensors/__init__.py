@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.table import late
 from .convert import as_tensor, constant
-from .indexing import At, getitem
+from .indexing import At, getitem, refuse_item
 from .op import Op
 from .quick import BinaryOp, UnaryOp
 from .recording import transfer
@@ -52,6 +52,7 @@ def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
 # outside its own module.
 Operators.at = property(At, doc="Elements to change in a new tensor: ``x.at[index].set(values)``.")  # type: ignore[assignment]
 Operators.__getitem__ = getitem  # type: ignore[method-assign]
+Operators.__setitem__ = refuse_item  # type: ignore[index]
 Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
 Operators.__array_function__ = _array_function  # type: ignore[method-assign]
 Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]

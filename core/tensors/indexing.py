@@ -21,7 +21,7 @@ from .convert import as_tensor, check_held
 from .tensor import Tensor
 from .variable import Variable
 
-__all__ = ["At", "Place", "decode_index", "getitem"]
+__all__ = ["At", "Place", "decode_index", "getitem", "refuse_item"]
 
 
 def getitem(x: Any, index: Any) -> Tensor:
@@ -60,6 +60,14 @@ class At:
 
     def __getitem__(self, index: Any) -> Place:
         return Place(as_tensor(self._x), index)
+
+
+def refuse_item(x: Any, index: Any, values: Any) -> None:
+    """Raise for ``x[index] = values``: no tensor changes in place."""
+    raise TypeError(
+        "a Tensor does not change: write x = x.at[index].set(values) instead of x[index] = values; "
+        "for a Variable, v.assign(v.at[index].set(values))"
+    )
 
 
 class Place:

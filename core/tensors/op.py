@@ -195,6 +195,8 @@ def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if text.startswith(op.name):
         return
+    if isinstance(error, TypeError) and text.startswith("ufunc "):  # NumPy's words are of its code
+        text = "it is not defined for these dtypes; cast with x.astype(dtype)"
     given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
     text = f"{op.name}: {text.rstrip()} (given {', '.join(given)})"
     for kind in type(error).__mro__:  # some error types need more than a message

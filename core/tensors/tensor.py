@@ -271,7 +271,7 @@ class Tensor(Handle, Operators):
             or on a device.
         """
         if not _is_exportable(self.array):
-            raise not_known(self.array, "its value")
+            raise not_known(self.array, "a tensor's value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
         if copy is not False:
@@ -289,7 +289,7 @@ class Tensor(Handle, Operators):
 
     def __dlpack_device__(self) -> Any:
         if not _is_exportable(self.array):
-            raise not_known(self.array, "its device")
+            raise not_known(self.array, "a tensor's device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
     if TYPE_CHECKING:  # bound by core.tensors

@@ -104,6 +104,7 @@ class Variable(Held):
     ) -> None:
         if callable(initial_value):
             initial_value = initial_value()
+        _check_trainable(trainable)
         array = constant(initial_value, dtype).array
         if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
             raise not_known(array, "the initial value of a Variable")
@@ -168,6 +169,7 @@ class Variable(Held):
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        _check_trainable(value)
         self._trainable = bool(value)
 
     @property
@@ -467,3 +469,12 @@ class Variable(Held):
         trainable = "" if self.trainable else " trainable=False"
         title = f"Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable}"
         return table(title, np.asarray(self.numpy()))
+
+
+def _check_trainable(given: Any) -> None:
+    """Raise unless it is a boolean: the second argument may be meant as a dtype or a name."""
+    if not isinstance(given, (bool, np.bool_)):
+        raise TypeError(
+            f"Variable: trainable is True or False, got {given!r}; give other settings by name: "
+            "gradtape.Variable(value, name=..., dtype=...)"
+        )

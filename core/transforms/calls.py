@@ -10,7 +10,7 @@ from ..base.context import active_tapes, as_converted
 from ..base.dtypes import is_differentiable
 from ..base.table import ops
 from ..base.tree import flatten as leaves_of
-from ..base.tree import pack_like, structure
+from ..base.tree import outline, pack_like, structure
 from ..errors import TraceError
 from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
@@ -176,8 +176,8 @@ def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence
 def same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
     if structure(got) != structure(want):
         raise ValueError(
-            f"{name}: {what} must have the structure of {other}, {structure(want)}, got "
-            f"{structure(got)}"
+            f"{name}: {what} must have the structure of {other}, {outline(want)}, got "
+            f"{outline(got)}"
         )
 
 

@@ -13,7 +13,7 @@ from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
 from ..base.table import F, registry
-from ..base.tree import flatten, pack_like, structure
+from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind
 from ..tape.broken import lost_inputs, tell
 from ..tensors.convert import as_tensor
@@ -65,7 +65,7 @@ class ForwardAccumulator(Recorder):
         if structure(primals) != structure(tangents):
             raise ValueError(
                 "ForwardAccumulator: primals and tangents do not have the same structure: "
-                f"{structure(primals)} and {structure(tangents)}"
+                f"{outline(primals)} and {outline(tangents)}"
             )
         self.records: dict[int, Any] = {}  # tangents by id
         self._recording = False

@@ -23,7 +23,7 @@ from .calls import (
     warn_of_breaks,
 )
 from .forward import ForwardAccumulator
-from .vmap import transform_of
+from .vmap import check_function, transform_of
 
 __all__ = [
     "grad",
@@ -78,6 +78,7 @@ def value_and_grad(
     >>> slope.tolist()
     [2.0, 4.0]
     """
+    check_function("value_and_grad", fn)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -127,6 +128,7 @@ def grad(
     >>> gt.grad(gt.grad(lambda x: x**3))(2.0).item()
     12.0
     """
+    check_function("grad", fn)
     both = value_and_grad(fn, argnums, has_aux, strict=strict)
 
     @transform_of(fn)

@@ -22,7 +22,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import ArgNums, Call, P, sizes_of, tape_of, warn_of_breaks
 from .functional import grad, push
-from .vmap import transform_of, vmap
+from .vmap import check_function, transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
@@ -75,6 +75,7 @@ def jacrev(
     >>> gt.jacrev(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    check_function("jacrev", fn)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -138,6 +139,7 @@ def jacfwd(
     >>> gt.jacfwd(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    check_function("jacfwd", fn)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -248,6 +250,7 @@ def jacobian(
     >>> square(gt.constant([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
+    check_function("jacobian", fn)
     if structure is None:
         return jacrev(fn, argnums, has_aux, strict=strict)
     match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
@@ -369,4 +372,5 @@ def hessian(
     >>> gt.hessian(lambda x: gt.sum(x**3))(gt.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
+    check_function("hessian", fn)
     return jacrev(grad(fn, argnums, has_aux, strict=strict), argnums, has_aux, strict=strict)

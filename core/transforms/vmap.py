@@ -18,7 +18,7 @@ from ..tape.outer import batching
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 
-__all__ = ["transform_of", "vmap"]
+__all__ = ["check_function", "transform_of", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
 
@@ -75,8 +75,7 @@ def vmap(
     >>> gt.vmap(lambda x, w: gt.sum(x * w), in_axes=(0, None))(gt.ones((3, 2)), gt.ones(2)).shape
     (3,)
     """
-    if not callable(fn):
-        raise TypeError(f"vmap: expected a function, got {fn!r}")
+    check_function("vmap", fn)
     if randomness not in _RANDOMNESS:
         raise ValueError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}")
 
@@ -113,6 +112,15 @@ def _out(leaf: Any, axis: int | None, like: Tensor, level: int) -> Tensor | None
     if axis is None:
         return _shared(as_tensor(leaf), level)
     return _axis_at(leave(leaf, like, level), axis)
+
+
+def check_function(name: str, fn: Any) -> None:
+    """Raise if what a transformation gets is no function, such as the result of a call."""
+    if not callable(fn):
+        raise TypeError(
+            f"{name}: expected a function, got {fn!r}; pass the function itself: "
+            f"gradtape.{name}(f), not gradtape.{name}(f(x))"
+        )
 
 
 def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:

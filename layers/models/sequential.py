@@ -86,6 +86,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
                 raise ValueError(f"Sequential {self.name!r}: an Input comes before the layers")
             self._gradtape_spec = layer.array.spec
             return
+        if isinstance(layer, type) and issubclass(layer, Module):
+            raise TypeError(
+                f"Sequential {self.name!r}: got the class {layer.__name__}; pass an object: "
+                f"{layer.__name__}(...)"
+            )
         if not callable(layer):
             raise TypeError(
                 f"Sequential {self.name!r}: expected layers or functions, got {layer!r}"

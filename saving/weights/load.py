@@ -109,8 +109,10 @@ def load_weights(
     True
     """
     if not isinstance(model, Module):
+        swapped = "; the path comes first: load_weights(path, model)"
         raise TypeError(
-            f"load_weights: expected a path and a gradtape.Module, got {type(model).__name__}"
+            f"load_weights: expected a path and a gradtape.Module, got {type(path).__name__} and "
+            f"{type(model).__name__}{swapped if isinstance(path, Module) else ''}"
         )
     if layout is not None and layout not in LAYOUTS:
         raise ValueError(

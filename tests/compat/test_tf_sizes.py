@@ -592,7 +592,10 @@ def test_static_values_are_known_where_the_sizes_are():
     [
         (lambda x: 1 if x.shape[0] == 1 else 2, r"comparison n == 1 is not known.*gradtape\.where"),
         (lambda x: x.shape[0] or tf.shape(x)[0], r"the size n is not known"),
-        (lambda x: 1 if tf.shape(x)[0] > 1 else 2, r"its value is not known .*gradtape\.cond"),
+        (
+            lambda x: 1 if tf.shape(x)[0] > 1 else 2,
+            r"a tensor's value is not known .*gradtape\.cond",
+        ),
         (lambda x: sum(i for i in range(tf.shape(x)[0])), r"is not known"),
     ],
 )

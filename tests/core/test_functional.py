@@ -282,3 +282,11 @@ def test_a_tree_as_a_vector_and_back() -> None:
     empty, rebuild = gt.flatten([])
     assert empty.shape == (0,)
     assert rebuild(empty) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["grad", "value_and_grad", "jacrev", "jacfwd", "jacobian", "hessian", "vmap"]
+)
+def test_the_result_of_a_call_in_the_place_of_a_function_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}: expected a function.*: gradtape.{name}\(f\),"):
+        getattr(gt, name)(gt.sum(gt.ones(2)))

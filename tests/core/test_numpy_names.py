@@ -275,3 +275,33 @@ def test_questions_become_tensors_in_traces_and_batches() -> None:
     unknown = gt.function(gt.array_equal, input_signature=[gt.TensorSpec([None])] * 2)
     equal = [unknown(gt.ones(n), gt.ones(m)).item() for n, m in ((2, 2), (2, 3), (1, 2), (0, 1))]
     assert equal == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: gt.searchsorted([3.0, 1.0], 2.0, sorter=[1]), ValueError, "one index per element"),
+        (
+            lambda: gt.kaiser(3, [1.0, 2.0]),
+            ValueError,
+            r"must be one number, got shape \(2,\)",
+        ),
+        (lambda: gt.choose([0], []), ValueError, "choose: there are no choices"),
+        (
+            lambda: gt.choose([0.0], [1.0]),
+            TypeError,
+            "choose: a must hold integers, got",
+        ),
+        (lambda: gt.sign(True), TypeError, r"^sign: it is not defined .* \(given bool\[\]\)$"),
+        (
+            lambda: gt.bitwise_right_shift(1.0, 2),
+            TypeError,
+            "_shift: it is not defined for",
+        ),
+    ],
+)
+def test_what_numpy_says_in_its_own_terms_is_said_in_the_users(
+    call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()

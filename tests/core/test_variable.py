@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,3 +198,22 @@ def test_a_python_number_is_assigned_in_the_variables_own_precision() -> None:
     assert v.assign(0.1).item() == 0.1
     assert v.assign_add(0.2).item() == 0.1 + 0.2
     assert v.assign_sub(0.7).item() == 0.1 + 0.2 - 0.7
+
+
+@pytest.mark.parametrize("given", ["float64", "weight", np.float32, None, 1])
+def test_a_dtype_or_a_name_in_the_place_of_trainable_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"trainable is True or False, got .*name=.*, dtype="):
+        gt.Variable([1.0], given)
+    v = gt.Variable([1.0])
+    with pytest.raises(TypeError, match="trainable is True or False"):
+        v.trainable = given
+    assert v.trainable is True
+
+
+def test_assigning_an_item_is_answered_with_what_to_write() -> None:
+    v = gt.Variable([1.0, 2.0])
+    for x in (v, v.value):
+        with pytest.raises(TypeError, match=r"x\.at\[index\]\.set\(values\)"):
+            x[0] = 3.0  # type: ignore[index]
+    v.assign(v.at[0].set(3.0))
+    assert v.tolist() == [3.0, 2.0]

@@ -308,3 +308,10 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
     monkeypatch.setitem(sys.modules, "ndonnx", None)
     with pytest.raises(ImportError, match=r'pip install "gradtape\[onnx\]"'):
         gt.export.onnx(gt.sin, SQUARE)
+
+
+def test_a_path_among_the_arguments_is_answered_with_what_to_write() -> None:
+    model = gt.layers.Dense(2)
+    model(gt.ones((1, 3)))
+    with pytest.raises(TypeError, match=r"'m.onnx' looks like a file.*path='m.onnx'"):
+        gt.export.onnx(model, "m.onnx")

@@ -204,8 +204,11 @@ def test_a_name_of_numpys_that_is_not_there_says_what_to_use(path: str, instead:
     assert str(caught.value).endswith(f"; use {instead}")
 
 
-#: Of PyTorch, in the package itself; in other places all are, but for ``random``.
-OF_PYTORCH = ("manual_seed", "no_grad", "optim", "tensor")
+#: Of PyTorch, Keras and JAX, in the package itself; in other places all are, but for ``random``.
+OF_OTHERS = (
+    "cat compile cross_entropy cuda jit keras load_model manual_seed no_grad no_gradient optim "
+    "Parameter save_model seed tensor unsqueeze"
+).split()
 
 
 @pytest.mark.parametrize("place", public._INSTEAD)
@@ -213,7 +216,7 @@ def test_what_stands_in_for_a_name_is_there_and_the_name_is_not(place: str) -> N
     module = eval(f"gt{place}")
     for name, instead in public._INSTEAD[place].items():
         assert not hasattr(module, name)
-        if place in ("", ".random") and name not in OF_PYTORCH:
+        if place in ("", ".random") and name not in OF_OTHERS:
             # row_stack is gone since NumPy 2.5
             assert hasattr(eval(f"np{place}"), name) or name in ("float", "int", "row_stack")
         for path in re.findall(r"\b(?:gt|np)(?:\.\w+)+", instead):

@@ -240,6 +240,8 @@ def test_sequential_applies_its_layers_and_passes_training_on() -> None:
 def test_sequential_refuses_what_cannot_be_called() -> None:
     with pytest.raises(TypeError, match="expected layers or functions, got 5"):
         layers.Sequential([5])
+    with pytest.raises(TypeError, match=r"got the class Flatten; pass an object: Flatten\(...\)"):
+        layers.Sequential([layers.Flatten])
 
 
 def test_empty_sequential_is_the_identity() -> None:

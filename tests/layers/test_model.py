@@ -142,17 +142,17 @@ def test_ops_of_placeholders_are_part_of_a_model() -> None:
         (
             float,
             gt.errors.TraceError,
-            "its value is not known while a model is built from placeholders",
+            "a tensor's value is not known while a model is built from placeholders",
         ),
         (
             bool,
             gt.errors.TraceError,
-            "its value is not known while a model is built from placeholders",
+            "a tensor's value is not known while a model is built from placeholders",
         ),
         (
             np.asarray,
             gt.errors.TraceError,
-            "its value is not known while a model is built from placeholders",
+            "a tensor's value is not known while a model is built from placeholders",
         ),
         (lambda x: x * gt.Variable([1.0] * 4), gt.errors.TraceError, "put the variable into a lay"),
         (lambda x: gt.Model(x, A), TypeError, "outputs must come from Input, or from layers"),

@@ -45,6 +45,12 @@ def test_a_model_needs_inputs_and_outputs() -> None:
         (gt, "manual_seed", "gt.random.set_seed"),
         (gt, "tensor", "gt.as_tensor"),
         (gt, "optim", "use gt.training"),
+        (gt, "cat", "gt.concat"),
+        (gt, "unsqueeze", "gt.expand_dims"),  # and not gt.squeeze
+        (gt, "no_gradient", "gt.stop_gradient"),
+        (gt, "jit", "gt.function"),
+        (gt.data, "DataLoader", "gt.data.Dataset"),
+        (gt.mixed_precision, "set_global_policy", "gt.mixed_precision.set_policy"),
         (gt.nn, "Linear", "gt.layers.Dense"),
         (layers, "Linear", "gt.layers.Dense"),
         (layers, "MaxPool2d", "gt.layers.MaxPooling2D"),
@@ -52,7 +58,7 @@ def test_a_model_needs_inputs_and_outputs() -> None:
         (training, "CrossEntropyLoss", "SparseCategoricalCrossentropy"),
     ],
 )
-def test_names_of_pytorch_are_answered(home: Any, name: str, said: str) -> None:
+def test_names_of_others_are_answered(home: Any, name: str, said: str) -> None:
     with pytest.raises(AttributeError, match=said):
         getattr(home, name)
 

@@ -225,3 +225,8 @@ def test_lines_go_around_boxes() -> None:
                 beside = max(y0, y - box.height / 2) >= min(y1, y + box.height / 2)
                 around = x0 == x1 and abs(x0 - x) > box.width / 2
                 assert beside or around
+
+
+def test_what_is_no_run_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected what fit returned, or a dictionary"):
+        gt.plot.history([0.5, 0.2])

@@ -116,7 +116,7 @@ class Reading(Layer):
 REFUSED = [
     (Noisy, "random numbers of NumPy"),
     (Numbered, "it changes 'step' of 'numbered'"),
-    (Reading, "its value is not known while"),
+    (Reading, "a tensor's value is not known while"),
 ]
 
 

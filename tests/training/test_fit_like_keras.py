@@ -286,7 +286,7 @@ class Pair(gt.Module):
 @pytest.mark.parametrize("batches", [True, False])
 def test_labels_tell_of_several_outputs(batches: bool) -> None:
     data: Any = (X, [C, C])
-    history = run(Pair(), [data] if batches else data)
+    history = run(Pair(), [data] if batches else data, batch_size=12)
     names = [f"output_{i}_{value}" for value in ("loss", "accuracy") for i in (0, 1)]
     assert list(history) == ["loss", *names]
     assert history["loss"][0] == pytest.approx(2 * history["output_0_loss"][0], rel=1e-6)

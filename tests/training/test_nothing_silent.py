@@ -172,7 +172,7 @@ def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) ->
         ([[[1.0, 2.0], [3.0, 4.0]], [[0], [1]]], ValueError, "a list of 2 lists or numbers, not a"),
         ([(X, CLASSES, CLASSES, 1)], ValueError, r"batch 0 must be .*, got tuple of 4"),
         ([(X, CLASSES, CLASSES[:3])], ValueError, r"and sample_weight of shape \(3,\); they need"),
-        (X, ValueError, r"batch 0 must be .*, got ndarray of shape \(3,\)"),
+        (X, ValueError, r"an array of shape \(48, 3\) has no labels"),
         ((X, None), ValueError, "data: there are no labels"),
         ((X, np.array(["a", "b"] * 24)), TypeError, "data: y: a tensor holds numbers"),
         ((X.astype(object), CLASSES), TypeError, "data: x: a tensor holds numbers"),
@@ -371,5 +371,106 @@ def test_a_schedule_or_variable_does_not_climb(rate: float) -> None:
 @pytest.mark.parametrize("use", [fit, evaluate])
 def test_training_is_not_traced(use: Any) -> None:
     net = model()
-    with pytest.raises(gt.errors.TraceError, match="its value is not known while a function is tr"):
+    with pytest.raises(
+        gt.errors.TraceError, match="a tensor's value is not known while a function is tr"
+    ):
         gt.function(lambda: use(net, (X, X[:, :1]), loss="mse") and None)()
+
+
+# -- what a newcomer's first calls look like -------------------------------------------------------
+
+
+class Block:
+    """A plain class: modules do not look into it."""
+
+    def __init__(self) -> None:
+        self.last = Dense(1)
+
+
+class Hiding(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.block = Dense(4), Block()
+
+    def __call__(self, x: Any) -> Any:
+        return self.block.last(self.first(x))
+
+
+class Remaking(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Dense(4)
+
+    def __call__(self, x: Any) -> Any:
+        return Dense(1)(self.first(x))
+
+
+@pytest.mark.parametrize("kind", [Hiding, Remaking])
+def test_variables_that_the_model_does_not_hold_are_told(kind: type[gt.Module]) -> None:
+    told = r"read 2 trainable variables .* not hold: 'kernel' \(shape \(4, 1\)\), 'bias' \(shape"
+    with pytest.warns(UserWarning, match=told):
+        run(kind(), (X, X[:, :1]), loss="mse")
+
+
+def test_frozen_variables_outside_the_model_are_no_mistake(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    teacher = model()
+    teacher(X)
+    teacher.trainable = False
+    goal = gt.constant(X[:16])
+    run(model(), (X, X[:, :1]), loss=lambda y, p: gt.square(p - teacher(goal)), batch_size=16)
+    assert not [w for w in recwarn if "not hold" in str(w.message)]
+
+
+class Leaving(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Dense(1)
+
+    def __call__(self, x: Any) -> Any:
+        return self.first(x).numpy()
+
+
+PAIR = gt.data.Dataset.from_tensor_slices((X, X[:, :1])).batch(8)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "told"),
+    [
+        (
+            lambda: fit(model(), X, X[:, :1]),
+            TypeError,
+            r"the data are one argument: fit\(model, \(",
+        ),
+        (lambda: fit(model(), x=X, y=CLASSES), TypeError, "the data are one argument"),
+        (lambda: evaluate(model(), X, CLASSES), TypeError, "the data are one argument: evaluate"),
+        (lambda: fit(model(), X), ValueError, r"an array of shape \(48, 3\) has no labels"),
+        (lambda: fit(model(), PAIR, batch_size=4), ValueError, "have 8 examples, but batch_size"),
+        (lambda: run(model(), PAIR, loss="mse", batch_size=9), ValueError, "but batch_size is 9"),
+        (lambda: evaluate(model(), PAIR, batch_size=4), ValueError, "but batch_size is 4; it is"),
+        (lambda: fit(model(), (X, X), optimizer=Adam), TypeError, r"the class Adam; .*: Adam\(\)"),
+        (
+            lambda: run(Leaving(), (X, X[:, :1]), loss="mse"),
+            TypeError,
+            r"returns an ndarray.*\.numpy",
+        ),
+        (lambda: SGD(0.1).apply_gradients([gt.Variable(1.0)]), TypeError, r"zip\(gradients, var"),
+    ],
+)
+def test_first_calls_are_answered_with_what_to_write(
+    call: Any, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        call()
+
+
+def test_a_batch_size_for_arrays_leaves_validation_batches_as_they_are() -> None:
+    net = model()
+    assert "val_loss" in run(net, (X, X[:, :1]), loss="mse", batch_size=4, validation_data=PAIR)
+
+
+def test_predict_says_once_that_labels_are_not_taken() -> None:
+    with pytest.raises(TypeError, match="give only inputs, without labels") as caught:
+        predict(model(), (X, CLASSES))
+    assert str(caught.value).count("which this model does not take") == 1

@@ -311,6 +311,7 @@ def test_every_schedule_is_compared() -> None:
     ("make", "said"),
     [
         (lambda: schedules.ExponentialDecay(0.1, 0, 0.5), "decay_steps must be positive, got 0"),
+        (lambda: schedules.ExponentialDecay(0.1, 9, -0.5), "decay_rate must not be negative"),
         (lambda: schedules.PiecewiseConstantDecay([1], [1.0]), "one more value than boundaries"),
         (lambda: schedules.PiecewiseConstantDecay([2, 1], [1.0] * 3), "boundaries must increase"),
         (lambda: schedules.CosineDecayRestarts(0.1, 5, t_mul=0.5), "t_mul must be at least 1"),

@@ -50,6 +50,9 @@ def get(optimizer: Any) -> Optimizer:
     """
     if isinstance(optimizer, Optimizer):
         return optimizer
+    if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
+        name = optimizer.__name__
+        raise TypeError(f"the optimizer is the class {name}; pass an object: {name}()")
     if not isinstance(optimizer, str):
         raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
     if optimizer.lower() not in _BY_NAME:

@@ -200,10 +200,16 @@ class Optimizer(Slots):
             If a gradient is ``None``, its shape differs from the variable's, or a variable appears
             twice. Then nothing has changed.
         TypeError
-            If the second element of a pair is not a variable.
+            If an element is not a pair, or its second element is not a variable.
         """
         pairs = list(grads_and_vars)
-        variables = [variable for _, variable in pairs]
+        try:
+            variables = [variable for _, variable in pairs]
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                "apply_gradients: expected pairs (gradient, variable); write "
+                "apply_gradients(zip(gradients, variables))"
+            ) from error
         gradients = [checked(g, variable) for g, variable in pairs]
         ids = tuple([variable.id for variable in variables])
         if active_graph.get() is not None:

@@ -33,7 +33,7 @@ from ...distributed.agreement import agree_on_graph
 from ...distributed.reduction import Reduction
 from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
-from ..checks import FirstLook, whats_not_finite
+from ..checks import FirstLook, warn_of_strangers, whats_not_finite
 from ..loss_scaling import LossScaleOptimizer
 from ..losses import crossentropies, errors, focal, margins, objects
 from ..losses.loss import Loss
@@ -176,6 +176,8 @@ class ParallelTrainer(Trainer):
             with GradientTape() as tape:
                 parts, total, means = self._forward(x, y, weight, True, look)
                 scaled = self.optimizer.scale_loss(total)
+            if look is not None:
+                warn_of_strangers(self.model, tape.watched_variables(), self.method)
             reduction.weight = self._weight()
             values, told = self._told(parts, total, means, look)
             reduction.beside = list(told.values())

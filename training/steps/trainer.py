@@ -22,7 +22,13 @@ from ...core.extend import (
 )
 from ...layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
 from .. import optimizers
-from ..checks import FirstLook, check_restored, warn_of_padding, whats_not_finite
+from ..checks import (
+    FirstLook,
+    check_restored,
+    warn_of_padding,
+    warn_of_strangers,
+    whats_not_finite,
+)
 from ..loss_scaling import scaling, scaling_for
 from ..runs.session import Session
 from .objective import Objective, class_weights
@@ -113,10 +119,11 @@ class Trainer(Session):
         except (AttributeError, LookupError, TypeError) as error:
             if isinstance(error, TraceError) or not are_several(x):
                 raise
+            labels = "give only inputs, without labels; " if self.method == "predict" else ""
             raise TypeError(
                 f"{self.method}: x is a {type(x).__name__} of {len(x)} arrays, which this model "
-                f"does not take ({error}); join the inputs with np.concatenate or np.stack, or use "
-                "a model that takes several"
+                f"does not take ({error}); {labels}join several inputs with np.concatenate or "
+                "np.stack, or use a model that takes several"
             ) from error
 
     def check(self, y: Any, what: str) -> None:
@@ -258,6 +265,8 @@ class Trainer(Session):
         with GradientTape() as tape:
             parts, total, means = self._forward(x, y, weight, True, look)
             scaled = self.optimizer.scale_loss(total)
+        if look is not None:
+            warn_of_strangers(self.model, tape.watched_variables(), self.method)
         if active_graph.get() is None:
             self._fetch()  # while the device computes: the next line waits for it
             self._number = self._finite(total, (x, y, weight))

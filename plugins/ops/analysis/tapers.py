@@ -151,15 +151,19 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
     ------
     TypeError
         If ``M`` is not an integer, or ``dtype`` is not a dtype.
+    ValueError
+        If ``beta`` is not one number.
 
     Examples
     --------
     >>> [round(w, 3) for w in gt.kaiser(3, 5.0).tolist()]
     [0.037, 1.0, 0.037]
     """
-    if not isinstance(beta, Operators):
-        return _made("kaiser", M, beta, dtype=dtype)
-    beta = as_tensor(beta)
+    given, beta = beta, as_tensor(beta)
+    if beta.shape not in ((), None):
+        raise ValueError(f"kaiser: beta must be one number, got shape {beta.shape}")
+    if not isinstance(given, Operators):
+        return _made("kaiser", M, given, dtype=dtype)
     if beta.dtype.kind != "f":
         beta = ops["cast"](beta, dtype=default_dtype().name)
     bend = table("half_circle", as_size(M, "kaiser"), dtype=beta.dtype, like=beta)

@@ -27,6 +27,7 @@ from ....core.extend import (
     joined,
     meant_for,
     ops,
+    outline,
     pack_like,
     replay,
     structure,
@@ -136,6 +137,12 @@ def cond(
     >>> gt.cond(x > 0, lambda: x, lambda: -x).item()
     2.0
     """
+    for which, fn in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(fn):
+            raise TypeError(
+                f"cond: {which} must be a function of the operands, got {fn!r}; for values, use "
+                "gradtape.where"
+            )
     choice = as_tensor(pred)
     if choice.shape not in ((), None):
         raise ValueError(f"cond: pred must be one value, got shape {choice.shape}")
@@ -171,7 +178,7 @@ def _check_alike(a: Branch, b: Branch) -> None:
     if structure(a.result) != structure(b.result) or nones[0] != nones[1]:
         raise ValueError(
             "cond: true_fn and false_fn must return the same structure, got "
-            f"{structure(a.result)} and {structure(b.result)}"
+            f"{outline(a.result)} and {outline(b.result)}"
         )
     for i, (x, y) in enumerate(zip(a.outputs, b.outputs, strict=True)):
         if x.dtype != y.dtype:

@@ -31,6 +31,7 @@ from ....core.extend import (
     joined,
     known_size,
     ops,
+    outline,
     pack_like,
     replay,
     shape_in_run,
@@ -271,11 +272,14 @@ def _scan_from(
         before, x = leaves[: len(carry)], list(leaves[len(carry) :])
         returned = fn(pack_like(init, list(before)), None if xs is None else pack_like(xs, x))
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            raise TypeError("scan: fn must return a pair, the next carry and an output (or None)")
+            raise TypeError(
+                "scan: fn must return a pair, the next carry and an output (or None), got "
+                f"{outline(returned) if isinstance(returned, (tuple, list)) else returned!r}"
+            )
         if structure(returned[0]) != structure(init):
             raise ValueError(
-                f"scan: fn must return a carry of the structure {structure(init)}, got "
-                f"{structure(returned[0])}"
+                f"scan: fn must return a carry of the structure {outline(init)}, got "
+                f"{outline(returned[0])}"
             )
         after = [as_tensor(leaf) for leaf in flatten(returned[0])]
         for i, (a, b) in enumerate(zip(before, after, strict=True)):

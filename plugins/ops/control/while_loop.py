@@ -31,6 +31,7 @@ from ....core.extend import (
     loop_limit,
     meant_for,
     ops,
+    outline,
     pack_like,
     replay,
     structure,
@@ -213,8 +214,8 @@ def _while_loop(
             returned = type(loop_vars)(returned) if type(loop_vars) in (list, tuple) else returned
         if structure(returned) != structure(loop_vars):
             raise ValueError(
-                f"while_loop: body must return the structure of loop_vars, {structure(loop_vars)}, "
-                f"got {structure(returned)}"
+                f"while_loop: body must return the structure of loop_vars, {outline(loop_vars)}, "
+                f"got {outline(returned)}"
             )
         found = [_value(leaf) for leaf in flatten(returned)]
         for i, (before, after) in enumerate(zip(leaves, found, strict=True)):

@@ -91,7 +91,7 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``.
+    A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def around(x: Any, decimals: int = 0) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``.
+    A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
 
     Raises
     ------

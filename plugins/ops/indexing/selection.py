@@ -193,10 +193,12 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     numbers = beside(a, options[0], weak=False) if options else as_tensor(a)
     if numbers.dtype.kind == "b":
         numbers = ops["cast"](numbers, dtype="int64")
-    if not options or not np.can_cast(numbers.dtype, np.intp):
-        raise (TypeError if options else ValueError)(
-            f"choose: choices and integers to pick them are needed, got {len(options)} choices "
-            f"and numbers of dtype {numbers.dtype}"
+    if not options:
+        raise ValueError("choose: there are no choices")
+    if not np.can_cast(numbers.dtype, np.intp):
+        raise TypeError(
+            f"choose: a must hold integers, got dtype {numbers.dtype}; cast it with "
+            "a.astype('int64')"
         )
     count = len(options)
     if mode == "wrap":

@@ -360,7 +360,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     Raises
     ------
     ValueError
-        If ``x`` is not a vector, or ``side`` is another word.
+        If ``x`` is not a vector, ``sorter`` has another size, or ``side`` is another word.
     TypeError
         If ``side`` is not a string.
 
@@ -378,7 +378,13 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(x)
     if sorter is not None:
-        x = ops["take"](x, beside(sorter, x, weak=False), axis=0)
+        order = beside(sorter, x, weak=False)
+        if shapes_differ(order.shape, x.shape):
+            raise ValueError(
+                f"searchsorted: sorter needs one index per element of x, got shape {order.shape} "
+                f"for {x.shape}"
+            )
+        x = ops["take"](x, order, axis=0)
     return _searchsorted(x, beside(values, x), side=side)
 
 

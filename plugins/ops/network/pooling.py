@@ -255,7 +255,8 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     TypeError
         If the images are complex or boolean, or a size is not an integer.
     ValueError
-        If windows do not fit the images' axes, or a setting is wrong.
+        If there is not one window size per spatial axis, or a setting is wrong. Windows larger
+        than the images are none: the result is empty. Layers refuse them.
 
     Notes
     -----
@@ -298,7 +299,8 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     TypeError
         If the images are integers or boolean, or a size is not an integer.
     ValueError
-        If windows do not fit the images' axes, or a setting is wrong.
+        If there is not one window size per spatial axis, or a setting is wrong. Windows larger
+        than the images are none: the result is empty. Layers refuse them.
 
     References
     ----------

@@ -315,7 +315,7 @@ def test_a_layer_that_is_built_for_a_file_has_a_dtype_that_holds_it(
 
 def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
     net = trained()
-    with pytest.raises(TypeError, match=r"expected a path and a gradtape.Module, got str"):
+    with pytest.raises(TypeError, match=r"got Net and str; the path comes first"):
         gt.load_weights(net, "model.h5")  # type: ignore[arg-type]
     with pytest.raises(
         ValueError, match="layout must be one of gradtape, keras, pytorch, got 'torch'"

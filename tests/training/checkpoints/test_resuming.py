@@ -344,9 +344,10 @@ def test_iterables_of_batches_go_on_where_they_were(data: Any, tmp_path: Path) -
     def crash() -> None:
         raise Crash
 
-    whole = Run(3, data=data(), validation_data=(X, LABELS), validation_split=0.0).state
-    options = {"checkpoint": tmp_path / "run.h5", "save_every": 2, "resume": True}
-    options |= {"validation_data": (X, LABELS), "validation_split": 0.0}
+    same: dict[str, Any] = {"validation_data": (X, LABELS), "validation_split": 0.0}
+    same["batch_size"] = 10
+    whole = Run(3, data=data(), **same).state
+    options = {"checkpoint": tmp_path / "run.h5", "save_every": 2, "resume": True, **same}
     with pytest.raises(Crash):
         Run(3, data=data(), callbacks=[At(9, crash)], **options)
     assert Run(3, data=data(), seed=9, **options).state == whole
