@@ -48,11 +48,11 @@ def range(
     if limit is None:
         start, limit = 0, start
     if dtype is None and type(start) is type(limit) is type(delta) is int:
-        dtype = int32 if max(abs(start), abs(limit), abs(delta)) < 2**31 else int64
-        return gradtape.arange(start, limit, delta, dtype)
+        largest_one = max(start, limit, delta, -start, -limit, -delta)
+        return gradtape.arange(start, limit, delta, int32 if largest_one < 2**31 else int64)
     if dtype is None:
         # of int32, int64, float32 and float64 the last one: int64 and float32 give float32
-        kinds = [convert_to_tensor(x).dtype for x in (start, limit, delta)]
+        kinds = [_dtype_of(x) for x in (start, limit, delta)]
         dtype = max(kinds, key=lambda kind: (kind.kind == "f", kind.itemsize))
     dtype = as_dtype(dtype)
     for x in (start, limit, delta):
@@ -63,6 +63,15 @@ def range(
     ):
         return _float_range(start, limit, delta, dtype)
     return gradtape.arange(plain(start), plain(limit), plain(delta), dtype)
+
+
+def _dtype_of(number: Any) -> Any:
+    """Return the dtype that a number has in TensorFlow."""
+    if hasattr(number, "dtype"):
+        return number.dtype
+    if type(number) is int:
+        return int32 if abs(number) < 2**31 else int64
+    return float32 if type(number) is float else convert_to_tensor(number).dtype
 
 
 def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
