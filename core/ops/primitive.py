@@ -374,6 +374,7 @@ class Primitive:
             raise TypeError(
                 f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
                 f"got {len(arrays)}"
+                + ("; parameters are keyword-only" if len(arrays) > len(self.inputs) else "")
             )
         types = tuple(map(type, arrays))
         if any(issubclass(kind, Open) for kind in types):
