@@ -62,6 +62,10 @@ WEIGHTS = [1, 2, 3]
         (lambda: tf.saturate_cast(np.array([1e20]), tf.int32), [2**31 - 1], I32),
         (lambda: tf.saturate_cast(np.float16([6e4]), tf.int8), [127], "int8"),
         (lambda: tf.random.uniform([0], dtype=None), [], F32),
+        (lambda: tf.boolean_mask([1, 2], [1, 0]), [1], I32),
+        (lambda: tf.dynamic_stitch([[0], [1]], [[5], [6]]), [5, 6], I32),
+        (lambda: tf.ensure_shape([1, 2], None), [1, 2], I32),
+        (lambda: tf.pad([1.0], [[1, 0]], constant_values=2), [2, 1], F32),
         (lambda: tf.zeros([1], dtype=None), [0], F32),
     ],
 )
@@ -100,6 +104,7 @@ def test_exclusive_scans_of_nothing_are_empty(scan: Any, reverse: bool) -> None:
         lambda: tf.stack([tf.constant(1), 2.5]),
         lambda: tf.concat([tf.constant([1]), [2.5]], 0),
         lambda: tf.one_hot([0], 2, on_value=1, off_value=0.5),
+        lambda: tf.pad([1, 2], [[1, 1]], constant_values=0.5),
         lambda: tf.one_hot([0], 2, on_value=0.5, dtype=tf.int32),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import F, Op, hookimpl
+from gradtape.core.extend import F, Op, hookimpl, ops
 
 KINDS = [
     KeyError,
@@ -91,6 +91,12 @@ def test_samples_of_another_kind_are_an_error_in_words() -> None:
 def test_a_parameter_without_its_name_is_an_error_that_says_so() -> None:
     with pytest.raises(TypeError, match=r"pad: expected 1 arrays \(x\), got 2; .*keyword-only"):
         F.pad(gt.ones(2).array, [(1, 0)])
+
+
+def test_an_op_shows_its_inputs_and_parameters() -> None:
+    assert repr(ops["pad"]) == "<op pad(x, *, pad_width, value=0)>"
+    assert repr(ops["sin"]) == "<op sin(x)>"
+    assert repr(ops["concatenate"]) == "<op concatenate(*arrays, axis=0)>"
 
 
 def test_a_shape_rule_that_needs_the_rank_is_named() -> None:

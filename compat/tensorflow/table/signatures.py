@@ -14,7 +14,7 @@ __all__ = ["SIGNATURES"]
 SIGNATURES: dict[str, str] = {
     "tf": """
 boolean_mask(tensor, mask, axis: raw=None) =
-    tensor[(slice(None),) * (axis and plain(axis) or 0) + (as_tensor(mask),)]
+    tensor[(slice(None),) * (axis and plain(axis) or 0) + (cast(mask, 'bool'),)]
 broadcast_static_shape(shape_x, shape_y) =
     tf.TensorShape(broadcast_shapes(tuple(shape_x), tuple(shape_y)))
 broadcast_to(input, shape) = broadcast_to(input, shape)
@@ -28,10 +28,11 @@ concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
     values if isinstance(values, (list, tuple)) else [values]), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
-dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
+dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, [convert(x) for x in data])
 einsum(equation, *inputs, optimize=None) = einsum(equation, *inputs)
     if all_tensors(mapped(type, inputs)) else einsum(equation, *[convert(x) for x in inputs])
-ensure_shape(x, shape: raw) = copy(held_to(x, shape, 'ensure_shape'))
+ensure_shape(x, shape: raw) =
+    copy(x if shape is None else held_to(x, shape, 'ensure_shape'))
 expand_dims(input, axis) = expand_dims(input, axis)
 fill(dims, value: raw, layout=None) =
     broadcast_to(value if type(value) is float else convert(value), dims)

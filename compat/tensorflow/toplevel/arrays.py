@@ -168,6 +168,7 @@ def pad(
     tensor, paddings = convert_to_tensor(tensor), [sizes(pair, "pad") for pair in plain(paddings)]
     if mode.lower() != "constant":
         return gradtape.pad(tensor, paddings, mode=mode.lower())
+    refuse_loss(constant_values, tensor.dtype)
     return gradtape.pad(tensor, paddings, constant_values=constant_values)
 
 
