@@ -158,7 +158,7 @@ def followed(name: str, check: str) -> bool:
 
 
 def function_row(name: str) -> tuple[str, ...]:
-    """Return what the table tells of a function."""
+    """Return the table's row for a function."""
     gradient, second = (followed(name, check) for check in ("gradients", "second order"))
     return (
         f"`{name}`",

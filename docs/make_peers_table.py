@@ -94,10 +94,12 @@ def layers() -> Iterator[tuple[str, ...]]:
         yield f"`{name}`", str(keras[name] or "-"), str(torch[name] or "-"), orders
 
 
-def of_training(room: str, table: Sequence[Any], orders: Any = None) -> Iterator[tuple[str, ...]]:
-    """Give a row for each name in a table of Keras' values, and for what has tests of its own."""
+def of_training(
+    namespace: str, table: Sequence[Any], orders: Any = None
+) -> Iterator[tuple[str, ...]]:
+    """Give a row for each name in a table of Keras's values, and for each with separate tests."""
     counts = Counter(row[0] for row in table)
-    others = TRAINING.get(room, {})
+    others = TRAINING.get(namespace, {})
     for name in sorted({*counts, *others}):
         told = [str(counts[name])] if name in counts else [others[name]]
         yield (f"`{name}`", *told, *([] if orders is None else [orders(name)]))

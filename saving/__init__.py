@@ -55,7 +55,7 @@ __all__ = [
     "verify",
 ]
 
-# what loading a model needs nothing of is imported when it is asked for
+# names that loading a model does not need are imported at first use
 publish(
     __name__,
     above={

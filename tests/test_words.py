@@ -1,6 +1,6 @@
 """The house's style, as far as patterns can check it: see "Write" in CONTRIBUTING.md.
 
-Pages are checked as a whole; in the code, docstrings and messages are.
+Pages are checked as a whole; in the code, docstrings, comments and messages are.
 ``python tests/test_words.py [PATH ...]`` lists what it finds in other files.
 """
 
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,6 +132,26 @@ def units_of_module(text: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, said) for said in map(message, node.args) if said)
 
 
+def units_of_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Give a module's comments; those on consecutive lines are one."""
+    unit, start, last = "", 0, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        (line, column), said = token.start, token.string.lstrip("#: ")
+        follows_code = bool(token.line[:column].strip())
+        if unit and (line > last + 1 or follows_code):
+            yield start, unit
+            unit = ""
+        start, last = start if unit else line, line
+        unit = f"{unit} {said}".strip()
+        if follows_code:
+            yield start, unit
+            unit = ""
+    if unit:
+        yield start, unit
+
+
 def units_of_docstring(text: str) -> Iterator[tuple[int, str]]:
     """Give the paragraphs of a docstring, without its examples, formulas and section titles."""
     at = 0
@@ -188,11 +210,13 @@ def faults_of(unit: str) -> Iterator[str]:
 
 
 def faults(path: Path) -> list[str]:
-    """Return what is wrong with a page or with the docstrings of a module."""
-    units = units_of_page if path.suffix == ".md" else units_of_module
+    """Return what is wrong with a page, or with a module's docstrings, comments and messages."""
+    kinds = [units_of_page] if path.suffix == ".md" else [units_of_module, units_of_comments]
+    text = path.read_text(encoding="utf-8")
     return [
         f"{named(path)}:{line}: {fault}"
-        for line, unit in units(path.read_text(encoding="utf-8"))
+        for units in kinds
+        for line, unit in units(text)
         for fault in faults_of(unit)
     ]
 
@@ -234,6 +258,12 @@ def f(x):
         "The gradient by the input.",
         "code is told else",
     }
+
+
+def test_comments_are_found() -> None:
+    text = "x = 1  # of x\n# first\n# second\ny = 2  # of y\n\n#: last"
+    found = list(units_of_comments(text))
+    assert found == [(1, "of x"), (2, "first second"), (4, "of y"), (6, "last")]
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     own = x.array.dtype
     if own is dtype:
         return x
+    if dtype is None:
+        raise TypeError("cast: dtype is None: pass a dtype, for example tf.float32")
     wanted = _NAMES.get(dtype) or _NAMES.get(as_dtype(dtype))
     if wanted is None:
         return gradtape.cast(x, as_dtype(dtype))
@@ -66,13 +68,23 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     """Return ``value`` in another dtype, with values out of range clipped to its limits."""
     value, dtype = gradtape.as_tensor(value), as_dtype(dtype)
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        own = np.iinfo(value.dtype) if value.dtype.kind in "iu" else None
-        low = limits.min if own is None else max(limits.min, own.min)
-        high = limits.max if own is None else min(limits.max, own.max)
+    own = value.dtype
+    if own.kind in "iuf" and dtype.kind in "iuf":
+        number = float if own.kind == "f" else int
+        (low, high), (least, most) = _limits(own), _limits(dtype)
+        low, high = number(max(low, least)), number(min(high, most))
+        top = own.type(high).item()
+        if top > most:  # rounded up, like 2**31 - 1 in float32
+            high = number(np.nextafter(own.type(top), own.type(0)))
         value = gradtape.clip(value, low, high)
     return cast(value, dtype)
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the least and the largest finite number of a dtype."""
+    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    number = int if dtype.kind in "iu" else float
+    return number(limits.min), number(limits.max)
 
 
 @adapts("add")

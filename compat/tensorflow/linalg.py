@@ -9,6 +9,7 @@ import numpy as np
 import gradtape
 
 from ...core.extend import as_size, largest
+from .dtypes import cast
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
@@ -28,8 +29,12 @@ def turned(x: Any, transpose: bool, adjoint: bool, op: str) -> Any:
     return gradtape.conj(turned) if adjoint else turned
 
 
-def turned_matmul(a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint_b: bool) -> Any:
+def turned_matmul(
+    a: Any, b: Any, t_a: bool, t_b: bool, adjoint_a: bool, adjoint_b: bool, output_type: Any
+) -> Any:
     """Return the product of matrices, each transposed or adjoint if its flag is set."""
+    if output_type is not None:
+        a, b = cast(a, output_type), cast(b, output_type)
     for x in (a, b):
         shape = x.array.shape
         if shape is not None and len(shape) < 2:

@@ -16,7 +16,7 @@ from ...plugins.ops.common.axes import as_axis, axis_over
 from .dtypes import CLASSES, as_dtype, cast
 from .names import adapts, resolve
 from .random import source
-from .tensors import axes, convert_to_tensor, held_to, plain, sizes
+from .tensors import axes, convert_to_tensor, held_to, plain, sizes, together
 
 __all__ = ["made"]
 
@@ -63,6 +63,7 @@ _HELPERS: dict[str, Any] = {
     "plain": plain,
     "sizes": sizes,
     "source": source,
+    "together": together,
 }
 
 

@@ -25,8 +25,8 @@ __all__ = (
 
 def whole_mean(x: Any, axis: Any, keepdims: bool) -> Any:
     """Return the mean of integers over ``axis``, an integer too, rounded toward zero."""
-    wide = "int64" if x.dtype.kind == "i" else "uint64"  # int8 could not hold the count
-    total = cast(cast(gradtape.sum(x, axis, keepdims), x.dtype), wide)
+    wide = "int64" if x.dtype.kind == "i" else "uint64"  # int8 holds neither sum nor count
+    total = gradtape.sum(cast(x, wide), axis, keepdims)
     count = gradtape.sum(gradtape.ones_like(x, dtype=wide), axis, keepdims)
     whole = gradtape.floor_divide(gradtape.abs(total), count)
     return cast(gradtape.sign(total) * whole, x.dtype)
@@ -42,12 +42,12 @@ def running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first:
     if reverse:
         x = gradtape.flip(x, axis)
     if exclusive:
-        # prepend the neutral element, drop the last one
+        # prepend the neutral element, then drop the last one: in this order an empty axis stays so
         rank = x.ndim
         axis = operator.index(axis) % rank
         widths = [(1, 0) if i == axis else (0, 0) for i in range(rank)]
         inner = (slice(None),) * axis + (slice(None, -1),)
-        x = gradtape.pad(x[inner], widths, constant_values=first)
+        x = gradtape.pad(x, widths, constant_values=first)[inner]
     x = unwidened(scan(x, axis), x.array.dtype)
     return gradtape.flip(x, axis) if reverse else x
 
@@ -133,7 +133,7 @@ def bincount(
         arr = arr[kept]
     if weights is not None:
         weights = gradtape.reshape(convert_to_tensor(weights), -1)
-        return gradtape.bincount(arr, weights, minlength or 0)
+        return cast(gradtape.bincount(arr, weights, minlength or 0), weights.dtype)
     return cast(gradtape.bincount(arr, None, minlength or 0), dtype)
 
 

@@ -50,7 +50,7 @@ def uniform(
 
     ``maxval`` is 1 by default, and required for an integer ``dtype``.
     """
-    dtype = dtype if dtype is float32 else as_dtype(dtype)
+    dtype = float32 if dtype is None or dtype is float32 else as_dtype(dtype)
     if dtype is float32 or dtype.kind not in "iu":
         return source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:

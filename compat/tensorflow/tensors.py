@@ -35,7 +35,7 @@ from ...core.extend import (
 )
 from ...core.extend import Variable as NativeVariable
 from ...core.extend import held_to as held_in_runs
-from .dtypes import CLASSES, as_dtype, int32, int64, string
+from .dtypes import CLASSES, as_dtype, cast, int32, int64, string
 from .names import adapts
 
 __all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
@@ -138,6 +138,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     if dtype is None and type(value) is not float:
         numbers = type(value) is _ARRAY and type(value.dtype) in CLASSES
         dtype = None if numbers else _usual_dtype(value)
+    if dtype is not None:
+        refuse_loss(value, as_dtype(dtype))
     if dtype is not None and as_dtype(dtype) == string:
         encoded = np.vectorize(_encoded, otypes=[object])(np.array(value, object))
         return Tensor(np.asarray(encoded, object))
@@ -158,6 +160,11 @@ def convert_to_tensor(
             return gradtape.as_tensor(value)
     if isinstance(value, Held):
         value = value.value  # as_tensor would return one tensor for all reads under a tape
+    if dtype is None and dtype_hint is not None and not isinstance(value, Tensor):
+        try:
+            return constant(value, dtype_hint)
+        except (TypeError, ValueError, OverflowError):
+            pass  # it is only a hint
     if dtype is None and isinstance(value, (Tensor, np.ndarray, np.generic)):
         return gradtape.as_tensor(value)
     return constant(value, dtype)
@@ -209,7 +216,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _is_made_of_integers(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return len(value) > 0 and all(map(_is_made_of_integers, value))
     return type(value) is int or isinstance(value, Size)
 
@@ -219,6 +226,42 @@ def _integer_dtype(value: Any) -> np.dtype[Any]:
     if array.dtype == object or array.size == 0:
         return int64
     return int32 if _INT32.min <= array.min() and array.max() <= _INT32.max else int64
+
+
+#: Each kind of numbers loses something in a kind with a lower rank.
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_KINDS: dict[type, str] = {int: "i", float: "f", complex: "c"}
+
+
+def refuse_loss(value: Any, dtype: np.dtype[Any]) -> None:
+    """Raise ``TypeError`` if numbers are of a wider kind than ``dtype``, like 1.5 for int32."""
+    kinds = "b"
+    if hasattr(value, "dtype"):
+        kinds = as_dtype(value.dtype).kind
+    elif type(value) in _KINDS:
+        kinds = _KINDS[type(value)]
+    elif dtype.kind in "biu" and type(value) in _SEQUENCES:
+        kinds += "".join(_KINDS.get(kind, "b") for kind in set(map(type, flatten(value))))
+    if max(_RANKS.get(kind, 0) for kind in kinds) > _RANKS.get(dtype.kind, 3):
+        raise TypeError(
+            f"{value!r:.80} does not fit dtype {dtype}, which would drop a part of it: convert it "
+            "with tf.cast, or pass another dtype"
+        )
+
+
+def together(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return two operands; Python numbers without a tensor next to them get TensorFlow's dtypes."""
+    if hasattr(x, "dtype") or hasattr(y, "dtype"):
+        return x, y
+    first, second = alike([x, y])
+    return first, second
+
+
+def alike(values: Sequence[Any]) -> list[Any]:
+    """Return Python numbers as tensors: of floats, if any of them are floats."""
+    made = [convert_to_tensor(value) for value in values]
+    floats = [x.dtype for x in made if x.dtype.kind == "f"]
+    return [cast(x, floats[0]) if floats and x.dtype.kind in "iu" else x for x in made]
 
 
 # -- arguments -------------------------------------------------------------------------------------

@@ -486,6 +486,15 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
             if isinstance(spec, InputSpec):
                 spec.shape = blunt(spec.shape)
         return op.infer(*specs, **settings)
+    except TypeError as error:
+        ranked = [getattr(spec, "shape", ()) is not None for spec in specs]
+        if all(ranked) or "NoneType" not in str(error):
+            raise
+        names = ", ".join(op.inputs[i] for i, known in enumerate(ranked) if not known)
+        raise TraceError(
+            f"{op.name}: its shape rule needs the rank of {names}, which is unknown in this trace: "
+            "give the TensorSpec a shape, or let the rule return None as its shape"
+        ) from error
 
 
 def _trace(op: Op) -> Any:

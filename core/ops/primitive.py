@@ -305,7 +305,10 @@ class Primitive:
         return self.name
 
     def __repr__(self) -> str:
-        arguments = [*self.inputs, *(f"{k}={v!r}" for k, v in self.defaults.items())]
+        required = inspect.Parameter.empty
+        params = [k if v is required else f"{k}={v!r}" for k, v in self.defaults.items()]
+        mark = ["*"] if params and not self.variadic else []
+        arguments = [*self.inputs, *mark, *params]
         return f"<op {self.name}({', '.join(arguments)})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -374,6 +377,7 @@ class Primitive:
             raise TypeError(
                 f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
                 f"got {len(arrays)}"
+                + ("; parameters are keyword-only" if len(arrays) > len(self.inputs) else "")
             )
         types = tuple(map(type, arrays))
         if any(issubclass(kind, Open) for kind in types):

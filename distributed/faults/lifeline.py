@@ -81,9 +81,8 @@ class Lifeline(threading.Thread):
         self.doing: tuple[str, Any, float] | None = None
         self.first_left: int | None = None
         self.leaving = False
-        self._asked = self._answered = (
-            0.0  # when this rank asked for a report, and when it was asked
-        )
+        # when this rank last asked for a report, and when it last sent one
+        self._asked = self._answered = 0.0
         self._reported: tuple[str, Any, float] | None = None  # the last long wait
         self._ended = threading.Event()
         self._main = threading.main_thread().ident or 0

@@ -52,7 +52,7 @@ class Placeholder:
 
     __slots__ = ("dtype", "name", "node", "shape")
 
-    #: There is no value, as for symbols of a trace.
+    #: Like a symbol of a trace, it has no value.
     traced = True
 
     def __init__(self, shape: Any, dtype: Any, node: Node | None, name: str | None = None) -> None:

@@ -92,7 +92,7 @@ class Flatten(Configured, saved_as="layers.Flatten"):
                 f"1, got shape {shape}"
             )
         size = prod(shape[1:])
-        # -1 stands for one size, and not beside 0: the batch may be empty, and so may the rest
+        # -1 cannot be computed next to a size of 0: the batch may be empty, and so may the rest
         batch = -1 if is_open(shape[0]) and known_size(size) and size else shape[0]
         return ops["reshape"](x, shape=(batch, size))
 

@@ -79,7 +79,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         super().__init__(name)
         cell = StackedRNNCells(cell) if isinstance(cell, Sequence) else cell
         if cell is not None:  # a file brings it
-            # what is no module would hide its variables from training and files
+            # any other object would hide its variables from training and files
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
                 raise TypeError(f"RNN: a cell must be a layer with state_size, got {cell!r}")
             self.cell = cell
@@ -153,7 +153,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         for state in self.states or ():
             state.assign(np.zeros(state.shape, state.dtype.name))
 
-    #: Keras' newer name.
+    #: The newer name in Keras.
     reset_state = reset_states
 
     def _state_sizes(self) -> tuple[int, ...]:
@@ -194,7 +194,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         def run(cell: Any, *given: Any) -> Any:
             return self._run(*given)
 
-        # steps of our cells are done here, not in calls of theirs
+        # steps of gradtape's own cells are inlined here instead of calling the cells
         last, outputs, states = in_policy(run, self.cell, x, states, mask, training)
         if self.states is not None:
             for variable, value in zip(self.states, states, strict=True):

@@ -101,5 +101,5 @@ def _file(where: Any) -> str:
     path = resolved(where)  # raises for what could not be written at the first epoch's end
     if os.path.exists(path):
         with SafeFile(path) as file:
-            Stored(file)  # raises for another's file, which no save shall replace
+            Stored(file)  # raises for any other file, which a save must not replace
     return path

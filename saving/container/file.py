@@ -265,7 +265,7 @@ class _Read:
         return first, memory.data, parts
 
     def _make(self, item: Item) -> memoryview:
-        # NumPy's own dtype object, which fast paths tell by identity
+        # NumPy's own dtype object, which fast paths recognise by identity
         array = self.arrays[item.path] = np.empty(item.shape, p.DTYPES[item.dtype])
         self.digests[item.path] = [b""] * len(pieces(item.size))
         return array.reshape(-1).view(np.uint8).data

@@ -185,7 +185,7 @@ class Hdf5File:
             dataset = self.dataset(path)
             if dataset.dtype.name not in DTYPES:
                 raise DamagedFile("not an array of numbers")
-            # NumPy's own dtype object, which fast paths tell by identity; HDF5 converts byte orders
+            # NumPy's own dtype object, which fast paths recognise by identity; HDF5 converts bytes
             value = np.empty(dataset.shape, np.dtype(dataset.dtype.name))
             if value.size:
                 dataset.read(h5s.ALL, h5s.ALL, value)

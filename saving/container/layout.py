@@ -16,7 +16,7 @@ from .lookup3 import checksum, checksums
 
 __all__ = ["Batch", "Item", "Layout", "batches", "side_by_side"]
 
-# Of one call of the system; it takes at most 1,024.
+# Per system call, which takes at most 1,024.
 _MOST_BUFFERS = 500
 
 

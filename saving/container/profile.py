@@ -83,7 +83,7 @@ ALIGNMENT = 64
 
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
-#: By their names, NumPy's own dtype objects, which fast paths tell by identity.
+#: NumPy's own dtype objects by name; fast paths recognise them by identity.
 DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
     for name in (
@@ -93,12 +93,12 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 MAX_DEPTH = 64
 MAX_OBJECTS = 100_000
-#: Of all headers that are longer than a dataset's; the links of a group are in its header.
+#: All headers that are longer than a dataset's, in bytes; a group's links are in its header.
 MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
 MAX_TEXT = 64 * 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
-#: Of the paths of all objects together: deep groups of long names make much of few bytes.
+#: All paths together, in characters: a small file can hold deep groups with long names.
 MAX_PATHS = 16 * 2**20
 #: HDF5 reads a chunk as a whole, and none of four gigabytes.
 MAX_COMPRESSED = 2**31

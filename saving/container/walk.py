@@ -69,7 +69,7 @@ class Walk:
 
     def run(self) -> None:
         """Walk through all objects below the root, and check the positions of their data."""
-        # paths of what is to come, with the addresses that links to them give
+        # the paths of objects not yet visited, with the addresses that links give
         waiting: list[tuple[str, int]] = self._links("", self._root[len(_ROOT) :])
         for path, address in waiting:  # it grows
             if address != self._address:

@@ -66,7 +66,7 @@ def concrete_function(held: Any, variables: Sequence[Variable]) -> ConcreteFunct
 
 
 def _opened(held: Any) -> SafeFile:
-    # as much as there is: who unpickles trusts what he was sent, but for damage
+    # no limit: unpickling trusts the sender, so only damage is checked
     view = memoryview(held)
     file = SafeFile(view, max_bytes=max(1, view.nbytes))
     check_format(file)

@@ -12,15 +12,15 @@ from ...core.extend import ConcreteFunction, TensorSpec, flatten, pack_like
 
 __all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
 
-# Sizes that stand for unknown ones. Of the first there are gradients whatever they cost.
+# Sizes used for unknown ones. Gradients for the first are computed whatever they cost.
 _SIZES = (3, 2, 1)
-# Shapes that stand for unknown rank, and the sizes that stand for unknown ones beside them.
+# Shapes used for an unknown rank, each with the size used for unknown ones next to it.
 _STORED_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((), 3), ((3,), 3), ((2, 3), 3))
 _OTHER_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 1), ((1, 2), 2))
 # Of inputs that are larger, one sample is stored at most, and of a size that was seen, none.
 _MOST_STORED = 2**16
 
-# Of the tensors among a function's arguments, in order.
+# The shapes of the tensors among a function's arguments, in order.
 Shapes = tuple[tuple[int, ...], ...]
 
 

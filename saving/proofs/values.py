@@ -13,7 +13,7 @@ from ...core.extend import TensorSpec
 
 __all__ = ["every_mth", "packed", "spread", "unpacked", "weights"]
 
-# Of a larger array, only some elements are stored: a part of it, between these two.
+# A larger array is stored in part: one in _PART elements, within these limits.
 _LEAST, _PART, _MOST = 2**8, 64, 2**14
 # Weights of larger arrays are made piece by piece, and not kept.
 _PIECE = 2**16

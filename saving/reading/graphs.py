@@ -80,7 +80,7 @@ class GraphReader:
         for i, record in enumerate(records):
             try:
                 stored = stored_rule(self._registry, record, f"rule {i}")
-            except MissingOp:  # nor is there a node that could have the rule
+            except MissingOp:  # no node can have the rule either
                 if not allow_missing:
                     raise
             else:
@@ -233,7 +233,7 @@ class GraphReader:
         before = len(graph.nodes)
         try:
             result = graph.add(ruled, inputs, params)
-        except Exception as error:  # a shape rule was not written for parameters from strangers
+        except Exception as error:  # shape rules are not written for untrusted parameters
             raise DamagedFile(
                 f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}"
             ) from None

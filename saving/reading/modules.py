@@ -109,7 +109,7 @@ class StateReader:
     def _set(self, module: Module, name: str, value: Any, where: str) -> None:
         try:
             setattr(module, name, value)
-        except Exception as error:  # the class is a plugin's, what it is given a stranger's
+        except Exception as error:  # a plugin's class, with untrusted arguments
             raise DamagedFile(
                 f"{where}: {type(module).__name__} refuses {name!r}: {error}"
             ) from None
@@ -270,9 +270,9 @@ def restore_config(
             raise DamagedFile(f"{where}: configuration {key[:80]!r} is a {tag[:80]!r}")
     build = getattr(cls, "from_config", None)
     try:
-        with policy("float32"):  # what the file does not say is not for whoever loads it to say
+        with policy("float32"):  # only the file decides, not the caller's policy
             module = cls(**config) if build is None else build(config)
-    except Exception as error:  # the class is a plugin's, what it is given a stranger's
+    except Exception as error:  # a plugin's class, with untrusted arguments
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):
         raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
@@ -291,7 +291,7 @@ def check_restored(modules: Sequence[Module]) -> None:
                 raise DamagedFile(
                     f"module {i}: {type(module).__name__} {module.name!r} holds itself"
                 ) from None
-            except Exception as error:  # the class is a plugin's, what it is given a stranger's
+            except Exception as error:  # a plugin's class, with untrusted arguments
                 raise DamagedFile(
                     f"module {i}: {type(module).__name__} {module.name!r}: {error}"
                 ) from None

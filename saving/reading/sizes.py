@@ -31,7 +31,7 @@ def without_witnesses(
         found = evaluated(
             params, [x.shape for x in witnesses], lambda k: witnesses[k].as_size("a size")
         )
-    except Exception as error:  # of an expression from a stranger, whatever it asks for
+    except Exception as error:  # any error of an untrusted expression
         raise DamagedFile(f"{where}: {error}") from None
     return inputs[:kept], found
 
@@ -39,7 +39,7 @@ def without_witnesses(
 def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
     """Refuse shapes with entries that are not sizes, or are below 0 in every run."""
     shapes: list[Any] = [() if x.shape is None else x.shape for x in outputs]
-    checked: set[int] = set()  # many parts of one array have the same open sizes
+    checked: set[int] = set()  # many parts of one array have the same unknown sizes
     for shape in shapes:
         if not isinstance(shape, tuple):  # a rule passed on what a file says is a shape
             raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")

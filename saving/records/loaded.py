@@ -23,7 +23,7 @@ __all__ = [
     "tracks",
 ]
 
-#: How a reason begins for which something was left out that could be had.
+#: The start of a reason for a part that is missing, but could be loaded.
 MISSING = "loaded with allow_missing: "
 _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"

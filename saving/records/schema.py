@@ -23,11 +23,11 @@ VERSION = (2, 0)
 MAX_RULES = 1_000
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-#: Of all JSON of a file together: `[`, `{`, `,` and `:`, wherever they are.
+#: In all JSON of a file together: `[`, `{`, `,` and `:`, wherever they are.
 MAX_TOKENS = 2**20
-#: Of all inputs of all ops of a file together.
+#: Over all inputs of all ops of a file.
 MAX_AXES = 2**20
-#: Of all graphs of a file together: each node takes tens of microseconds to check.
+#: Over all graphs of a file: each node takes tens of microseconds to check.
 MAX_NODES = 2**15
 #: The key of the manifest that says that a file is a checkpoint.
 CHECKPOINT = "checkpoint"

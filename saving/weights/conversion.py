@@ -53,7 +53,7 @@ def _unpacked(original: str, max_bytes: int) -> str:
             raise UnsafeFile(f"{WEIGHTS} claims {size:,} bytes and stores {stored:,}")
         try:
             with archive.open(found[0]) as packed, open(path, "xb") as plain:
-                # zipfile reads no more than the size that it was told, and compares the checksum
+                # zipfile reads no more than the recorded size, and compares the checksum
                 shutil.copyfileobj(packed, plain, 2**20)
         except (
             zipfile.BadZipFile,

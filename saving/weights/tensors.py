@@ -139,7 +139,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    "".join(found).encode()  # halves of characters are no name: a ValueError
+    "".join(found).encode()  # a lone surrogate in a name raises ValueError
     if len(found) != len(pairs):
         raise ValueError("a JSON object repeats a key")
     return found

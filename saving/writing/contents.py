@@ -457,7 +457,7 @@ class Everything:
         alone. The trace itself runs one sample of small ones, whatever steps it takes.
         """
         cases: list[dict[str, Any]] = []
-        inner: list[Any] = []  # sizes beside the batch
+        inner: list[Any] = []  # sizes other than the batch's
         held = self._variables, self._labels
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
             light = is_light(concrete, sample.inputs)

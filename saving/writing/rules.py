@@ -32,7 +32,7 @@ DEFAULT = -1
 _ORDERS = 4
 # How far rules of rules are followed to see whether they use an op with another rule.
 _FAR = 8
-# Backward passes and loops apply these by themselves, beside what rules say.
+# Backward passes and loops apply these themselves, in addition to the rules.
 _OF_PASSES = frozenset({"add", "identity", "stack", "unbroadcast_like", "unstack", "zeros_like"})
 
 
@@ -154,7 +154,7 @@ class KeptRules:
             if not level:
                 self._differs.update(dict.fromkeys(seen, False))
                 return False
-        # rules that go on for ever, of x**3, x**2, x**1, x**0 ..., are alike but for numbers
+        # endless rules, of x**3, x**2, x**1, x**0 ..., differ only in numbers
         alike = {_but_for_numbers(key) for key in seen.keys() - {x.key for x in level}}
         return any(x.elsewhere or _but_for_numbers(x.key) not in alike for x in level)
 

@@ -188,7 +188,7 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
     restored = vars(module).get("__call__")
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
-    call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is wanted
+    call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is needed
     if call is None or isinstance(call, Function) or not met.calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
@@ -402,7 +402,7 @@ def _merged(known: Any, tree: Any) -> Any:
 def _traced(function: Function[..., Any], args: Any, kwargs: Any) -> ConcreteFunction | None:
     try:
         return function.get_concrete_function(*args, **kwargs)
-    except Exception:  # why it failed before is what is told
+    except Exception:  # the first error is the one that is reported
         return None
 
 

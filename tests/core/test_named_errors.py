@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import Op
+from gradtape.core.extend import F, Op, hookimpl, ops
 
 KINDS = [
     KeyError,
@@ -86,3 +86,34 @@ def test_samples_of_another_kind_are_an_error_in_words() -> None:
     for samples in ([1.0, 2.0], [[1.0, 2.0]]):
         with pytest.raises(TypeError, match=r"check_op: samples must be .*Sample"):
             gt.testing.check_op(gt.sin, samples)
+
+
+def test_a_parameter_without_its_name_is_an_error_that_says_so() -> None:
+    with pytest.raises(TypeError, match=r"pad: expected 1 arrays \(x\), got 2; .*keyword-only"):
+        F.pad(gt.ones(2).array, [(1, 0)])
+
+
+def test_an_op_shows_its_inputs_and_parameters() -> None:
+    assert repr(ops["pad"]) == "<op pad(x, *, pad_width, value=0)>"
+    assert repr(ops["sin"]) == "<op sin(x)>"
+    assert repr(ops["concatenate"]) == "<op concatenate(*arrays, axis=0)>"
+
+
+def test_a_shape_rule_that_needs_the_rank_is_named() -> None:
+    last = Op(
+        "tests::without_last", lambda xp, x: x[..., 0], infer=lambda x: (x.shape[:-1], x.dtype)
+    )
+
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def gradtape_ops() -> list[Op]:
+            return [last]
+
+    gt.register_plugin(Plugin(), "tests")
+    try:
+        traced = gt.function(last, input_signature=[gt.TensorSpec(None)])
+        with pytest.raises(TypeError, match=r"tests::without_last: .* the rank of x,.*TensorSpec"):
+            traced(gt.ones((2, 3)))
+    finally:
+        gt.unregister_plugin("tests")

@@ -14,7 +14,7 @@ __all__ = ["SIGNATURES"]
 SIGNATURES: dict[str, str] = {
     "tf": """
 boolean_mask(tensor, mask, axis: raw=None) =
-    tensor[(slice(None),) * (axis and plain(axis) or 0) + (as_tensor(mask),)]
+    tensor[(slice(None),) * (axis and plain(axis) or 0) + (cast(mask, 'bool'),)]
 broadcast_static_shape(shape_x, shape_y) =
     tf.TensorShape(broadcast_shapes(tuple(shape_x), tuple(shape_y)))
 broadcast_to(input, shape) = broadcast_to(input, shape)
@@ -24,12 +24,15 @@ clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
 concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
     if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
-    else concatenate(tf.toplevel.arrays.tensors_of(values), axis)
+    else concatenate(tf.toplevel.arrays.tensors_of(
+    values if isinstance(values, (list, tuple)) else [values]), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
-dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, data)
+dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, [convert(x) for x in data])
 einsum(equation, *inputs, optimize=None) = einsum(equation, *inputs)
-ensure_shape(x, shape: raw) = copy(held_to(x, shape, 'ensure_shape'))
+    if all_tensors(mapped(type, inputs)) else einsum(equation, *[convert(x) for x in inputs])
+ensure_shape(x, shape: raw) =
+    copy(x if shape is None else held_to(x, shape, 'ensure_shape'))
 expand_dims(input, axis) = expand_dims(input, axis)
 fill(dims, value: raw, layout=None) =
     broadcast_to(value if type(value) is float else convert(value), dims)
@@ -46,7 +49,8 @@ linspace(start: bound, stop: bound, num: sized, name=None, axis: raw=0) =
 meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
 ones(shape, dtype=tf.float32, layout=None) = ones(shape, dtype)
 ones_like(input, dtype=None, layout=None) = ones_like(input, dtype)
-pow(x: raw, y: raw) = power(x, y)
+pow(x: raw, y: raw) = power(x, y) if type(x) is Tensor or type(y) is Tensor
+    else power(*together(x, y))
 rank(input) = constant(np.int32(input.ndim))
 repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
 reshape(tensor, shape) = reshape(tensor, shape)
@@ -76,11 +80,12 @@ transpose(a, perm=None, conjugate=False) =
     conj(transpose(a, perm)) if conjugate else transpose(a, perm)
 split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_size_splits, axis)
     if type(num_or_size_splits) is int
-    else tf.toplevel.arrays.split_by(value, num_or_size_splits, axis)
+    else tf.toplevel.arrays.split_by(value, num_or_size_splits, axis, num)
 unstack(value, num=None, axis=0) = unstack(value, axis, num)
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
 where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
+    if type(x) is Tensor and y is not None else where(condition, *together(x, y))
     if x is not None and y is not None else argwhere(tf.toplevel.indexing.alone(condition, x, y))
 zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
 zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
@@ -153,8 +158,10 @@ zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
 matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
     a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
     if type(left := a.array) is ndarray and type(right := b.array) is ndarray and left.ndim > 1
-    and right.ndim > 1 and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
-    else tf.linalg.turned_matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
+    and right.ndim > 1 and output_type is None
+    and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
+    else tf.linalg.turned_matmul(
+    a, b, transpose_a, transpose_b, adjoint_a, adjoint_b, output_type)
 adjoint(matrix) = conj(matrix_transpose(matrix))
 cholesky(input) = linalg.cholesky(input)
 cross(a, b) = linalg.cross(a, b)
@@ -184,7 +191,7 @@ solve(matrix, rhs, adjoint=False) =
 tensor_diag(diagonal) = reshape(diag(ravel(diagonal)), (*diagonal.shape, *diagonal.shape))
 tensordot(a, b, axes: raw) =
     tensordot(a, b, axes if type(axes) is int else plain(axes))
-trace(x) = sum(diagonal(x, 0, -2, -1), -1)
+trace(x) = tf.math.unwidened(sum(diagonal(x, 0, -2, -1), -1), x.array.dtype)
 triangular_solve(matrix: raw, rhs, lower=True, adjoint=False) = linalg.solve_triangular(
     tf.linalg.turned(matrix, False, adjoint, 'triangular_solve'), rhs, lower != adjoint)
 """,
@@ -311,7 +318,8 @@ add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.
 eye(num_rows, num_columns=None, dtype=tf.float32) =
     tf.sparse.from_dense(eye(num_rows, num_columns, dtype=dtype))
 reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
-reduce_sum(sp_input, axis=None, keepdims=False) = sum(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_sum(sp_input, axis=None, keepdims=False) =
+    tf.math.unwidened(sum(x := tf.sparse.dense(sp_input), axis, keepdims), x.array.dtype)
 reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))
 reshape(sp_input, shape) = tf.sparse.from_dense(reshape(tf.sparse.dense(sp_input), shape))
 sparse_dense_matmul(sp_a, b: raw, adjoint_a=False, adjoint_b=False) = tf.linalg.matmul(
@@ -329,7 +337,8 @@ lower(input: raw, encoding='') =
     tf.strings.each_text(lambda text: text.decode().lower().encode(), tf.strings.texts(input))
 strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
 substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
-    lambda text, begin, count: text[begin:][:count], tf.strings.texts(input), pos, len)
+    lambda text, begin, count: text[begin:][:count] if unit == 'BYTE'
+    else text.decode()[begin:][:count].encode(), tf.strings.texts(input), pos, len)
 to_number(input: raw, out_type=tf.float32) =
     cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
 upper(input: raw, encoding='') =

@@ -19,9 +19,17 @@ from ....core.extend import (
     largest,
     sizes_differ,
 )
-from ..dtypes import as_dtype, cast, float32, int32
+from ..dtypes import as_dtype, cast, float32, int32, int64
 from ..names import adapts
-from ..tensors import broadcast_size, convert_to_tensor, held_to, plain, sizes
+from ..tensors import (
+    alike,
+    broadcast_size,
+    convert_to_tensor,
+    held_to,
+    plain,
+    refuse_loss,
+    sizes,
+)
 
 __all__ = ("broadcast_dynamic_shape one_hot pad range sequence_mask shape size slice").split()
 
@@ -40,17 +48,30 @@ def range(
     if limit is None:
         start, limit = 0, start
     if dtype is None and type(start) is type(limit) is type(delta) is int:
-        return gradtape.arange(start, limit, delta, int32)
+        largest_one = max(start, limit, delta, -start, -limit, -delta)
+        return gradtape.arange(start, limit, delta, int32 if largest_one < 2**31 else int64)
     if dtype is None:
-        known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
-        floats = any(isinstance(x, float) for x in (start, limit, delta))
-        dtype = np.result_type(*known) if known else float32 if floats else int32
+        # of int32, int64, float32 and float64 the last one: int64 and float32 give float32
+        kinds = [_dtype_of(x) for x in (start, limit, delta)]
+        dtype = max(kinds, key=lambda kind: (kind.kind == "f", kind.itemsize))
     dtype = as_dtype(dtype)
+    for x in (start, limit, delta):
+        if not hasattr(x, "dtype"):
+            refuse_loss(x, dtype)
     if dtype.kind == "f" and any(
         is_transformed(getattr(x, "array", x)) for x in (start, limit, delta)
     ):
         return _float_range(start, limit, delta, dtype)
     return gradtape.arange(plain(start), plain(limit), plain(delta), dtype)
+
+
+def _dtype_of(number: Any) -> Any:
+    """Return the dtype that a number has in TensorFlow."""
+    if hasattr(number, "dtype"):
+        return number.dtype
+    if type(number) is int:
+        return int32 if abs(number) < 2**31 else int64
+    return float32 if type(number) is float else convert_to_tensor(number).dtype
 
 
 def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
@@ -147,6 +168,7 @@ def pad(
     tensor, paddings = convert_to_tensor(tensor), [sizes(pair, "pad") for pair in plain(paddings)]
     if mode.lower() != "constant":
         return gradtape.pad(tensor, paddings, mode=mode.lower())
+    refuse_loss(constant_values, tensor.dtype)
     return gradtape.pad(tensor, paddings, constant_values=constant_values)
 
 
@@ -157,15 +179,13 @@ def tensors_of(values: Any) -> Any:
     """Return a list of tensors; numbers take the dtype of the first tensor."""
     if isinstance(values, (list, tuple)):
         known = [v.dtype for v in values if hasattr(v, "dtype")]
-        return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
+        if not known:
+            return alike(values)
+        return [v if hasattr(v, "dtype") else convert_to_tensor(v, known[0]) for v in values]
     return convert_to_tensor(values)
 
 
-def _beside(value: Any, known: list[Any]) -> Any:
-    return convert_to_tensor(value, known[0] if known else None)
-
-
-def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
+def split_by(value: Any, sizes: Any, axis: int, num: int | None) -> list[Any]:
     """Split ``value`` along ``axis`` into a number of equal parts, or parts of given sizes.
 
     One of the sizes may be -1: the rest.
@@ -174,6 +194,8 @@ def split_by(value: Any, sizes: Any, axis: int) -> list[Any]:
     if not isinstance(parts, list):
         split: list[Any] = gradtape.split(value, operator.index(parts), axis)
         return split
+    if num is not None and num != len(parts):
+        raise ValueError(f"split: num={num}, but num_or_size_splits has {len(parts)} sizes")
     parts = [as_size(n, "split") for n in parts]
     whole = value.shape[axis]
     free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]

@@ -1,7 +1,7 @@
 """Train a model by SciPy's Newton method in a trust region, which wants products with the Hessian.
 
 ``scipy.optimize`` sees one vector of weights; ``gt.flatten`` makes it of a model's variables, and
-gives the way back. Nothing as large as the Hessian is ever made.
+returns the inverse function. Nothing as large as the Hessian is ever made.
 
 Needs SciPy: ``pip install "gradtape[scipy]"``.
 """

@@ -127,7 +127,7 @@ fmod = elementwise(
     "fmod",
     native("fmod", lambda xp, x, y: x - y * xp.trunc(x / y)),
     x=lambda g: g,
-    # a whole number already, but for rounding
+    # a whole number already, except for rounding errors
     y=lambda g, x, y, out: -g * F.round((x - out) / y),
     doc="""Return the remainder of ``x / y`` with the sign of ``x``, as in C, elementwise.
 

@@ -226,7 +226,7 @@ def _real_finite(xp: Any, x: Any, nan: float, posinf: float | None, neginf: floa
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     infinite = xp.isinf(x)
-    # numbers as arrays without axes: the standard takes no others beside an array here
+    # numbers as arrays without axes: the standard requires that here
     nan, high, low = (xp.asarray(value, dtype=x.dtype) for value in (nan, float(high), float(low)))
     return xp.where(xp.isnan(x), nan, xp.where(infinite, xp.where(x > 0, high, low), x))
 

@@ -136,7 +136,7 @@ def float_power(x: Any, y: Any) -> Tensor:
     """
     if type(x) in SCALARS and type(y) in SCALARS:
         x = as_tensor(x)
-    # numbers are weak, and follow the tensor beside them
+    # numbers are weak, and take the dtype of the tensor
     x, y = (v if type(v) in SCALARS else as_tensor(v) for v in (x, y))
     mixed = np.result_type(*(v if type(v) in SCALARS else v.dtype for v in (x, y)))
     wide = "complex128" if mixed.kind == "c" else "float64"

@@ -145,7 +145,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             f"select: as many choices as conditions are needed, and at least one; got "
             f"{len(condlist)} conditions and {len(choicelist)} choices"
         )
-    # together: a number is weak beside all choices, not beside the last alone
+    # together: a number is weak with respect to all choices, not only to the last one
     *choicelist, result = _of_one_dtype([*choicelist, default], "select")
     for position in range(len(condlist) - 1, -1, -1):
         condition = as_tensor(condlist[position])

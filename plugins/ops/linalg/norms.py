@@ -333,7 +333,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
         )
         found = ops["where"](zero, np.inf, large / small)
     else:
-        # the identity stands in for matrices that have no inverse
+        # the identity replaces matrices that have no inverse
         singular = ops["slogdet"](ops["stop_gradient"](x))[0] == 0
         identity = ops["diag"](ops["zeros_like"](x[..., 0]) + 1, k=0)
         regular = ops["where"](ops["expand_dims"](singular, axis=(-2, -1)), identity, x)

@@ -67,7 +67,7 @@ def reshaped(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
         return op.raw(x, shape=(-1, *shape))
     batch, *sizes = x.shape
     free = _free(shape)
-    # what is left is said in numbers: NumPy cannot tell what is left of nothing
+    # replace -1 by the number: NumPy cannot compute it for an array without elements
     known = prod(n for i, n in enumerate(shape) if i not in free)
     left = exact_quotient(prod(sizes), known) if is_open(known) else prod(sizes) // max(known, 1)
     return op.raw(x, shape=(batch, *(left if i in free else n for i, n in enumerate(shape))))

@@ -76,7 +76,7 @@ def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, A
     return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
 
 
-# Proofs about more cuts of an open size would take seconds; their parts have sizes of their own.
+# With more cuts of an unknown size, proofs would take seconds; the parts are then new unknowns.
 _MOST_EXPRESSIONS = 256
 
 

@@ -80,7 +80,7 @@ def place(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Placed:
     for chain in chains:
         (x, y0), (x1, y1) = at[chain[0]], at[chain[-1]]
         points = [(x, y0 + heights[chain[0]] / 2)]
-        for i in chain[1:-1]:  # straight down beside the boxes of a row, or it would cross them
+        for i in chain[1:-1]:  # straight down next to the boxes of a row, so as not to cross them
             x, middle = at[i]
             points += [(x, middle - halves[i]), (x, middle + halves[i])]
         lines.append([*points, (x1, y1 - heights[chain[-1]] / 2)])

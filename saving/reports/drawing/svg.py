@@ -25,7 +25,7 @@ __all__ = [
 ]
 __all__ += ["figure", "short", "svg"]
 
-#: How many boxes and edges of one picture are drawn; a graph beyond is told in words.
+#: How many boxes and edges of one picture are drawn; a larger graph is described in text.
 MOST_BOXES, MOST_EDGES = 160, 480
 _CHARACTER, LINE, PADDING = 7.3, 16.0, 10.0
 MARGIN, _CAPTION = 16.0, 30.0

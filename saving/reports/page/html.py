@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page"]
 
-# What a page has at most of each; the rest is counted in words.
+# The limits of a page; it says how many more there are.
 _ROWS, _HISTOGRAMS, _FUNCTIONS, _TRACES, _GRAPHS, _LINES = 1_500, 180, 200, 8, 60, 400
 
 
