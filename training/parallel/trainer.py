@@ -119,8 +119,7 @@ class ParallelTrainer(Trainer):
         self.ranks.agree(f"called fit to train {told} by {type(self.optimizer).__name__}")
         # a short run is never traced, and compares no graphs
         layers = dict.fromkeys((self.model, *self.model.submodules))
-        told = {f"layer {i} of the model": x for i, x in enumerate(layers)}
-        self.ranks.agree_on("fit", told)
+        self.ranks.agree_on("fit", {f"layer {i} of the model": x for i, x in enumerate(layers)})
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
