@@ -124,6 +124,35 @@ def test_the_number_of_parts_must_be_that_of_the_sizes() -> None:
     assert len(tf.split([1, 2, 3], [1, 2], num=2)) == 2
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tf.tensor_scatter_nd_update(tf.constant([1, 2]), [[0], [1]], [2]),
+        lambda: tf.tensor_scatter_nd_add(tf.ones((2, 3)), [[0]], [1.0, 2.0, 3.0]),
+        lambda: tf.scatter_nd([[0], [1]], [2], [3]),
+        lambda: tf.roll([[1, 2], [3, 4]], [1, 1], [0]),
+    ],
+)
+def test_updates_and_shifts_are_not_broadcast(call: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match=r"updates must have shape|2 shifts for 1 axes"):
+        call()
+    with pytest.raises(ValueError, match=r"updates must have shape|2 shifts for 1 axes"):
+        tf.function(call)()
+
+
+def test_updates_of_unknown_rank_are_left_to_the_run() -> None:
+    specs = [tf.TensorSpec(None), tf.TensorSpec([None, 1], tf.int32), tf.TensorSpec(None)]
+
+    @tf.function(input_signature=specs)
+    def run(x: Any, indices: Any, updates: Any) -> Any:
+        return tf.tensor_scatter_nd_add(x, indices, updates)
+
+    assert run(tf.ones((2, 2)), tf.constant([[0]]), tf.ones((1, 2))).numpy().tolist() == [
+        [2.0, 2.0],
+        [1.0, 1.0],
+    ]
+
+
 def test_substr_counts_bytes_or_characters() -> None:
     assert tf.strings.substr("grüße", 2, 2).numpy() == "grüße".encode()[2:4]
     assert tf.strings.substr("grüße", 2, 2, unit="UTF8_CHAR").numpy() == "üß".encode()

@@ -55,10 +55,11 @@ rank(input) = constant(np.int32(input.ndim))
 repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
 reshape(tensor, shape) = reshape(tensor, shape)
 reverse(tensor, axis) = flip(tensor, axis)
-roll(input, shift, axis) = roll(input, axes_of(shift), axis)
+roll(input, shift, axis) = roll(input, tf.toplevel.indexing.shifts(axes_of(shift), axis), axis)
 round(x) = round(x)
 scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updates)
-    .at[tf.toplevel.indexing.index_of(indices)].add(convert(updates))
+    .at[tf.toplevel.indexing.index_of(indices)].add(
+    convert(tf.toplevel.indexing.fitting(updates, indices, sizes(shape, called), called)))
 shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
 stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
@@ -66,15 +67,20 @@ stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
     else stack(tf.toplevel.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].add(updates)
+    tensor.at[tf.toplevel.indexing.index_of(indices)].add(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_add'))
 tensor_scatter_nd_max(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].max(updates)
+    tensor.at[tf.toplevel.indexing.index_of(indices)].max(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_max'))
 tensor_scatter_nd_min(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].min(updates)
+    tensor.at[tf.toplevel.indexing.index_of(indices)].min(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_min'))
 tensor_scatter_nd_sub(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].subtract(updates)
+    tensor.at[tf.toplevel.indexing.index_of(indices)].subtract(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_sub'))
 tensor_scatter_nd_update(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].set(updates)
+    tensor.at[tf.toplevel.indexing.index_of(indices)].set(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_update'))
 tile(input, multiples) = tile(input, multiples)
 transpose(a, perm=None, conjugate=False) =
     conj(transpose(a, perm)) if conjugate else transpose(a, perm)

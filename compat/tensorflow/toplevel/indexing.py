@@ -6,6 +6,7 @@ from typing import Any
 
 import gradtape
 
+from ....core.extend import known_size, sizes_differ
 from ....plugins.ops.common.axes import axis_of
 from ..dtypes import cast, int32
 from ..names import adapts
@@ -46,6 +47,26 @@ def zeros_of(shape: Any, like: Any) -> Any:
 
 def index_of(indices: Any) -> tuple[Any, ...]:
     return tuple(gradtape.unstack(convert_to_tensor(indices), -1))
+
+
+def fitting(updates: Any, indices: Any, shape: Any, op: str) -> Any:
+    """Return updates of one slice per index, or one number, as far as the trace knows the sizes."""
+    given = (updates if hasattr(updates, "shape") else convert_to_tensor(updates)).shape
+    places = convert_to_tensor(indices).shape
+    if not given or shape is None or places is None:
+        return updates
+    wanted = (*places[:-1], *shape[places[-1] :]) if known_size(places[-1]) else given
+    if len(given) != len(wanted) or any(map(sizes_differ, given, wanted)):
+        raise ValueError(f"{op}: updates must have shape {wanted} or (), got {tuple(given)}")
+    return updates
+
+
+def shifts(shift: Any, axis: Any) -> Any:
+    """Return the shifts of a roll, which must be as many as the axes."""
+    counts = [len(x) if isinstance(x, tuple) else 1 for x in (shift, axis)]
+    if counts[0] != counts[1]:
+        raise ValueError(f"roll: got {counts[0]} shifts for {counts[1]} axes")
+    return shift
 
 
 @adapts("unique")
