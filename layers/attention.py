@@ -222,7 +222,8 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
 class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     """Attention with several heads, each with its own projections.
 
-    Call it as ``layer(query, value, key)``; the keys are the values by default.
+    Call it as ``layer(query, value, key)``. By default the keys are the values, and the values the
+    queries (self-attention).
 
     Parameters
     ----------

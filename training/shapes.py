@@ -166,10 +166,10 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     expected = y_pred.shape and y_pred.shape[:-1]
     y_true = column_dropped(y_true, expected)
     if expected is not None and y_true.shape is not None:
-        if y_pred.shape == () or len(y_true.shape) != len(expected):
+        if y_pred.shape == () or shapes_differ(y_true.shape, expected):
             raise ValueError(
-                f"{name}: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}; give "
-                "one class per example, and predictions with one more axis, that of the classes"
+                f"{name}: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}; labels "
+                "have one class per example, and predictions one more axis, that of the classes"
             )
         check_several(name, y_pred.shape[-1])
     if y_true.dtype.kind not in "iu":

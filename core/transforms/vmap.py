@@ -115,7 +115,7 @@ def _out(leaf: Any, axis: int | None, like: Tensor, level: int) -> Tensor | None
 
 
 def check_function(name: str, fn: Any) -> None:
-    """Raise if what a transformation gets is not a function, such as the result of a call."""
+    """Raise if a transformation does not get a function, but perhaps the result of a call."""
     if not callable(fn):
         raise TypeError(
             f"{name}: expected a function, got {fn!r}; pass the function itself: "

@@ -474,3 +474,19 @@ def test_predict_says_once_that_labels_are_not_taken() -> None:
     with pytest.raises(TypeError, match="give only inputs, without labels") as caught:
         predict(model(), (X, CLASSES))
     assert str(caught.value).count("which this model does not take") == 1
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.accuracy,
+        metrics.sparse_top_k_categorical_accuracy,
+        losses.sparse_categorical_crossentropy,
+    ],
+)
+@pytest.mark.parametrize(("labels", "rows"), [([0, 1], 1), ([0], 2), ([0, 1, 1], 2)])
+def test_classes_and_predictions_of_other_lengths_are_refused(
+    metric: Any, labels: list[int], rows: int
+) -> None:
+    with pytest.raises(ValueError, match=r"y_true has shape .*, y_pred has shape"):
+        metric(labels, np.ones((rows, 3), "float32"))
