@@ -119,8 +119,8 @@ class ParallelTrainer(Trainer):
         self.ranks.agree(f"called fit to train {told} by {type(self.optimizer).__name__}")
         # a short run is never traced, and compares no graphs
         layers = dict.fromkeys((self.model, *self.model.submodules))
-        told = {f"layer {i} of the model": x for i, x in enumerate(layers)}
-        self.ranks.agree_on("fit", told)
+        settings = {f"layer {i} of the model": x for i, x in enumerate(layers)}
+        self.ranks.agree_on("fit", settings)
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
