@@ -33,7 +33,7 @@ from ...distributed.agreement import agree_on_graph
 from ...distributed.reduction import Reduction
 from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
-from ..checks import FirstLook, warn_of_strangers, whats_not_finite
+from ..checks import FirstLook, whats_not_finite
 from ..loss_scaling import LossScaleOptimizer
 from ..losses import crossentropies, errors, focal, margins, objects
 from ..losses.loss import Loss
@@ -119,7 +119,8 @@ class ParallelTrainer(Trainer):
         self.ranks.agree(f"called fit to train {told} by {type(self.optimizer).__name__}")
         # a short run is never traced, and compares no graphs
         layers = dict.fromkeys((self.model, *self.model.submodules))
-        self.ranks.agree_on("fit", {f"layer {i} of the model": x for i, x in enumerate(layers)})
+        settings = {f"layer {i} of the model": x for i, x in enumerate(layers)}
+        self.ranks.agree_on("fit", settings)
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]
 
@@ -175,8 +176,6 @@ class ParallelTrainer(Trainer):
             with GradientTape() as tape:
                 parts, total, means = self._forward(x, y, weight, True, look)
                 scaled = self.optimizer.scale_loss(total)
-            if look is not None:
-                warn_of_strangers(self.model, tape.watched_variables(), self.method)
             reduction.weight = self._weight()
             values, told = self._told(parts, total, means, look)
             reduction.beside = list(told.values())
