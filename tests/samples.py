@@ -17,6 +17,13 @@ import gradtape as gt
 Sample = tuple[Callable[..., Any], Callable[..., Any], list[Any]]
 
 
+def cross_in_a_plane(a: Any, b: Any) -> Any:
+    """Return cross products of vectors with 2 or 3 elements, which NumPy 2.5 refuses."""
+    whole = [np.concatenate([x, np.zeros((*x.shape[:-1], 3 - x.shape[-1]))], -1) for x in (a, b)]
+    product = np.cross(*whole)
+    return product[..., 2] if a.shape[-1] == b.shape[-1] == 2 else product
+
+
 def listed(results: Any, keep: bool = False) -> list[Any]:
     """Return one result, or several, as a list of arrays; or of what they are, if to be kept."""
     several = list(results) if isinstance(results, (list, tuple)) else [results]

@@ -72,7 +72,7 @@ class Difference:
     example
         An expression of ``xp`` (numpy or gradtape) and ``array`` whose answers differ in this way.
     varies
-        Whether NumPy's answer depends on the machine.
+        Whether NumPy's answer depends on the machine, or on NumPy's version.
     """
 
     what: str

@@ -261,7 +261,7 @@ def test_large_results_are_not_kept_by_a_plan() -> None:
     array = y.array
     del y
     gc.collect()
-    assert sys.getrefcount(array) == 2
+    assert sys.getrefcount(array) <= 2  # the name, and the call's argument before Python 3.14
 
 
 def test_more_memory_than_the_bound_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,10 @@ NUMBERS = (
     Difference(
         "`eig`, `eigvals`, `roots`",
         of("linalg.eig", "linalg.eigvals", "roots", where=dtype_differs),
-        "The result is always complex. NumPy's is real if no value has an imaginary part. A trace "
-        "does not know values, and a dtype must not depend on them.",
+        "The result is always complex. Before NumPy 2.5, NumPy's is real if no value has an "
+        "imaginary part. A trace does not know values, and a dtype must not depend on them.",
         "xp.linalg.eigvals(array([[1.0]]))",
+        varies=True,
     ),
     Difference(
         "`roots`, `eigvals`: order",

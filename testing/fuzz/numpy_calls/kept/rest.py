@@ -119,8 +119,22 @@ REST = (
                 accepted(call, theirs, ours) and bool(np.all(np.isinf(leaf(ours))))
             ),
         ),
-        "It is infinite, as for every other norm. NumPy takes the norm of an inverse of nan.",
+        "It is infinite, as for every other norm. Before NumPy 2.5, NumPy takes the norm of an "
+        "inverse of nan.",
         "xp.linalg.cond(array([[0.0, 0.0], [0.0, 0.0]]), p='nuc')",
+        varies=True,
+    ),
+    Difference(
+        "`cross` of vectors with two elements",
+        of(
+            "cross",
+            where=lambda call, theirs, ours: (
+                theirs.error is not None and any(2 in x.values.shape for x in call.arrays)
+            ),
+        ),
+        "They lie in a plane, and the product has their third element. NumPy 2.5 refuses them.",
+        "xp.cross(array([1.0, 2.0]), array([3.0, 4.0]))",
+        varies=True,
     ),
     Difference(
         "Calls with two mistakes",
