@@ -107,7 +107,7 @@ def test_variables_that_begin_unlike_are_refused(found: Any, compiled: bool) -> 
 
 def test_a_rank_without_examples_is_named(found: Any) -> None:
     told = found["refusals"]["empty"]
-    assert all(f"rank 0 of {len(told)} got a batch of no examples" in text for text in told)
+    assert all(f"rank 0 of {len(told)} got a batch without examples" in text for text in told)
 
 
 @pytest.mark.parametrize("size", [1, 1000])
