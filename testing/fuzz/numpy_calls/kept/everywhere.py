@@ -37,6 +37,7 @@ EVERYWHERE = (
         "A number that a dtype cannot hold is always an error; NumPy wraps it in some functions, "
         "and gives a list its own dtype.",
         "xp.where(array([True, False]), array([1, 2], 'int8'), 300)",
+        varies=True,
     ),
     Difference(
         "`out`, `where`, `dtype`, `casting`, `order`, `subok` of NumPy's functions on tensors",
