@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import inspect
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -22,6 +22,10 @@ import numpy as np
 import gradtape as gt
 from gradtape.core.extend import Op
 from gradtape.public import HOMES
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from generated_pages import write_or_check
 
 ROOT = Path(__file__).resolve().parents[1]
 API = ROOT / "docs" / "api.txt"
@@ -186,15 +190,5 @@ def stub() -> str:
     )
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the files, or check them."""
-    texts = {API: api(), STUB: stub()}
-    if "--check" in arguments:
-        return int(any(not p.exists() or p.read_text("utf-8") != text for p, text in texts.items()))
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check({API: api(), STUB: stub()}, sys.argv[1:]))

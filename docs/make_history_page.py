@@ -18,8 +18,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "history.md"
 SUITE = ROOT / "docs" / "benchmarks" / "asv"
-sys.path.insert(0, str(SUITE))
+sys.path[:0] = [str(SUITE), str(ROOT / "docs")]
 
+from generated_pages import write_or_check  # noqa: E402
 from suite import comparison  # noqa: E402
 
 HEAD = """# Benchmarks over commits
@@ -134,14 +135,5 @@ def table(here: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the page, or check it."""
-    text = page()
-    if "--check" in arguments:
-        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check({PAGE: page()}, sys.argv[1:]))

@@ -21,6 +21,10 @@ from typing import Any
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from generated_pages import write_or_check
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA = ROOT / "docs" / "kinks.md", ROOT / "docs" / "kinks.json"
 # a package of the fuzzers' modules alone, as importing theirs would import gradtape
@@ -166,11 +170,8 @@ def main(arguments: list[str]) -> int:
     """Do what the command line says; return the exit code."""
     if arguments[:1] == ["--peer"]:
         measure(arguments[1])
-    elif arguments == ["--check"]:
-        return int(PAGE.read_text() != page())
-    else:
-        PAGE.write_text(page())
-    return 0
+        return 0
+    return write_or_check({PAGE: page()}, arguments)
 
 
 if __name__ == "__main__":

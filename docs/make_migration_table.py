@@ -11,10 +11,14 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gradtape.compat.tensorflow.names import INSTEAD, NAMESPACES, Row, instead, rows
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from generated_pages import markdown_rows, write_or_check
 
 PAGE = Path(__file__).with_name("migration.md")
 #: A line for each name that programs use: expressions that are true, and names that are refused.
@@ -23,14 +27,6 @@ MARKER = "<!-- generated from here on by make_migration_table.py -->\n"
 #: What the table says of a name without a counterpart in gradtape.
 ONLY = "only in the compatibility layer"
 MEANING = {"same": "the same object", "adapted": "takes TensorFlow's arguments", "": ONLY}
-
-
-def lines(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Give the lines of a table."""
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' --- |' * len(header)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"
 
 
 def namespace_of(row: Row) -> str:
@@ -69,13 +65,13 @@ def tables() -> str:
     for namespace in sorted(NAMESPACES):
         found = [cells(row) for row in known if namespace_of(row) == namespace]
         text += ["", f"### {namespace}", ""]
-        text += lines(("TensorFlow", "gradtape", "how"), found)
+        text += markdown_rows(("TensorFlow", "gradtape", "how"), found)
     text += ["", "## Names that programs use", ""]
     text += [
         "Public programs for `tf.GradientTape` use these names. The tests run a line for each.",
         "",
     ]
-    text += lines(("TensorFlow", "gradtape"), of_programs(known))
+    text += markdown_rows(("TensorFlow", "gradtape"), of_programs(known))
     text += ["", "## Names without a counterpart", ""]
     text += [
         "A name that is in neither table raises `AttributeError` with the most similar name. For "
@@ -83,7 +79,9 @@ def tables() -> str:
         "the error says what to use instead:",
         "",
     ]
-    text += lines(("name", "use"), ((f"`{name}`", use) for name, use in sorted(INSTEAD.items())))
+    text += markdown_rows(
+        ("name", "use"), ((f"`{name}`", use) for name, use in sorted(INSTEAD.items()))
+    )
     return "\n".join(text) + "\n"
 
 
@@ -94,11 +92,7 @@ def main(arguments: Sequence[str]) -> int:
     if not marker:
         print(f"{PAGE.name}: the line {MARKER.strip()!r} is missing", file=sys.stderr)
         return 1
-    text = by_hand + marker + tables()
-    if "--check" in arguments:
-        return int(text != before)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check({PAGE: by_hand + marker + tables()}, arguments)
 
 
 if __name__ == "__main__":

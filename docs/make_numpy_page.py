@@ -15,6 +15,10 @@ from gradtape.testing.fuzz.numpy_calls.differences import shown
 from gradtape.testing.fuzz.numpy_calls.kept import DIFFERENCES
 from gradtape.testing.fuzz.numpy_calls.table import NOT_CALLED
 
+sys.path.append(str(Path(__file__).resolve().parent))
+
+from generated_pages import write_or_check
+
 PAGE = Path(__file__).with_name("numpy.md")
 HEAD = """# Where gradtape differs from NumPy
 
@@ -91,13 +95,5 @@ def page() -> str:
     return HEAD + "".join(rows) + TAIL + "".join(rest)
 
 
-def main() -> int:
-    text = page()
-    if "--check" in sys.argv:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check({PAGE: page()}, sys.argv[1:]))

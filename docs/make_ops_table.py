@@ -13,8 +13,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "ops.md"
-sys.path.insert(0, str(ROOT / "tests" / "ops"))
+sys.path[:0] = [str(ROOT / "tests" / "ops"), str(ROOT / "docs")]
 
+from generated_pages import markdown_rows, write_or_check  # noqa: E402
 from portability import FUNCTIONS_NOT_PORTABLE, NOT_PORTABLE  # noqa: E402
 from table import (  # noqa: E402
     FUNCTIONS,
@@ -173,14 +174,6 @@ def function_row(name: str) -> tuple[str, ...]:
 # -- the page --------------------------------------------------------------------------------------
 
 
-def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Give the lines of a table."""
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' --- |' * len(header)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"
-
-
 def left_out(table: Mapping[str, Sequence[Sample]]) -> Iterator[tuple[str, str, str]]:
     """Give the checks that are left out for some sample in a table, with the reason."""
     for name, samples in sorted(table.items()):
@@ -237,7 +230,7 @@ def page() -> str:
     table = [function_row(name) for name in sorted(FUNCTIONS)]
     lines = [HEAD, counts(ops, table), "", "## Ops", LEGEND]
     header = ("op", "kernels", "gradient of", "2nd order", "batching", "dtypes", "portable")
-    lines += rows(
+    lines += markdown_rows(
         header,
         (
             (
@@ -253,29 +246,24 @@ def page() -> str:
         ),
     )
     lines += ["", "## Functions made of ops", FUNCTIONS_LEGEND]
-    lines += rows(("function", "becomes", "gradient", "2nd order", "dtypes", "portable"), table)
+    lines += markdown_rows(
+        ("function", "becomes", "gradient", "2nd order", "dtypes", "portable"), table
+    )
     lines += ["", "## What is not portable", ""]
     reasons = sorted({**NOT_PORTABLE, **FUNCTIONS_NOT_PORTABLE}.items())
-    lines += rows(("op or function", "reason"), ((f"`{name}`", why) for name, why in reasons))
+    lines += markdown_rows(
+        ("op or function", "reason"), ((f"`{name}`", why) for name, why in reasons)
+    )
     lines += ["", "## What is not checked", "", "For some samples, some checks are left out:", ""]
     exempt = [*left_out(SAMPLES), *left_out(FUNCTIONS)]
-    lines += rows(("op or function", "checks", "reason"), exempt)
+    lines += markdown_rows(("op or function", "checks", "reason"), exempt)
     lines += ["", "These functions have no samples:", ""]
     untold = ((f"`{name}`", why) for name, why in sorted(NOT_SAMPLED.items()))
-    lines += rows(("function", "reason"), untold)
+    lines += markdown_rows(("function", "reason"), untold)
     lines += ["", "## All public names", ""]
     lines += all_names()
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the page, or check it."""
-    text = page()
-    if "--check" in arguments:
-        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check({PAGE: page()}, sys.argv[1:]))

@@ -12,14 +12,14 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "peers.md"
 TESTS = ROOT / "tests"
-sys.path += [str(TESTS), str(TESTS / "layers"), str(TESTS / "training")]
+sys.path += [str(TESTS), str(TESTS / "layers"), str(TESTS / "training"), str(ROOT / "docs")]
 
 import test_against_pytorch as pytorch  # noqa: E402
 import test_layer_families as families  # noqa: E402
@@ -27,6 +27,7 @@ import test_losses_of_keras as losses  # noqa: E402
 import test_metrics_of_keras as metrics  # noqa: E402
 import test_optimizers_of_keras as optimizers  # noqa: E402
 import test_schedules as schedules  # noqa: E402
+from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
 import gradtape as gt  # noqa: E402
 
@@ -114,14 +115,6 @@ def callbacks() -> Iterator[tuple[str, ...]]:
         yield f"`{name}`", ", ".join(found) or "-"
 
 
-def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Give the lines of a table."""
-    yield f"| {' | '.join(header)} |"
-    yield f"|{' --- |' * len(header)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"
-
-
 def page() -> str:
     """Return the text of the page."""
 
@@ -129,13 +122,15 @@ def page() -> str:
         return "-" if name == "mean_absolute_percentage_error" else "2"
 
     lines = [HEAD, "## Layers", ""]
-    lines += rows(("layer", "values: Keras", "PyTorch", "gradients"), layers())
+    lines += markdown_rows(("layer", "values: Keras", "PyTorch", "gradients"), layers())
     lines += ["", "## Losses", "", "Objects reduce these functions.", ""]
-    lines += rows(("loss", "values", "gradients"), of_training("losses", losses.KERAS, order))
+    lines += markdown_rows(
+        ("loss", "values", "gradients"), of_training("losses", losses.KERAS, order)
+    )
     lines += ["", "## Metrics", "", "Each in two batches, without and with weights.", ""]
-    lines += rows(("metric", "values"), of_training("metrics", metrics.KERAS))
+    lines += markdown_rows(("metric", "values"), of_training("metrics", metrics.KERAS))
     lines += ["", "## Optimizers", "", "Each after 20 steps, eager and traced.", ""]
-    lines += rows(("optimizer", "runs"), of_training("optimizers", optimizers.KERAS))
+    lines += markdown_rows(("optimizer", "runs"), of_training("optimizers", optimizers.KERAS))
     lines += [
         "",
         "## Schedules",
@@ -143,20 +138,11 @@ def page() -> str:
         "15 steps each, as in Keras; `OneCycle` as in PyTorch.",
         "",
     ]
-    lines += rows(("schedule", "sequences"), of_training("schedules", schedules.PEERS))
+    lines += markdown_rows(("schedule", "sequences"), of_training("schedules", schedules.PEERS))
     lines += ["", "## Callbacks", "", "These tests compare their behaviour with Keras's.", ""]
-    lines += rows(("callback", "tests"), callbacks())
+    lines += markdown_rows(("callback", "tests"), callbacks())
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the page, or check it."""
-    text = page()
-    if "--check" in arguments:
-        return int(not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_check({PAGE: page()}, sys.argv[1:]))
