@@ -138,6 +138,11 @@ def ssim(
     return mean(found, -1) if return_index_map else mean(found, (-3, -2, -1))
 
 
+def _differences(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the differences of pixels to their neighbours below, and to the right."""
+    return x[..., 1:, :, :] - x[..., :-1, :, :], x[..., :, 1:, :] - x[..., :, :-1, :]
+
+
 @named_in("image")
 def total_variation(images: Any) -> Tensor:
     """Return the sum of the absolute differences between pixels and their next neighbours.
@@ -163,7 +168,7 @@ def total_variation(images: Any) -> Tensor:
     6.0
     """
     x = images_of(images, "total_variation")
-    down, right = x[..., 1:, :, :] - x[..., :-1, :, :], x[..., :, 1:, :] - x[..., :, :-1, :]
+    down, right = _differences(x)
     return sum(abs(down), (-3, -2, -1)) + sum(abs(right), (-3, -2, -1))
 
 
@@ -193,7 +198,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     ([[0.0, 1.0], [0.0, 0.0]], [[2.0, 0.0], [3.0, 0.0]])
     """
     x = images_of(image, "image_gradients")
-    down, right = x[..., 1:, :, :] - x[..., :-1, :, :], x[..., :, 1:, :] - x[..., :, :-1, :]
+    down, right = _differences(x)
     last_row, last_column = zeros_like(x[..., -1:, :, :]), zeros_like(x[..., :, -1:, :])
     return concatenate([down, last_row], -3), concatenate([right, last_column], -2)
 
