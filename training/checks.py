@@ -31,7 +31,7 @@ __all__ = [
     "check_restored",
     "warn_of_padding",
     "warn_of_sorted",
-    "warn_of_strangers",
+    "warn_of_untracked",
     "whats_not_finite",
 ]
 
@@ -151,7 +151,7 @@ def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
             return
 
 
-def warn_of_strangers(model: Module, watched: Sequence[Any], method: str) -> None:
+def warn_of_untracked(model: Module, watched: Sequence[Any], method: str) -> None:
     """Warn if a step reads trainable variables that the model does not hold: none is trained."""
     held = {variable.id for variable in model.variables}
     others = [variable for variable in watched if variable.id not in held]

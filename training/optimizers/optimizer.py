@@ -293,6 +293,8 @@ class Optimizer(Slots):
     def met(self, variable: Variable, place: int) -> None:
         """Note a variable that just got a place."""
         self._gradtape_excluded.meet(variable, place)
+        if variable.dtype != "float16":
+            return
         narrow = [other for other in self._gradtape_places if other.dtype == "float16"]
         if narrow == [variable]:  # the first of them
             warn_user(

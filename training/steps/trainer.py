@@ -26,7 +26,7 @@ from ..checks import (
     FirstLook,
     check_restored,
     warn_of_padding,
-    warn_of_strangers,
+    warn_of_untracked,
     whats_not_finite,
 )
 from ..loss_scaling import scaling, scaling_for
@@ -266,7 +266,7 @@ class Trainer(Session):
             parts, total, means = self._forward(x, y, weight, True, look)
             scaled = self.optimizer.scale_loss(total)
         if look is not None:
-            warn_of_strangers(self.model, tape.watched_variables(), self.method)
+            warn_of_untracked(self.model, tape.watched_variables(), self.method)
         if active_graph.get() is None:
             self._fetch()  # while the device computes: the next line waits for it
             self._number = self._finite(total, (x, y, weight))
