@@ -135,6 +135,7 @@ from .ops.collectives import (
     connect_to,
     ranks_in_words,
     wish,
+    without_examples,
 )
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
@@ -363,6 +364,7 @@ __all__ = [
     "warn_user",
     "watching",
     "wish",
+    "without_examples",
 ]
 
 publish(__name__)

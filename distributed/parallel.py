@@ -23,8 +23,8 @@ from ..core.extend import (
     communicator,
     flatten,
     public,
-    ranks_in_words,
     reducing,
+    without_examples,
 )
 from .agreement import agree, agree_on_graph, messages_of
 from .comparing import compare
@@ -146,10 +146,7 @@ class DataParallel:
         counts = found.all_gather(np.array(count)).tolist()
         empty = [rank for rank, n in enumerate(counts) if not n]
         if empty:
-            raise ValueError(
-                f"data_parallel: {ranks_in_words(empty)} of {found.size} got a batch without "
-                "examples; each rank needs at least one"
-            )
+            raise ValueError(without_examples(empty, found.size))
         self.group.steps += 1
         self.group.latest = self._number = self.group.steps
         self._usual = max(counts)

@@ -35,6 +35,7 @@ __all__ = [
     "ranks_in_words",
     "told",
     "wish",
+    "without_examples",
 ]
 
 Array = NDArray[Any]
@@ -372,6 +373,14 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
             runs.append([rank, rank])
     text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
     return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
+
+
+def without_examples(ranks: Sequence[int], size: int) -> str:
+    """Return the message for ranks whose part of a batch is empty."""
+    return (
+        f"data_parallel: {ranks_in_words(ranks)} of {size} got a batch without examples; each rank "
+        "needs at least one"
+    )
 
 
 def communicator() -> Communicator:

@@ -32,6 +32,7 @@ from ...core.extend import (
     reducing,
     to_numpy,
     told_by_ranks,
+    without_examples,
 )
 from .compiling import Refused
 from .replicas import checksum
@@ -110,10 +111,7 @@ class WholeStep:
         arrays = [self._raw(leaves[i]) for i in places]
         rows = next((array.shape[0] for array in arrays if array.ndim), None)
         if rows == 0:
-            raise ValueError(
-                f"data_parallel: rank {self._group.rank} of {self._group.size} got a batch "
-                "without examples; each rank needs one at least"
-            )
+            raise ValueError(without_examples([self._group.rank], self._group.size))
         parts = [bool(array.ndim) and array.shape[0] == rows for array in arrays]
         total = (rows or 0) * (1 if whole else self._group.size)
         if not whole and self._group.size > 1 and total % self._group.devices:

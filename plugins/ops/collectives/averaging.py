@@ -28,6 +28,7 @@ from ....core.extend import (
     row_of,
     to_numpy,
     wish,
+    without_examples,
 )
 from ..common.op_builders import op
 
@@ -179,10 +180,7 @@ def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
     bad = [rank for rank, state in enumerate(said) if state == _NOT_FINITE]
     error: Exception
     if empty:
-        error = ValueError(
-            f"data_parallel: {ranks_in_words(empty)} of {len(said)} got a batch without examples; "
-            "each rank needs at least one. The optimizer has taken no step"
-        )
+        error = ValueError(f"{without_examples(empty, len(said))}. The optimizer has taken no step")
     elif bad:
         here = ", ".join(
             f"{float(np.ravel(x)[0]):.6g}" for x in losses if x.size and not np.isfinite(x).all()
