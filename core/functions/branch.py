@@ -7,9 +7,10 @@ batched or watched by a tape, becomes an input of the branch and of the op that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
-from ..base.context import active_tapes, recording_to, tracing_into
+from ..base.context import active_tapes, tracing_into
 from ..base.dtypes import SCALARS, is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Recorder
@@ -99,6 +100,7 @@ class _Taker(Capture[Branch]):
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
         super().__init__(branch)
         self._around = around
+        self._outside = copy_context()
         self._symbols: dict[int, Symbol] = {}  # by a tensor's id: tensors may share an array
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
@@ -110,10 +112,10 @@ class _Taker(Capture[Branch]):
         return node not in self.graph.assignments
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
-        # from constants only: computed here, once, and reported to the outer recorders
-        with recording_to(self._around):
-            for recorder in self._around:
-                getattr(recorder, method)(*arguments)
+        # from constants only: computed here, once, and reported to the outer recorders, which may
+        # compute too (tangents): outside the branch
+        for recorder in self._around:
+            self._outside.run(getattr(recorder, method), *arguments)
         return True
 
     def symbol(self, x: Tensor) -> Symbol:

@@ -107,7 +107,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
         inputs = [*tensors, *(v.handle() for v in variables)]
         gradients = _Backward(f, grad_fn, leaves, variables, inputs)
-        outputs = _attach(_name(f), gradients, inputs, results)
+        outputs = attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
     return wrapper
@@ -179,8 +179,8 @@ class _Backward:
         return result
 
 
-def _attach(
-    name: str, backward: _Backward, inputs: list[Tensor], results: list[Tensor]
+def attach(
+    name: str, backward: Any, inputs: list[Tensor], results: list[Tensor]
 ) -> list[Tensor]:
     """Give results new ids whose gradient is ``backward``, on tapes and in the trace."""
     graph = active_graph.get()

@@ -21,6 +21,7 @@ from ..base.context import (
     strictness,
     training_mode,
 )
+from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.precision import computing, computing_in
 from ..base.recorder import Everything, Recorder
@@ -34,7 +35,7 @@ from ..tensors.op import Op
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom import custom_gradient
+from .custom import _name, attach
 
 __all__ = ["recompute_grad"]
 
@@ -86,8 +87,20 @@ class _Outside(Recorder):
     def hear(self, inputs: Iterable[Any]) -> None:
         """Note inputs from outside that may have a gradient."""
         for x in inputs:
-            if type(x) is Tensor and 0 < x.id < self._first and self._matters(x):
+            if type(x) is not Tensor or not 0 < x.id < self._first:
+                continue
+            # a tensor with a variable's id is the variable, which is followed by its reads
+            if x.id not in self.variables and self._matters(x):
                 self.tensors.setdefault(x.id, x)
+
+    def followed(self) -> list[Variable]:
+        """Return the variables that may have a gradient, besides captured tensors."""
+        return [
+            v
+            for v in self.variables.values()
+            if is_differentiable(v.dtype)
+            and (v.trainable or self._graph or any(v.id in tape.records for tape in self.recorders))
+        ]
 
     def _matters(self, x: Tensor) -> bool:
         # in a trace or a batch, a recorder may come later
@@ -129,55 +142,68 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        mode, batches, dtype = training_mode.get(), active_batches.get(), computing.get()
         outside, run = _Outside(active_tapes.get()), as_converted(f)
+        leaves = [_converted(leaf) for leaf in flatten(args)]
         with recording_to(()):
-            places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
+            places = pack_like(args, [_apart(leaf) for leaf in leaves])
         with recording_to((outside,)):
             returned = run(*places, **kwargs)
         outside.hear(flatten(returned))
-        states = list(outside.states.values())
         for recorder in active_tapes.get():
-            for variable, before in states:
+            for variable, before in outside.states.values():
                 recorder.changing(variable, before.array)
-        closed = list(outside.tensors.values())
-
-        @custom_gradient
-        @functools.wraps(f)
-        def forgetting(closed: list[Tensor], *args: Any) -> Any:
-            for variable in outside.variables.values():
-                _ = variable.value  # reports the read to recorders
-
-            def again(*upstream: Any, variables: Any = ()) -> Any:
-                places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
-                sources = [*closed, *(leaf for leaf in flatten(places) if type(leaf) is Tensor)]
-                strict = strictness.get()
-                with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
-                    tape.watch([*sources, *variables])
-                    with (
-                        _as_then(states, batches),
-                        muting(),
-                        calling_in(None if mode is None else mode.training),
-                        computing_in(dtype),
-                    ):
-                        repeated = run(*places, **kwargs)
-                targets = _tensors(repeated)
-                if not strict:
-                    tell(severed(tape, targets, [*sources, *variables]), False)
-                grads, of_variables = tape.gradient(
-                    targets, (sources, list(variables)), output_gradients=list(upstream)
-                )
-                found = iter(grads)
-                leaves = [*closed, *flatten(args)]
-                each = [next(found) if type(leaf) is Tensor else None for leaf in leaves]
-                return (each, of_variables) if variables else each
-
-            return _tensors(returned), again
-
-        found = iter(forgetting(closed, *args))
+        again = _Again(f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside)
+        for variable in outside.variables.values():
+            _ = variable.value  # reports the read to recorders
+        inputs = [*again.captured, *again.arguments, *(v.handle() for v in again.variables)]
+        found = iter(attach(_name(f), again, inputs, _tensors(returned)))
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
+
+
+class _Again:
+    """The gradient function: runs a function again, under a tape."""
+
+    def __init__(
+        self, f: Any, run: Callable[[list[Any]], Any], leaves: list[Any], outside: _Outside
+    ) -> None:
+        self.grad_fn = f  # which messages name
+        self.run = run
+        self.leaves = leaves
+        self.arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
+        self.captured = list(outside.tensors.values())
+        self.variables = outside.followed()
+        self.states = list(outside.states.values())
+        self.specs = [
+            (x.shape, x.dtype) for x in (*self.captured, *self.arguments, *self.variables)
+        ]
+        mode = training_mode.get()
+        self._training = None if mode is None else mode.training
+        self._batches, self._dtype = active_batches.get(), computing.get()
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradient of each captured tensor, argument and variable."""
+        leaves = [_apart(leaf) for leaf in self.leaves]
+        arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
+        sources = [*self.captured, *arguments, *self.variables]
+        strict = strictness.get()
+        with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
+            tape.watch(sources)
+            with (
+                _as_then(self.states, self._batches),
+                muting(),
+                calling_in(self._training),
+                computing_in(self._dtype),
+            ):
+                repeated = self.run(leaves)
+        targets = _tensors(repeated)
+        if not strict:
+            tell(severed(tape, targets, sources), False)
+        grads: list[Tensor | None] = tape.gradient(
+            targets, sources, output_gradients=list(upstream)
+        )
+        return grads
 
 
 @contextmanager
@@ -215,11 +241,14 @@ def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
                 variable.set_array(array)
 
 
+def _converted(leaf: Any) -> Any:
+    """Return an argument as a tensor, unless it is a Python value."""
+    return as_tensor(leaf) if isinstance(leaf, (Variable, np.ndarray, np.generic)) else leaf
+
+
 def _apart(leaf: Any) -> Any:
     """Return an argument with a separate id, because two arguments may be the same tensor."""
-    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
-        return ops["identity"](leaf)
-    return leaf
+    return ops["identity"](leaf) if type(leaf) is Tensor else leaf
 
 
 def _tensors(result: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
 from .graph import Graph
 from .nodes import Node, Symbol
 
@@ -102,17 +103,30 @@ class Closure(Capture[Graph]):
     A tape that follows such a tensor must see it when the graph runs. The closure therefore keeps
     each constant's tensor, and reports to tapes how it was computed.
 
+    Parameters
+    ----------
+    graph
+        The graph.
+    around
+        For a gradient function inside a branch: what captures values for the branch.
+
     Attributes
     ----------
     tensors
         Symbol of a constant -> its tensor.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, around: Recorder | None = None) -> None:
         super().__init__(graph)
+        self._around = around
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
         self._told: list[tuple[str, tuple[Any, ...]]] = []
+
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        """Report a read inside a branch, which takes the variable as an input."""
+        if self._around is not None:
+            self._around.accessed(variable, read)
 
     def symbol(self, x: Tensor) -> Symbol:
         symbol: Symbol = self.graph.adopt(x.array)

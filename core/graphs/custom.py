@@ -41,7 +41,8 @@ def _trace_backward(
 ) -> tuple[Graph | Refusal, tuple[bool, ...], list[Any]]:
     """Trace a gradient function into a graph, or return a ``Refusal`` that says why not."""
     inner = Graph(f"{name}_gradient", parent=graph)
-    closure = Closure(inner)
+    around = _branch_capture(graph)
+    closure = Closure(inner, around)
     with tracing_into(inner, closure):
         upstream = [
             Tensor(inner.input(TensorSpec(x.shape, x.dtype, f"g{i}")))
@@ -55,7 +56,6 @@ def _trace_backward(
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
             return Refusal(name, line, str(error)), (False,) * len(backward.specs), []
         inner.outputs = [closure.symbol(g) for g in grads if g is not None]
-    around = _branch_capture(graph)
     if closure.tensors and around is not None:
         _pass_on(closure, around)
     elif closure.tensors:

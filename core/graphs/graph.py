@@ -333,7 +333,10 @@ class Graph(BaseGraph):
             Its value on entry, or the last assigned value.
         """
         symbol = self._reads.get(variable)
-        if symbol is None:
+        if symbol is None and self.level and self.parent is not None:
+            # in a branch, which runs as one op: gradients reach only its inputs
+            symbol = self._reads[variable] = self.adopt(self.parent.read(variable))
+        elif symbol is None:
             symbol = Symbol(self, variable.shape, variable.dtype)
             self.nodes.append(Node(Read(variable), (), {}, (symbol,)))
             self._reads[variable] = symbol
