@@ -6,7 +6,7 @@ code that started it, and a plain new thread starts with none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -48,6 +48,21 @@ class Batching(NamedTuple):
 
 #: The batches around the running code, the outermost first.
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
+
+
+@contextmanager
+def back_in(batches: Sequence[Batching]) -> Iterator[None]:
+    """Run a block in batches that may have ended, in addition to those that run.
+
+    A gradient function is written for one example, as the function that it belongs to.
+    """
+    levels = {batch.level for batch in batches}
+    inside = (batch for batch in active_batches.get() if batch.level not in levels)
+    token = active_batches.set((*batches, *inside))
+    try:
+        yield
+    finally:
+        active_batches.reset(token)
 
 
 #: Whether the backward pass of a tape is running that recorded inside batches which have ended.

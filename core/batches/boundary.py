@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.context import active_batches, active_graph
+from ..base.context import active_batches, active_graph, back_in
 from ..base.table import F, ops
 from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
@@ -138,11 +138,13 @@ class InBatch:
         self.inputs = [x.array if b else x for x, b in zip(inputs, self.batched, strict=True)]
         self.results = [UNHIDE.raw(y, like, level=level) for y in results]
         self.specs = [(x.shape, x.dtype) for x in self.inputs]
+        self._batches = active_batches.get()
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each input."""
         level = self.level
-        grads = self.backward([HIDE(g, level=level) for g in upstream])
+        with back_in(self._batches):
+            grads = self.backward([HIDE(g, level=level) for g in upstream])
         return [
             None
             if g is None

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..base.context import (
-    Batching,
-    active_batches,
     active_graph,
     active_tapes,
     as_converted,
@@ -180,7 +178,7 @@ class _Again:
         ]
         mode = training_mode.get()
         self._training = None if mode is None else mode.training
-        self._batches, self._dtype = active_batches.get(), computing.get()
+        self._dtype = computing.get()
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each captured tensor, argument and variable."""
@@ -188,15 +186,15 @@ class _Again:
         arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
         sources = [*self.captured, *arguments, *self.variables]
         strict = strictness.get()
-        with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
+        with (
+            _as_then(self.states),
+            muting(),
+            calling_in(self._training),
+            computing_in(self._dtype),
+            GradientTape(watch_accessed_variables=False, strict=strict) as tape,
+        ):
             tape.watch(sources)
-            with (
-                _as_then(self.states, self._batches),
-                muting(),
-                calling_in(self._training),
-                computing_in(self._dtype),
-            ):
-                repeated = self.run(leaves)
+            repeated = self.run(leaves)
         targets = _tensors(repeated)
         if not strict:
             tell(severed(tape, targets, sources), False)
@@ -207,23 +205,15 @@ class _Again:
 
 
 @contextmanager
-def _as_then(
-    states: Sequence[tuple[Variable, Tensor]], batches: Sequence[Batching]
-) -> Iterator[None]:
-    """Run a block with the variables' earlier values, in the batches; undo its assignments."""
-    levels = {batch.level for batch in batches}
-    inside = (batch for batch in active_batches.get() if batch.level not in levels)
-    token = active_batches.set((*batches, *inside))
+def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+    """Run a block with the variables' earlier values, and undo its assignments."""
     graph = active_graph.get()
-    try:
-        if graph is None:
-            with _holding(states):
-                yield
-        else:
-            with graph.apart([(variable, then.array) for variable, then in states]):
-                yield
-    finally:
-        active_batches.reset(token)
+    if graph is None:
+        with _holding(states):
+            yield
+    else:
+        with graph.apart([(variable, then.array) for variable, then in states]):
+            yield
 
 
 @contextmanager

@@ -78,19 +78,21 @@ class Capture(Recorder, Generic[G]):
     ) -> None:
         nodes = list(filter(self._is_told, self.graph.nodes[self._nodes_seen :]))
         self._nodes_seen = len(self.graph.nodes)
-        if not is_transformed(outputs[0].array):
+        array = outputs[0].array
+        if not is_transformed(array):
             if self._computed(method, arguments, inputs):
                 self._derived.update(y.id for y in outputs)
             return
         # a custom gradient's node has the results before the arguments
         offset = len(outputs) if method == "record_call" else 0
         # inside a batch an op becomes any number of nodes, so places do not identify inputs
-        single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
+        single = bool(nodes) and any(y is array for y in nodes[-1].outputs)
+        single = single and len(nodes[-1].inputs) >= offset + len(inputs)
         for place, x in enumerate(inputs, offset):
             if not self.is_outside(x):
                 continue
             known, symbol = self.graph.adopt(x.array), self.symbol(x)
-            for node in nodes:
+            for node in nodes[-1:] if single else nodes:
                 node.inputs = tuple(
                     symbol if given is known and (not single or i == place) else given
                     for i, given in enumerate(node.inputs)
@@ -116,7 +118,7 @@ class Closure(Capture[Graph]):
         Symbol of a constant -> its tensor.
     """
 
-    def __init__(self, graph: Graph, around: Recorder | None = None) -> None:
+    def __init__(self, graph: Graph, around: Capture[Any] | None = None) -> None:
         super().__init__(graph)
         self._around = around
         self.tensors: dict[Symbol, Tensor] = {}
@@ -131,6 +133,12 @@ class Closure(Capture[Graph]):
     def symbol(self, x: Tensor) -> Symbol:
         symbol: Symbol = self.graph.adopt(x.array)
         if not self.is_outside(x):
+            return symbol
+        if is_transformed(x.array):
+            if self._around is not None and not (
+                type(x.array) is Symbol and x.array.graph is self.graph
+            ):
+                self._around.symbol(x)  # gradients of the branch's op reach this tensor
             return symbol
         known = self._symbols.get(x.id)
         if known is None:
@@ -147,7 +155,11 @@ class Closure(Capture[Graph]):
                 getattr(recorder, method)(*arguments)
 
     def is_outside(self, x: Any) -> bool:
-        return super().is_outside(x) and not is_transformed(x.array) and is_differentiable(x.dtype)
+        if not super().is_outside(x):
+            return False
+        if is_transformed(x.array):  # a value of an enclosing trace or batch
+            return self._around is not None
+        return is_differentiable(x.dtype)
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
         followed = any(map(self.is_outside, inputs))

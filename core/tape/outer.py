@@ -158,7 +158,8 @@ def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[No
     for tape in tapes:
         if type(tape) is OuterTape:
             tape.root.batched = True
-    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
+    batch = Batching(level, shape_witness(like), randomness)
+    token = active_batches.set((*active_batches.get(), batch))
     try:
         with recording_to(tapes):
             yield

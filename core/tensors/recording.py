@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from ..base.context import active_tapes
+from ..base.context import active_batches, active_tapes, back_in
 from ..base.table import F, registry
 from ..ops.backend import backend_of, parse_place, shape_witness
 from .tensor import Tensor, is_raw
@@ -24,6 +25,7 @@ def record_custom(
     if not tapes:
         return
     shapes = [shape_witness(y) for y in outputs]
+    batches = active_batches.get()
 
     def run(gs: list[Any]) -> list[Any]:
         raw = is_raw(gs)
@@ -31,7 +33,8 @@ def record_custom(
             Tensor(F.zeros_like(y.array)) if g is None else Tensor(g) if raw else g
             for g, y in zip(gs, shapes, strict=True)
         ]
-        grads = backward(upstream)
+        with back_in(batches) if batches else nullcontext():
+            grads = backward(upstream)
         return [g.array if raw and g is not None else g for g in grads]
 
     for tape in tapes:

@@ -15,6 +15,7 @@ __all__ = ["COMMANDS", "Clock", "main"]
 #: of ``--help``. ``run`` returns 1 if it found something that is not explained, otherwise 0.
 COMMANDS = {
     "files": ("files", "changed saved files, checked for crashes, hangs and wrong values"),
+    "nestings": ("nestings", "functions that wrap functions, in one another, in every mode"),
     "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, compared with NumPy"),
     "programs": ("programs", "programs of several ops, compared with differences in every mode"),
     "traps": ("traps", "hard points of ops, where gradients must be right or refused"),
