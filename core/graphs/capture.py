@@ -16,7 +16,7 @@ from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .graph import Graph
-from .nodes import Node, Symbol
+from .nodes import CustomGradient, Node, Symbol
 
 __all__ = ["Capture", "Closure"]
 
@@ -83,20 +83,58 @@ class Capture(Recorder, Generic[G]):
             if self._computed(method, arguments, inputs):
                 self._derived.update(y.id for y in outputs)
             return
-        # a custom gradient's node has the results before the arguments
-        offset = len(outputs) if method == "record_call" else 0
-        # inside a batch an op becomes any number of nodes, so places do not identify inputs
-        single = bool(nodes) and any(y is array for y in nodes[-1].outputs)
-        single = single and len(nodes[-1].inputs) >= offset + len(inputs)
-        for place, x in enumerate(inputs, offset):
+        outside = [x for x in inputs if self.is_outside(x)]
+        if not outside:
+            return
+        places = _places(method, nodes[-1], inputs, outputs) if nodes else None
+        runs_again = method != "record_call" and not any(node.acts for node in nodes)
+        if places is None and runs_again and self._share_arrays(outside):
+            op, params = arguments[0], arguments[-1]
+            self._run_again(op, inputs, outputs, params)
+            return
+        for i, x in enumerate(inputs):
             if not self.is_outside(x):
                 continue
             known, symbol = self.graph.adopt(x.array), self.symbol(x)
-            for node in nodes[-1:] if single else nodes:
+            for node in nodes if places is None else nodes[-1:]:
                 node.inputs = tuple(
-                    symbol if given is known and (not single or i == place) else given
-                    for i, given in enumerate(node.inputs)
+                    symbol if given is known and (places is None or k == places[i]) else given
+                    for k, given in enumerate(node.inputs)
                 )
+
+    def _run_again(
+        self, op: Any, inputs: Sequence[Any], outputs: Sequence[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Run an op with a symbol for each tensor from outside; the nodes so far are not needed."""
+        given = [
+            self.symbol(x) if self.is_outside(x) else x.array if type(x) is Tensor else x
+            for x in inputs
+        ]
+        found = op.raw(*given, **params)
+        for y, array in zip(outputs, found if isinstance(found, list) else [found], strict=True):
+            y.array = array
+        self._nodes_seen = len(self.graph.nodes)
+
+    @staticmethod
+    def _share_arrays(tensors: Sequence[Tensor]) -> bool:
+        """Return whether tensors that tapes distinguish have one array, so that nodes do not."""
+        ids = {x.id: id(x.array) for x in tensors}
+        return len(set(ids.values())) < len(ids)
+
+
+def _places(
+    method: str, node: Node, inputs: Sequence[Any], outputs: Sequence[Tensor]
+) -> Sequence[int] | None:
+    """Return where a node has the inputs that were reported; None if it is only a part of the run.
+
+    Inside a batch an op becomes any number of nodes.
+    """
+    if method == "record_call":  # results come before the arguments
+        kind = node.op
+        whole = isinstance(kind, CustomGradient) and kind.arguments == len(inputs)
+        return range(len(outputs), len(outputs) + len(inputs)) if whole else None
+    whole = any(y is outputs[0].array for y in node.outputs) and len(node.inputs) >= len(inputs)
+    return range(len(inputs)) if whole else None
 
 
 class Closure(Capture[Graph]):
@@ -134,11 +172,8 @@ class Closure(Capture[Graph]):
         symbol: Symbol = self.graph.adopt(x.array)
         if not self.is_outside(x):
             return symbol
-        if is_transformed(x.array):
-            if self._around is not None and not (
-                type(x.array) is Symbol and x.array.graph is self.graph
-            ):
-                self._around.symbol(x)  # gradients of the branch's op reach this tensor
+        if self._around is not None and is_transformed(x.array):
+            self._around.symbol(x)  # gradients of the branch's op reach this tensor
             return symbol
         known = self._symbols.get(x.id)
         if known is None:
@@ -157,8 +192,9 @@ class Closure(Capture[Graph]):
     def is_outside(self, x: Any) -> bool:
         if not super().is_outside(x):
             return False
-        if is_transformed(x.array):  # a value of an enclosing trace or batch
-            return self._around is not None
+        if is_transformed(x.array):  # a value of a trace or batch around the branch
+            own = type(x.array) is Symbol and x.array.graph is self.graph
+            return self._around is not None and not own and self._around.is_outside(x)
         return is_differentiable(x.dtype)
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:

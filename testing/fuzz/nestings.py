@@ -57,7 +57,13 @@ _WRAPPERS = (
     "recompute(lambda B, t: BODY + t * w)(A, A)",
     "recompute(lambda B: [BODY, A])(A * 0.5)[0]",
     "(lambda B: recompute(lambda: BODY)())(A * v)",
+    "recompute(lambda B, r: BODY * r)(A, v)",
+    "recompute(lambda B, r: BODY * r)(A, r=c)",
+    "recompute(lambda B, r: BODY * r)(A, r=v)",
+    "(lambda r: recompute(lambda B: BODY * r)(A))(v.value)",
+    "(lambda r: recompute(lambda B: BODY * r + gt.stop_gradient(r))(A))(A * c)",
     "function(lambda B: BODY)(A)",
+    "function(lambda B, r: BODY * r)(A, w)",
 )
 _CUSTOM = "custom(lambda B, c, d: BODY)(A, c, d)"
 _FLOWS = (
