@@ -179,9 +179,7 @@ class _Backward:
         return result
 
 
-def attach(
-    name: str, backward: Any, inputs: list[Tensor], results: list[Tensor]
-) -> list[Tensor]:
+def attach(name: str, backward: Any, inputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
     """Give results new ids whose gradient is ``backward``, on tapes and in the trace."""
     graph = active_graph.get()
     arrays = [x.array for x in results]

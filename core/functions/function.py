@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -29,6 +30,7 @@ from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from .batches import Unbatched, on_batches
 from .concrete import ConcreteFunction, output_of
 from .fitting import as_declared, clash, fit, held
 from .parameters import signatures_of, static_key
@@ -107,6 +109,8 @@ class Function(Generic[P, R]):
         if executor is not None:
             registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
+        #: For an executor of its own: the functions of all examples of batches.
+        self.batched: dict[Any, Any] = {}
         named, self.signature = signatures_of(python_function, self.name)
         self._positional = [
             p.name
@@ -177,11 +181,14 @@ class Function(Generic[P, R]):
             leaves = flatten((given, named))
             if self.input_signature is not None:  # its code may rely on it
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])
+            if self.executor is not None:
+                with suppress(Unbatched):
+                    return on_batches(self, (given, named), key, tensors)  # type: ignore[no-any-return]
             rest = iter(tensors)
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             with computing_in(None):  # not in that of the layer that calls it
-                return self._run(*given, **named)
+                return self.run(*given, **named)
         concrete = self._traces.known(key)
         if concrete is None:
             concrete = self._found_or_made(key, (given, named), tensors)
@@ -217,7 +224,7 @@ class Function(Generic[P, R]):
         )
 
     @property
-    def _run(self) -> Callable[..., Any]:
+    def run(self) -> Callable[..., Any]:
         """The function to trace: the Python function, or what AutoGraph converts it to."""
         around = converting.get()
         if self.autograph or (self.autograph is None and around is not None):
@@ -393,7 +400,7 @@ class Function(Generic[P, R]):
                     leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
-            returned = self._run(*traced_args, **traced_kwargs)
+            returned = self.run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure

@@ -1,9 +1,9 @@
 """``nestings``: functions that wrap functions, in one another, in every order and mode.
 
 A program nests ``recompute_grad``, ``custom_gradient``, ``function``, ``cond``, ``while_loop``,
-``scan``, ``map`` and ``vmap``, whose functions use their arguments, variables and captured tensors.
-Without the wrappers, and traced, saved or in forward mode, it must have the same values and the same
-derivatives of first and second order with respect to all of these.
+``scan``, ``map`` and ``vmap``. Their functions use their arguments, variables and captured tensors.
+Without the wrappers, and traced, saved or in forward mode, it must have the same values, and the
+same derivatives of first and second order with respect to all of these.
 """
 
 from __future__ import annotations
@@ -100,15 +100,15 @@ def _expression(rng: random.Random, depth: int, a: str, scope: list[str], outer:
     """Return an expression of the tensor named ``a``; ``scope`` has the others that it may use."""
     if depth <= 0 or rng.random() < 0.1:
         options = [*SMOOTH, *(CAPTURING if rng.random() < 0.6 else ())]
-        if rng.random() < 0.06:
-            options = [text for text in UNTRUE]
-        return _put(rng.choice(options), A=a)
+        return _put(rng.choice(UNTRUE if rng.random() < 0.06 else options), A=a)
     kind = rng.random()
     if kind < 0.15:
         first = _expression(rng, depth - 1, a, scope, outer)
         return f"({first} + {_expression(rng, depth - 1, rng.choice(scope), scope, outer)})"
     b = f"{'abefghkmnpqrs'[len(scope) % 13]}{depth}"
-    given = _put(rng.choice(["A", "A", "A * v", "gt.sin(A)", "A + c"]), A=rng.choice([a, a, *scope]))
+    given = _put(
+        rng.choice(["A", "A", "A * v", "gt.sin(A)", "A + c"]), A=rng.choice([a, a, *scope])
+    )
     custom = kind > 0.85
     text = _CUSTOM if custom else rng.choice(_WRAPPERS if kind < 0.5 else _FLOWS)
     inside = [b] if custom else [*scope, b]
@@ -266,7 +266,7 @@ def traced(case: Case) -> Found:
     names = [name for name, _ in case.want]
     found = zip(names, inside(*case.given), strict=True)
     yield from _beside(found, case.want, "tapes in the trace")
-    x, c, d = case.given
+    _, c, d = case.given
     capturing = gt.function(lambda x: run(x, c, d))
     found = case.orders(lambda x, c, d: capturing(x))
     yield from _beside(found, case.want, "a trace that captures")
