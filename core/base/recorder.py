@@ -75,5 +75,9 @@ class Recorder:
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Receive the read of a variable; ``read`` is its value."""
 
+    def accessed_by_rule(self, variable: Variable, read: Tensor) -> None:
+        """Receive the read of a variable by a gradient function that runs later, if at all."""
+        self.accessed(variable, read)
+
     def changing(self, variable: Variable, before: Any) -> None:
         """Receive notice that a variable is about to be assigned, with its current array."""

@@ -108,6 +108,10 @@ class _Taker(Capture[Branch]):
         for recorder in self._around:
             recorder.accessed(variable, read)
 
+    def accessed_by_rule(self, variable: Variable, read: Tensor) -> None:
+        for recorder in self._around:
+            recorder.accessed_by_rule(variable, read)
+
     def _is_told(self, node: Node) -> bool:
         return node not in self.graph.assignments
 

@@ -40,6 +40,9 @@ class VariableWatcher(Recorder):
         if variable.trainable:
             self.variables.setdefault(variable.id, variable)
 
+    def accessed_by_rule(self, variable: Variable, read: Tensor) -> None:
+        """Ignore what the function's result does not depend on."""
+
 
 def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """Decorate a function to define its gradient.

@@ -183,7 +183,7 @@ class Function(Generic[P, R]):
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])
             if self.executor is not None:
                 with suppress(Unbatched):
-                    return on_batches(self, (given, named), key, tensors)  # type: ignore[no-any-return]
+                    return on_batches(self, (given, named), key, tensors)
             rest = iter(tensors)
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)

@@ -153,8 +153,7 @@ def recompute_grad(f: Fn) -> Fn:
         again = _Again(f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside)
         for variable in outside.variables.values():
             _ = variable.value  # reports the read to recorders
-        inputs = [*again.captured, *again.arguments, *(v.handle() for v in again.variables)]
-        found = iter(attach(_name(f), again, inputs, _tensors(returned)))
+        found = iter(attach(_name(f), again, again.inputs, _tensors(returned)))
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
@@ -173,9 +172,8 @@ class _Again:
         self.captured = list(outside.tensors.values())
         self.variables = outside.followed()
         self.states = list(outside.states.values())
-        self.specs = [
-            (x.shape, x.dtype) for x in (*self.captured, *self.arguments, *self.variables)
-        ]
+        self.inputs = [*self.captured, *self.arguments, *(v.handle() for v in self.variables)]
+        self.specs = [(x.shape, x.dtype) for x in self.inputs]
         mode = training_mode.get()
         self._training = None if mode is None else mode.training
         self._dtype = computing.get()

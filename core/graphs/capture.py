@@ -166,7 +166,7 @@ class Closure(Capture[Graph]):
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Report a read inside a branch, which takes the variable as an input."""
         if self._around is not None:
-            self._around.accessed(variable, read)
+            self._around.accessed_by_rule(variable, read)
 
     def symbol(self, x: Tensor) -> Symbol:
         symbol: Symbol = self.graph.adopt(x.array)

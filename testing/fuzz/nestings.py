@@ -199,7 +199,7 @@ class Case:
         self.variables = {name: gt.Variable(value, name=name) for name, value in VARIABLES.items()}
         self.given = [gt.constant(value) for value in (X, *CAPTURED.values())]
         self.weights = rng.uniform(0.5, 1.5, X.shape)
-        shapes = [x.shape for x in (*self.given, *self.variables.values())]
+        shapes = [x.shape for x in (X, *CAPTURED.values(), *VARIABLES.values())]
         self.directions = [rng.uniform(-1.5, 1.5, shape) for shape in shapes]
         self.want = self.orders(self.run())
 
@@ -268,8 +268,8 @@ def traced(case: Case) -> Found:
     yield from _beside(found, case.want, "tapes in the trace")
     _, c, d = case.given
     capturing = gt.function(lambda x: run(x, c, d))
-    found = case.orders(lambda x, c, d: capturing(x))
-    yield from _beside(found, case.want, "a trace that captures")
+    around = case.orders(lambda x, c, d: capturing(x))
+    yield from _beside(around, case.want, "a trace that captures")
 
 
 def saved(case: Case) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,6 +181,10 @@ SURROUNDINGS = {
         gt.reshape(x, (1,))
     )[0],
     "scan": _in_scan,
+    "while_loop": lambda f, x: gt.while_loop(
+        lambda i, x: i < 1, lambda i, x: (i + 1, f(x)), (0, x)
+    )[1],
+    "map": lambda f, x: gt.map(f, gt.reshape(x, (1,)))[0],
     "cond in scan": lambda f, x: _in_scan(lambda x: gt.cond(x > 0, lambda: f(x), lambda: x), x),
 }
 
@@ -205,3 +210,113 @@ def test_what_a_rule_closes_over_is_followed_out_of_branches(name: str, traced: 
         slope = tape.gradient(y, x)
     assert slope.item() == 4.0
     assert outer.gradient(slope, a).item() == 4.0
+
+
+@pytest.mark.parametrize("traced", ["nothing", "the function", "its tapes"])
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_what_a_rule_reads_is_followed_out_of_branches(name: str, traced: str) -> None:
+    v, x = gt.Variable(2.0), gt.constant(3.0)
+
+    @gt.custom_gradient
+    def scaled(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return x * 1.0, lambda g: g * (v * v)
+
+    def program(x: gt.Tensor) -> gt.Tensor:
+        return SURROUNDINGS[name](scaled, x)
+
+    run = gt.function(program) if traced == "the function" else program
+
+    def orders(x: gt.Tensor) -> list[gt.Tensor]:
+        with gt.GradientTape() as outer:
+            with gt.GradientTape() as tape:
+                tape.watch(x)
+                y = run(x)
+            slope = tape.gradient(y, x)
+        return [slope, outer.gradient(slope, v)]
+
+    got = (gt.function(orders) if traced == "its tapes" else orders)(x)
+    assert [g.item() for g in got] == [4.0, 4.0]
+
+
+def test_a_rule_that_reads_a_variable_in_a_branch_needs_no_gradient_for_it_outside() -> None:
+    v, x = gt.Variable(0.5), gt.constant(3.0)
+
+    @gt.custom_gradient
+    def inner(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return x * 1.0, lambda g: g * v
+
+    @gt.custom_gradient
+    def outer(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return gt.cond(x > 0, lambda: inner(x), lambda: x), lambda g: g * 3.0
+
+    for run in (outer, gt.function(outer)):
+        assert gt.grad(run)(x).item() == 3.0
+
+
+def test_a_saved_rule_reads_the_variable_of_its_module_in_a_branch(tmp_path: Path) -> None:
+    class Model(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.v = gt.Variable(0.7)
+
+        @gt.function(input_signature=[gt.TensorSpec([])])
+        def __call__(self, x: gt.Tensor) -> gt.Tensor:
+            @gt.custom_gradient
+            def act(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+                def rule(u: gt.Tensor, variables: object) -> object:
+                    slope = u * (1.0 - gt.tanh(self.v * x) ** 2)
+                    return slope * self.v, [slope * x]
+
+                return gt.tanh(self.v * x), rule
+
+            return gt.cond(x > 0, lambda: act(x), lambda: x)
+
+    model = Model()
+    gt.save(model, tmp_path / "model.h5")
+    found = []
+    for each in (model, gt.load(tmp_path / "model.h5")):
+        each.v.assign(0.8)  # which the file's rule must read
+        x = gt.constant(0.9)
+        with gt.GradientTape() as outer:
+            outer.watch(x)
+            with gt.GradientTape() as tape:
+                tape.watch(x)
+                y = each(x)
+            first = tape.gradient(y, [x, each.v])
+        found.append([g.item() for g in (*first, *outer.gradient(first, [x, each.v]))])
+    y = np.tanh(0.72)
+    mixed = (1 - y * y) * (1 - 2 * 0.72 * y)
+    xx, vv = -2 * y * (1 - y * y) * 0.64, -2 * y * (1 - y * y) * 0.81
+    want = [(1 - y * y) * 0.8, (1 - y * y) * 0.9, xx + mixed, vv + mixed]
+    np.testing.assert_allclose(found, [want, want], rtol=1e-5)
+
+
+ZS, C = np.array([0.6, 1.2]), np.array(0.7)
+CAPTURES = {
+    "cond": lambda c: gt.vmap(
+        lambda z: gt.cond(z > 1.0, lambda: z * gt.exp(c), lambda: z * gt.stop_gradient(c))
+    )(ZS),
+    "while_loop": lambda c: gt.vmap(
+        lambda z: gt.while_loop(lambda y: y < 1.0, lambda y: y * gt.exp(c) + z, z)
+    )(ZS),
+    "cond in scan": lambda c: gt.vmap(
+        lambda z: gt.scan(
+            lambda y, s: (gt.cond(y > 1.0, lambda: y * gt.sin(c * 2.0), lambda: y + c), None),
+            z,
+            np.ones(2),
+        )[0]
+    )(ZS),
+}
+
+
+@pytest.mark.parametrize("f", CAPTURES.values(), ids=CAPTURES)
+def test_forward_mode_computes_tangents_outside_the_branch(f: Callable[..., gt.Tensor]) -> None:
+    step = 1e-6
+    slope = (np.asarray(f(C + step)) - np.asarray(f(C - step))) / (2 * step)
+    if f is CAPTURES["cond"]:
+        slope = ZS * np.array([0.0, np.exp(0.7)])  # without what is stopped
+    for run in (f, gt.function(f)):
+        np.testing.assert_allclose(gt.jacfwd(run)(C), slope, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(gt.jacrev(run)(C), slope, rtol=1e-6, atol=1e-9)
+        twice = gt.jacfwd(gt.jacfwd(run))(C)
+        np.testing.assert_allclose(twice, gt.jacrev(gt.jacrev(run))(C), rtol=1e-9, atol=1e-12)

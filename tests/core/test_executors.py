@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import gradtape as gt
@@ -54,6 +55,58 @@ def test_what_is_inside_a_function_runs_by_its_executor_too(made) -> None:
     with gt.executor("plain"):
         assert f(gt.constant(3.0)).item() == 6.0
     assert len(made) == 2
+
+
+BATCHES = {
+    "one": lambda f, x, y: gt.vmap(f, in_axes=(0, None))(x, y[0]),
+    "two": lambda f, x, y: gt.vmap(gt.vmap(f, in_axes=(None, 0)), in_axes=(0, None))(x, y),
+    "two of one argument": lambda f, x, y: gt.vmap(gt.vmap(f))(x[:, None] * y, y[:, None] + y),
+    "by keyword": lambda f, x, y: gt.vmap(lambda x: f(x, y=y))(x),
+    "transposed": lambda f, x, y: gt.vmap(f, in_axes=1, out_axes=1)(x[:, None] * y, y[:, None] + y),
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_the_executor_of_a_function_runs_it_in_batches(made, batch) -> None:
+    x, y = gt.constant([0.5, 1.5, 2.5]), gt.constant([1.0, 2.0, -1.0])
+
+    def f(x, y):
+        return {"product": gt.sin(x) * y, "none": None, "sum": [x + y]}
+
+    got, again = (batch(gt.function(f, executor="noting"), x, y) for _ in range(2))
+    assert made == ["f", "f"]  # one for each function
+    want = batch(f, x, y)
+    assert got["none"] is again["none"] is None
+    for result in (got, again):
+        np.testing.assert_allclose(result["product"], want["product"], rtol=1e-6)
+        np.testing.assert_array_equal(result["sum"][0], want["sum"][0])
+
+
+def test_a_function_with_an_executor_has_gradients_and_random_numbers_in_batches(made) -> None:
+    x = gt.constant([0.5, 1.5, 2.5])
+    f = gt.function(lambda x: gt.sin(x), executor="noting")
+    np.testing.assert_allclose(gt.vmap(gt.grad(f))(x), np.cos(x), rtol=1e-6)
+    np.testing.assert_allclose(gt.grad(lambda x: gt.sum(gt.vmap(f)(x)))(x), np.cos(x), rtol=1e-6)
+    noise = gt.function(lambda x: x + gt.random.normal(()), executor="noting")
+    assert len({*gt.vmap(noise, randomness="different")(gt.zeros(3)).tolist()}) == 3
+    assert len({*gt.vmap(noise, randomness="same")(gt.zeros(3)).tolist()}) == 1
+    with pytest.raises(RuntimeError, match="random numbers are drawn inside vmap"):
+        gt.vmap(noise)(gt.zeros(3))
+
+
+def test_an_executor_that_a_batch_cannot_use_is_named_once(made) -> None:
+    x, held = gt.constant([1.0, 2.0]), []
+    inner = gt.function(lambda y: held[-1] * y, executor="noting")
+
+    def outer(a):
+        held.append(a)
+        return inner(a * 2.0)
+
+    with pytest.warns(UserWarning, match="executor='noting' has no effect in this vmap") as told:
+        found = [gt.vmap(outer)(x).tolist() for _ in range(2)]
+    assert found == [[2.0, 8.0]] * 2
+    assert len(told) == 1
+    assert made == []
 
 
 @pytest.mark.parametrize(

@@ -257,3 +257,102 @@ def test_the_second_run_reads_what_the_first_read(trace) -> None:
 
     assert [g.item() for g in trace(step)(gt.constant(3.0))] == [4.0, 12.0]
     assert v.numpy() == 10.0
+
+
+def both_orders(f, x):
+    """Return a value, and its first and second derivatives with respect to ``w`` and ``x``."""
+    with gt.GradientTape() as outer:
+        outer.watch(x)
+        with gt.GradientTape() as inner:
+            inner.watch(x)
+            y = gt.sum(f(x))
+        first = inner.gradient(y, [w, x])
+    second = outer.gradient(first, [w, x])
+    with gt.ForwardAccumulator([w, x], [gt.constant(1.0), gt.ones_like(x)]) as ahead:
+        y = gt.sum(f(x))
+    return [y, *first, *second, ahead.jvp(y)]
+
+
+def body(x):
+    return gt.tanh(w * x)
+
+
+def by_autograph(f, x):
+    for _ in gt.ones((2,)):
+        x = f(x)
+    return x
+
+
+FLOWS = {**LOOPS, "map": gt.map, "autograph": by_autograph}
+PLACES = {
+    "in it": lambda wrap, flow: wrap(lambda x: flow(body, x)),
+    "around it": lambda wrap, flow: functools.partial(flow, wrap(body)),
+    "nested": lambda wrap, flow: wrap(lambda x: flow(wrap(body), x) * w),
+    "where it was read": lambda wrap, flow: lambda x: wrap(lambda y: flow(body, y))(x * w),
+    "by a value": lambda wrap, flow: lambda x: closing_over(wrap, flow, w.value, x),
+}
+
+
+def closing_over(wrap, flow, value, x):
+    return wrap(lambda x: flow(lambda a: body(a) * value, x))(x)
+
+
+@pytest.mark.parametrize("trace", ["eager", "traced", "traced tapes"])
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("flow", FLOWS, ids=str)
+def test_a_variable_that_control_flow_reads_counts_once(flow, place, trace) -> None:
+    x = gt.constant([0.3, -0.7, 1.1, 0.2])
+    want = both_orders(place(lambda f: f, FLOWS[flow]), x)
+    f = place(gt.recompute_grad, FLOWS[flow])
+    traced = functools.partial(gt.function, autograph=flow == "autograph")
+    if trace == "traced tapes":
+        got = traced(lambda x: both_orders(f, x))(x)
+    else:
+        got = both_orders(traced(f) if trace == "traced" else f, x)
+    for mine, right in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine.numpy(), right.numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Remembering(gt.layers.LSTM):
+    def __call__(self, x, **settings):
+        return gt.recompute_grad(super().__call__)(x, **settings)
+
+
+def test_a_recurrent_layer_trains_the_same_compiled_and_in_a_file(tmp_path) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 5, 2)).astype("float32")
+
+    def model(layer):
+        gt.random.set_seed(0)
+        made = gt.layers.Sequential([layer(3), gt.layers.Dense(1)])
+        made(x)
+        return made
+
+    def slopes(model):
+        with gt.GradientTape() as tape:
+            loss = gt.sum(gt.function(model)(x) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    plain, again = model(gt.layers.LSTM), model(Remembering)
+    gt.save(again, tmp_path / "model.h5")
+    loaded = gt.load(tmp_path / "model.h5")
+    for mine, other, right in zip(slopes(again), slopes(loaded), slopes(plain), strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(other, right, rtol=1e-5, atol=1e-6)
+    losses = [
+        gt.training.fit(
+            one, (x, x[:, 0, :1]), loss="mse", epochs=3, seed=0, verbose=0, compile=True
+        ).history["loss"]
+        for one in (plain, again)
+    ]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+def test_a_watched_variable_that_does_not_train_has_its_gradient(trace) -> None:
+    n, v = gt.Variable(0.7, trainable=False), gt.Variable(0.4)
+    f = trace(gt.recompute_grad(lambda x: gt.sin(x * n) * v))
+    with gt.GradientTape() as tape:
+        tape.watch(n)
+        y = f(gt.constant(0.3))
+    grads = tape.gradient(y, [n, v])
+    np.testing.assert_allclose(grads, [0.3 * np.cos(0.21) * 0.4, np.sin(0.21)], rtol=1e-6)
