@@ -110,7 +110,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
         inputs = [*tensors, *(v.handle() for v in variables)]
         gradients = _Backward(f, grad_fn, leaves, variables, inputs)
-        outputs = attach(_name(f), gradients, inputs, results)
+        outputs = attach(f, gradients, inputs, results)
         return pack_like(result, list(outputs))
 
     return wrapper
@@ -182,9 +182,9 @@ class _Backward:
         return result
 
 
-def attach(name: str, backward: Any, inputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
-    """Give results new ids whose gradient is ``backward``, on tapes and in the trace."""
-    graph = active_graph.get()
+def attach(f: Any, backward: Any, inputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
+    """Give a function's results new ids with the gradient ``backward``, on tapes and in traces."""
+    graph, name = active_graph.get(), _name(f)
     arrays = [x.array for x in results]
     if graph is not None:
         arrays = add_custom(name, graph, backward, [x.array for x in inputs], arrays)

@@ -471,7 +471,7 @@ def function(
     executor
         The executor of its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By
         default the one that is selected when you call the function (see :func:`gradtape.executor`).
-        Files do not store it.
+        Inside :func:`gradtape.vmap` it runs all examples together. Files do not store it.
     autograph
         Whether Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, ``assert`` and
         ``print`` on traced tensors become a part of the graph, in ``fn`` and in those of your
@@ -501,7 +501,8 @@ def function(
     UserWarning
         Once, after 32 traces: the warning names the argument that causes them, and what to write
         instead. Once, if ``reduce_retracing`` has no effect: the warning names the argument and the
-        reason.
+        reason. Once, if ``executor`` has no effect inside a :func:`gradtape.vmap`, because the
+        function captures a batch.
 
     Examples
     --------

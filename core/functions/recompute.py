@@ -33,7 +33,7 @@ from ..tensors.op import Op
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom import _name, attach
+from .custom import attach
 
 __all__ = ["recompute_grad"]
 
@@ -153,7 +153,7 @@ def recompute_grad(f: Fn) -> Fn:
         again = _Again(f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside)
         for variable in outside.variables.values():
             _ = variable.value  # reports the read to recorders
-        found = iter(attach(_name(f), again, again.inputs, _tensors(returned)))
+        found = iter(attach(f, again, again.inputs, _tensors(returned)))
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]

@@ -74,7 +74,12 @@ _FLOWS = (
     "gt.sum(gt.scan(lambda B, s: (BODY * 0.5, B * s), A, gt.stack([A, A * w]))[1], axis=0)",
     "gt.sum(gt.map(lambda B: BODY, gt.stack([A, A * 0.5])), axis=0)",
     "gt.sum(gt.vmap(lambda B: BODY)(gt.stack([A, A * -0.5])), axis=0)",
+    "gt.while_loop(lambda i, B: gt.logical_and(i < 2, gt.sum(B) < 1.0), "
+    "lambda i, B: (i + 1, BODY), (0, A))[1]",
     "gt.grad(lambda B: gt.sum(BODY))(A)",
+    "gt.jvp(lambda B: BODY, (A,), (A * c,))[1]",
+    "gt.sum(gt.jacfwd(lambda B: BODY)(A), axis=0)",
+    "gt.sum(gt.jacrev(lambda B: BODY)(A) * c, axis=0)",
 )
 
 
@@ -262,6 +267,9 @@ def traced(case: Case) -> Found:
     """As a traced function, of arguments and of captured tensors; with tapes around and inside."""
     run = case.run()
     yield from _beside(case.orders(gt.function(run)), case.want, "traced")
+    specs = [gt.TensorSpec([None] * x.ndim, x.dtype) for x in case.given]
+    of_any_size = gt.function(run, input_signature=specs)
+    yield from _beside(case.orders(of_any_size), case.want, "traced for any size")
     inside = gt.function(lambda *xs: [y for _, y in case.orders(run, xs)])
     names = [name for name, _ in case.want]
     found = zip(names, inside(*case.given), strict=True)
