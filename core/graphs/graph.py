@@ -357,8 +357,9 @@ class Graph(BaseGraph):
         TraceError
             Inside a gradient function or another nested graph.
         """
-        if self._apart:
-            self._reads[variable] = self.adopt(array)
+        if self._apart:  # gradients go to the variable, not to the value
+            before = self.read(variable)
+            self._reads[variable] = self.add(ops["assigned"], (array, before), {})
             return
         if self.parent is not None:
             raise TraceError(

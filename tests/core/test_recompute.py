@@ -356,3 +356,35 @@ def test_a_watched_variable_that_does_not_train_has_its_gradient(trace) -> None:
         y = f(gt.constant(0.3))
     grads = tape.gradient(y, [n, v])
     np.testing.assert_allclose(grads, [0.3 * np.cos(0.21) * 0.4, np.sin(0.21)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("trace", ["nothing", "the function", "its tapes"])
+@pytest.mark.parametrize("flow", [lambda f, x: f(x), LOOPS["cond"]], ids=["nothing", "cond"])
+def test_a_value_that_the_second_run_assigned_passes_no_gradient(flow, trace) -> None:
+    def slopes(wrap, trace):
+        v = gt.Variable(0.7)
+
+        def assigning(x):
+            v.assign(v * 2.0)
+            return gt.tanh(v * x) * v
+
+        def program(x):
+            return flow(wrap(assigning), x) * v
+
+        run = gt.function(program) if trace == "the function" else program
+
+        def orders(x):
+            with gt.GradientTape() as outer:
+                outer.watch(x)
+                with gt.GradientTape() as inner:
+                    inner.watch(x)
+                    y = run(x)
+                first = inner.gradient(y, [v, x])
+            return [*first, *outer.gradient(first, [v, x])]
+
+        found = (gt.function(orders) if trace == "its tapes" else orders)(gt.constant(0.4))
+        assert v.numpy() == np.float32(1.4)
+        return [g.item() for g in found]
+
+    want = slopes(lambda f: f, "nothing")
+    np.testing.assert_allclose(slopes(gt.recompute_grad, trace), want, rtol=1e-5)
