@@ -100,7 +100,18 @@ from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.lifting import lifted
-from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.nodes import (
+    BeyondOrder,
+    CustomGradient,
+    Node,
+    NotSaved,
+    Read,
+    Refusal,
+    SharedRule,
+    Symbol,
+    Written,
+    nodes_within,
+)
 from .graphs.optimize import forward_only, joined_pulls
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
@@ -180,6 +191,7 @@ __all__ = [
     "Communicator",
     "Composed",
     "ConcreteFunction",
+    "BeyondOrder",
     "CustomGradient",
     "Dim",
     "Engine",
@@ -216,6 +228,7 @@ __all__ = [
     "Stopwatch",
     "StoredRule",
     "Stream",
+    "SharedRule",
     "Symbol",
     "Tensor",
     "TensorSpec",

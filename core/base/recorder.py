@@ -69,6 +69,9 @@ class Recorder:
     ) -> None:
         """Receive a computation whose gradient is the function ``backward``."""
 
+    def record_lost(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Receive notice that outputs of the last call depend on inputs without a gradient."""
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Receive notice that gradients stop here, and why."""
 

@@ -34,7 +34,7 @@ from ..tensors.op import Op
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom import custom_gradient
+from .custom import replacing_gradient
 
 __all__ = ["recompute_grad"]
 
@@ -142,7 +142,6 @@ def recompute_grad(f: Fn) -> Fn:
                 recorder.changing(variable, before.array)
         closed = list(outside.tensors.values())
 
-        @custom_gradient
         @functools.wraps(f)
         def forgetting(closed: list[Tensor], *args: Any) -> Any:
             for variable in outside.variables.values():
@@ -174,7 +173,7 @@ def recompute_grad(f: Fn) -> Fn:
 
             return _tensors(returned), again
 
-        found = iter(forgetting(closed, *args))
+        found = iter(replacing_gradient(forgetting, None)(closed, *args))
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]

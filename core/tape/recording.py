@@ -344,6 +344,23 @@ class RecordingTape(Recorder):
                 outputs, MultiOutputRecord(tuple(y.id for y in outputs), ids, backward, name)
             )
 
+    def record_lost(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Record that outputs of the last call depend on inputs that get no gradient from it."""
+        live = self.records
+        lost = [x.id for x in inputs if x.id in live]
+        made = [y.id for y in outputs if is_differentiable(y.dtype)]
+        if not lost or not made:
+            return
+        aside = next_id()
+        self._lose(aside, lost, why)
+        # the records of the outputs come after those of their inputs
+        kept = {id: live.pop(id, None) for id in made}
+        record = kept[made[0]]
+        if not isinstance(record, MultiOutputRecord):
+            record = MultiOutputRecord(tuple(made), (), Lost(0, why), "custom_gradient")
+        live.update(kept)
+        live[made[0]] = _beside(record, aside)
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""
         for x in inputs:
@@ -353,3 +370,9 @@ class RecordingTape(Recorder):
                 self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))
+
+
+def _beside(record: MultiOutputRecord, aside: int) -> MultiOutputRecord:
+    """Return a record with one more input, which gets no gradient."""
+    outputs, inputs, backward, name = record
+    return MultiOutputRecord(outputs, (*inputs, aside), lambda gs: [*backward(gs), None], name)

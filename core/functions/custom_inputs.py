@@ -1,0 +1,342 @@
+"""What a function with a custom gradient uses: its arguments, variables and captured tensors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ..base.context import active_graph, training_mode
+from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
+from ..base.precision import computing
+from ..base.recorder import Recorder
+from ..base.tree import flatten, pack_like, structure
+from ..tensors.convert import as_tensor
+from ..tensors.op import Op
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+
+__all__ = ["Arguments", "Layout", "Parameters", "Uses", "identity_of", "name_of"]
+
+
+def name_of(f: Any) -> str:
+    """Return a function's name for messages."""
+    return str(getattr(f, "__qualname__", getattr(f, "__name__", repr(f)))).split("<locals>.")[-1]
+
+
+def identity_of(f: Any) -> Any:
+    """Return a key that is equal for functions that do the same, as far as this is known.
+
+    A function that is defined inside another one is a new object each time. It does the same if it
+    has the same code and captures the same objects. The key contains ids: keep the function.
+    """
+    if isinstance(f, MethodType):
+        return identity_of(f.__func__), id(f.__self__)
+    if isinstance(f, functools.partial):
+        named = tuple((key, _atom(x)) for key, x in f.keywords.items())
+        return identity_of(f.func), tuple(map(_atom, f.args)), named
+    if not isinstance(f, FunctionType):
+        return id(f)
+    named = tuple((f.__kwdefaults__ or {}).items())
+    held = [*(f.__defaults__ or ()), *(x for _, x in named)]
+    return f.__code__, tuple(map(_atom, held)), tuple(map(_content, f.__closure__ or ()))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return _atom(cell.cell_contents)
+    except ValueError:  # empty
+        return id(cell)
+
+
+def _atom(x: Any) -> Any:
+    """Return a key of a Python value: the value of a number or text, the identity of others."""
+    if type(x) in (float, complex):
+        return repr(x)  # 0.0 and -0.0 differ, and nan does not
+    if x is None or type(x) in (bool, int, str, bytes):
+        return type(x), x
+    if type(x) in (list, tuple, dict):
+        return repr(structure(x)), tuple(map(_atom, flatten(x)))
+    return id(x)
+
+
+class Parameters:
+    """Binds arguments to a function's parameters.
+
+    Parameters
+    ----------
+    f
+        The function.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.f = f
+        self._signatures: list[inspect.Signature] = []
+        #: How many positional arguments a call without keywords must have to need no binding.
+        self._enough = 0.0
+        try:
+            self._signatures.append(inspect.signature(f))
+            self._signatures.append(inspect.signature(f, follow_wrapped=False))
+        except (TypeError, ValueError):  # for example of a built-in function
+            return
+        parameters = self._signatures[0].parameters.values()
+        if any(x.kind is x.KEYWORD_ONLY for x in parameters):
+            self._enough = float("inf")
+        self._enough += sum(x.kind in _POSITIONAL for x in parameters)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """Return the arguments of a call in the order of the parameters.
+
+        Raises
+        ------
+        TypeError
+            If they do not fit.
+        """
+        if not kwargs and len(args) >= self._enough:
+            return Arguments(args, {})
+        refused: TypeError | None = None
+        for signature in self._signatures:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                refused = refused or error
+                continue
+            given = set(bound.arguments)
+            bound.apply_defaults()
+            return Arguments(bound.args, bound.kwargs, _defaults(bound, given))
+        if refused is not None:
+            raise TypeError(f"custom_gradient: {name_of(self.f)}: {refused}") from None
+        return Arguments(args, kwargs)
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _defaults(bound: inspect.BoundArguments, given: set[str]) -> list[bool]:
+    """Return for each argument of a call, in order, whether it is a default."""
+    found: list[bool] = []
+    for name, x in bound.signature.parameters.items():
+        value = bound.arguments[name]
+        many = x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD)
+        found += [name not in given] * (len(value) if many else 1)
+    return found
+
+
+class Arguments:
+    """The arguments of a call, in the order of the function's parameters.
+
+    Attributes
+    ----------
+    args, kwargs
+        Arguments to call the function with: those by keyword that cannot be positional are last.
+    leaves
+        Their leaves; arrays and variables have become tensors.
+    given
+        For each leaf, whether the call has it; otherwise, it is a default, and a constant.
+    named
+        For each leaf, whether it can be passed by keyword only.
+    variables
+        The ids of variables among them.
+    """
+
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], defaults: Sequence[bool] = ()
+    ) -> None:
+        values = [*args, *kwargs.values()]
+        self.given: list[bool] = []
+        self.named: list[bool] = []
+        self.variables: set[int] = set()
+        self.leaves: list[Any] = []
+        for i, value in enumerate(values):
+            given = not (defaults and defaults[i])
+            for leaf in flatten(value):
+                self.given.append(given)
+                self.named.append(i >= len(args))
+                if given and isinstance(leaf, Variable):
+                    self.variables.add(leaf.id)
+                self.leaves.append(_argument(leaf) if given else leaf)
+        self._count, self._names, self._tree = len(args), list(kwargs), tuple(values)
+        self.pack(self.leaves)
+
+    def pack(self, leaves: list[Any]) -> None:
+        """Make ``args`` and ``kwargs`` of leaves."""
+        values = pack_like(self._tree, leaves)
+        self.args = values[: self._count]
+        self.kwargs = dict(zip(self._names, values[self._count :], strict=True))
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> Arguments:
+        """Return the same arguments with other tensors."""
+        rest = iter(tensors)
+        leaves = [
+            next(rest) if given and type(leaf) is Tensor else leaf
+            for leaf, given in zip(self.leaves, self.given, strict=True)
+        ]
+        twin: Arguments = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        twin.leaves = leaves
+        twin.pack(leaves)
+        return twin
+
+    @property
+    def layout(self) -> Layout:
+        """What is known of them without their values."""
+        kinds = [type(leaf) for leaf in self.leaves]
+        return Layout(kinds, self.given, self.named)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors that the call passes."""
+        pairs = zip(self.leaves, self.given, strict=True)
+        return [leaf for leaf, given in pairs if given and type(leaf) is Tensor]
+
+    @property
+    def key(self) -> Any:
+        """A key of all but the tensors, and of what else decides what the function does."""
+        mode = training_mode.get()
+        static = tuple(
+            "tensor" if given and type(leaf) is Tensor else _atom(leaf)
+            for leaf, given in zip(self.leaves, self.given, strict=True)
+        )
+        names = tuple(self._names), self._count, repr(structure(self._tree))
+        return names, static, None if mode is None else _atom(mode.training), computing.get()
+
+
+class Layout:
+    """The kinds of arguments, from which the argument of each returned gradient follows.
+
+    Parameters
+    ----------
+    kinds
+        The type of each leaf.
+    given, named
+        As for :class:`Arguments`.
+
+    Attributes
+    ----------
+    tensors
+        The places of tensors that the call passes.
+    count
+        The number of arguments that it passes.
+    """
+
+    def __init__(self, kinds: list[type], given: list[bool], named: list[bool]) -> None:
+        self._kinds, self._given, self._named = kinds, given, named
+        self.tensors = [i for i, kind in enumerate(kinds) if kind is Tensor and given[i]]
+        self.count = sum(given)
+
+    def places(self, count: int) -> Sequence[int] | None:
+        """Return the places of arguments that a number of gradients is for.
+
+        A rule may leave out defaults, arguments that are keyword-only, and values that have no
+        gradient; it returns gradients for the others in order.
+        """
+        every = range(len(self._kinds))
+        if len(every) == count:
+            return every
+        positional = [i for i in every if not self._named[i]]
+        given = [i for i in every if self._given[i]]
+        both = [i for i in given if not self._named[i]]
+        whole = [positional, given, both]
+        numeric = [
+            [i for i in part if self._kinds[i] in (Tensor, float, complex)]
+            for part in ([*every], *whole)
+        ]
+        return next((part for part in [*whole, *numeric] if len(part) == count), None)
+
+
+def _argument(leaf: Any) -> Any:
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
+        return as_tensor(leaf)
+    return leaf
+
+
+class Uses(Recorder):
+    """Notes what a function uses besides its arguments, and records nothing.
+
+    Parameters
+    ----------
+    arguments
+        The tensors that it receives.
+    recorders
+        The recorders around it: a captured tensor matters if one of them follows it. In a trace,
+        each one matters, because a tape may follow it in a later run.
+    closed
+        Whether it captures no tensors.
+
+    Attributes
+    ----------
+    variables
+        The trainable variables that it reads, by id.
+    """
+
+    def __init__(
+        self, arguments: Sequence[Tensor], recorders: Sequence[Recorder], closed: bool
+    ) -> None:
+        self.variables: dict[int, Variable] = {}
+        self._recorders = recorders
+        traced = active_graph.get() is not None
+        self.records: dict[int, Any] = {}
+        if (recorders or traced) and not closed:
+            self.records = _Outside({x.id for x in arguments}, () if traced else recorders)
+
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        if variable.trainable:
+            self.variables.setdefault(variable.id, variable)
+        elif type(self.records) is _Outside and any(variable.id in recorder.records for recorder in self._recorders):
+            handle = variable.handle()
+            self.records[read.id] = {handle.id: handle}
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        rules = op.rules
+        passing = inputs if rules is None else [x for x, r in zip(inputs, rules) if r is not None]
+        self._pass(passing, [output])
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self._pass(inputs, outputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        self._pass(inputs, outputs)
+
+    def _pass(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        found = self._captured(inputs)
+        if found:
+            self.records.update({y.id: found for y in outputs if is_differentiable(y.dtype)})
+
+    def _captured(self, tensors: Sequence[Any]) -> dict[int, Tensor]:
+        found: dict[int, Tensor] = {}
+        for x in tensors:
+            if type(x) is Tensor and x.id in self.records and is_differentiable(x.dtype):
+                found |= self.records.get(x.id, {x.id: x})
+        return found
+
+    def captured(self, results: Sequence[Tensor]) -> list[Tensor]:
+        """Return the captured tensors through which gradients of results would pass."""
+        return list(self._captured(results).values())
+
+
+class _Outside(dict[int, Any]):
+    """For tensors computed from captured ones, these; it also contains the captured ones."""
+
+    def __init__(self, arguments: set[int], recorders: Sequence[Recorder]) -> None:
+        super().__init__()
+        self._arguments = arguments
+        self._recorders = recorders
+        self._first = next_id()  # tensors from outside have smaller ids
+
+    def __contains__(self, id: Any) -> bool:
+        if dict.__contains__(self, id):
+            return True
+        if not 0 < id < self._first or id in self._arguments:
+            return False
+        return not self._recorders or any(id in recorder.records for recorder in self._recorders)
