@@ -138,7 +138,7 @@ class InBatch:
         self.inputs = [x.array if b else x for x, b in zip(inputs, self.batched, strict=True)]
         self.results = [UNHIDE.raw(y, like, level=level) for y in results]
         self.specs = [(x.shape, x.dtype) for x in self.inputs]
-        self.function, self.code = backward.function, backward.code
+        self.function, self.code, self.refusal = backward.function, backward.code, backward.refusal
         self._given = [has_level(x, level) for x in backward.given]
         self.given = [
             x.array if b else x for x, b in zip(backward.given, self._given, strict=True)

@@ -141,6 +141,8 @@ class _Call:
 class _Backward:
     """Calls a user's gradient function, and checks what it returns."""
 
+    refusal = None
+
     def __init__(
         self,
         f: Any,

@@ -55,14 +55,12 @@ def _content(cell: Any) -> Any:
 
 
 def _atom(x: Any) -> Any:
-    """Return a key of a Python value: the value of a number or text, the identity of others."""
+    """Return a key of a Python value: the content of what cannot change, the identity of others."""
     if type(x) in (float, complex):
         return repr(x)  # 0.0 and -0.0 differ, and nan does not
     if x is None or type(x) in (bool, int, str, bytes):
         return type(x), x
-    if type(x) in (list, tuple, dict):
-        return repr(structure(x)), tuple(map(_atom, flatten(x)))
-    return id(x)
+    return tuple(map(_atom, x)) if type(x) is tuple else id(x)
 
 
 class Parameters:

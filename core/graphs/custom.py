@@ -46,6 +46,8 @@ class GradientFunction(Protocol):
         The shape and dtype of each argument.
     lost
         The places of arguments that results depend on and that it leaves out.
+    refusal
+        Why it cannot run, if that is known; otherwise None.
     function
         A key that is equal for calls of the same function; None if it cannot call itself.
     code
@@ -58,6 +60,7 @@ class GradientFunction(Protocol):
 
     grad_fn: Any
     specs: list[Any]
+    refusal: Refusal | None
     function: Any
     code: Any
     key: Any
@@ -108,11 +111,13 @@ def _rule(name: str, graph: Graph, backward: GradientFunction, results: list[Any
     def start(inner: Graph) -> tuple[GradientFunction, list[Any], list[Symbol]]:
         return backward, results, []
 
+    if backward.refusal is not None:
+        return backward.refusal, (False,) * len(backward.specs), []
     if backward.function is None:
         return _traced(name, Graph(f"{name}_gradient", graph), start)
     around = _tracing.get()
     for tracing in around:
-        if tracing.function == backward.function:
+        if tracing.has(backward.function):
             return tracing.refer(name, graph, backward)
     alike = [tracing for tracing in around if tracing.code is backward.code]
     if len(alike) >= _DEEPEST:
@@ -124,13 +129,15 @@ def _rule(name: str, graph: Graph, backward: GradientFunction, results: list[Any
                 found = _traced(name, Graph(f"{name}_gradient", graph), start)
                 tracing.trace_shared()
                 if tracing.is_settled():
+                    if not around:
+                        tracing.keep_rules()
                     return found
         except _Endless as error:
             if alike or error.code is not backward.code:
                 raise
-            return _refusal(name, backward, error)
+            return _refused(name, backward, error)
     why = "each time that it is traced, it uses other values from outside"
-    return _refusal(name, backward, TraceError(why))
+    return _refused(name, backward, TraceError(why))
 
 
 class _Endless(TraceError):
@@ -170,8 +177,14 @@ class _Tracing:
         self._around = (*_tracing.get(), self)
         self._rules: dict[Any, SharedRule] = {}
         self._waiting: list[_Waiting] = []
+        self._traced: list[_Waiting] = []
         self._assumed: dict[Any, tuple[list[Symbol], tuple[bool, ...] | None]] = {}
         self._found: dict[Any, tuple[list[Symbol], tuple[bool, ...] | None]] = {}
+
+    def has(self, function: Any) -> bool:
+        """Return whether calls of a function refer to shared rules of this one."""
+        rules = (("rule", id(rule)) for rule in self._rules.values())
+        return function == self.function or function in rules
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
@@ -186,7 +199,11 @@ class _Tracing:
         """Return the shared rule of a call, and what a node that refers to it needs."""
         names: dict[Any, str] = {}
         specs = [_spec(x, names) for x in backward.given]
-        key = backward.key, tuple((x.names, x.shape, x.dtype) for x in specs)
+        key = backward.function, backward.key, tuple((x.names, x.shape, x.dtype) for x in specs)
+        known = self._graph.rules.get(key)
+        if known is not None:
+            rule, connected, _ = known
+            return rule, connected, [graph.adopt(x) for x in backward.given]
         rule = self._rules.get(key)
         if rule is None:
             if len(self._rules) >= _MOST_RULES:
@@ -201,8 +218,10 @@ class _Tracing:
 
     def trace_shared(self) -> None:
         """Trace the rules that nodes refer to, those of lower orders first."""
+        self._traced = []
         while self._waiting:
             waiting = self._waiting.pop(0)
+            self._traced.append(waiting)
             waiting.context.run(self._trace, waiting)
 
     def _trace(self, waiting: _Waiting) -> None:
@@ -220,6 +239,15 @@ class _Tracing:
             graph, connected, captures = _traced(waiting.rule.label, inner, start)
         waiting.rule.graph = prune(graph) if isinstance(graph, Graph) else graph
         self._found[waiting.key] = captures, connected
+
+    def keep_rules(self) -> None:
+        """Let later calls of the trace refer to rules that capture nothing."""
+        for waiting in self._traced:
+            captures, connected = self._assumed[waiting.key]
+            graph = waiting.rule.graph
+            if isinstance(graph, Graph) and graph.closure is None and not captures:
+                kept = waiting.rule, connected, waiting.backward
+                self._graph.rules.setdefault(waiting.key, kept)
 
     def is_settled(self) -> bool:
         """Return whether the assumptions were right; otherwise, prepare another pass."""
@@ -252,8 +280,7 @@ def _traced(name: str, inner: Graph, start: _Start) -> Any:
         except _Endless:
             raise
         except TraceError as error:
-            refusal = _refusal(name, backward, error)
-            return refusal, (False,) * (len(backward.specs) if backward else 0), []
+            return _refused(name, backward, error)
         inner.outputs = [closure.symbol(g) for g in grads if g is not None]
     around = _branch_capture(inner.parent)
     if closure.tensors and around is not None:
@@ -264,10 +291,10 @@ def _traced(name: str, inner: Graph, start: _Start) -> Any:
     return inner, tuple(g is not None for g in grads), list(inner.captures)
 
 
-def _refusal(name: str, backward: Any, error: TraceError) -> Refusal:
+def _refused(name: str, backward: Any, error: TraceError) -> _Found:
     code = getattr(getattr(backward, "grad_fn", None), "__code__", None)
     line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
-    return Refusal(name, line, str(error))
+    return Refusal(name, line, str(error)), (False,) * len(getattr(backward, "specs", ())), []
 
 
 def _spec(x: Any, names: dict[Any, str]) -> TensorSpec:

@@ -101,6 +101,8 @@ class Graph(BaseGraph):
         self.captured: dict[Any, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
+        #: Gradient rules that all nodes of a trace may refer to, by function and arguments.
+        self.rules: dict[Any, Any] = {} if parent is None else parent.rules
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
         # the number of names, in a list that all graphs of a trace share
@@ -440,7 +442,7 @@ class Graph(BaseGraph):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy has other variables, or assigns none
-        return {**vars(self), "runs": {}, "made": {}, "halves": {}}
+        return {**vars(self), "runs": {}, "made": {}, "halves": {}, "rules": {}}
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -219,14 +219,15 @@ class SharedRule:
     label
         The name of the function.
     graph
-        A graph from saved values and upstream gradients to gradients, or why there is none.
+        A graph from saved values and upstream gradients to gradients, or why there is none. None
+        until it is traced.
     """
 
     __slots__ = ("graph", "label")
 
     def __init__(self, label: str) -> None:
         self.label = label
-        self.graph: Any = BeyondOrder(label)
+        self.graph: Any = None
 
 
 class CustomGradient:

@@ -113,6 +113,7 @@ class _Replayed:
         self.saved = list(handles[m:])
         self.specs = [(x.shape, x.dtype) for x in handles[n:m]]
         self.lost = set(kind.lost)
+        self.refusal = kind.rule if isinstance(kind.rule, Refusal) else None
         # a rule of its own cannot contain its node
         shared = type(kind.backward) is SharedRule
         self.function = ("rule", id(kind.backward)) if shared else None
