@@ -77,6 +77,7 @@ class Parameters:
         self._signatures: list[inspect.Signature] = []
         #: How many positional arguments a call without keywords must have to need no binding.
         self._enough = 0.0
+        self._optional: list[bool] = []  # which positional parameters have a default
         try:
             self._signatures.append(inspect.signature(f))
             self._signatures.append(inspect.signature(f, follow_wrapped=False))
@@ -85,7 +86,8 @@ class Parameters:
         parameters = self._signatures[0].parameters.values()
         if any(x.kind is x.KEYWORD_ONLY for x in parameters):
             self._enough = float("inf")
-        self._enough += sum(x.kind in _POSITIONAL for x in parameters)
+        self._optional = [x.default is not x.empty for x in parameters if x.kind in _POSITIONAL]
+        self._enough += len(self._optional)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         """Return the arguments of a call in the order of the parameters.
@@ -96,7 +98,7 @@ class Parameters:
             If they do not fit.
         """
         if not kwargs and len(args) >= self._enough:
-            return Arguments(args, {})
+            return Arguments(args, {}, optional=self._optional)
         refused: TypeError | None = None
         for signature in self._signatures:
             try:
@@ -106,7 +108,7 @@ class Parameters:
                 continue
             given = set(bound.arguments)
             bound.apply_defaults()
-            return Arguments(bound.args, bound.kwargs, _defaults(bound, given))
+            return Arguments(bound.args, bound.kwargs, *_defaults(bound, given))
         if refused is not None:
             raise TypeError(f"custom_gradient: {name_of(self.f)}: {refused}") from None
         return Arguments(args, kwargs)
@@ -115,14 +117,16 @@ class Parameters:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _defaults(bound: inspect.BoundArguments, given: set[str]) -> list[bool]:
-    """Return for each argument of a call, in order, whether it is a default."""
-    found: list[bool] = []
+def _defaults(bound: inspect.BoundArguments, given: set[str]) -> tuple[list[bool], list[bool]]:
+    """Return for each argument, in order, whether it is a default, and whether it has one."""
+    defaults: list[bool] = []
+    optional: list[bool] = []
     for name, x in bound.signature.parameters.items():
-        value = bound.arguments[name]
         many = x.kind in (x.VAR_POSITIONAL, x.VAR_KEYWORD)
-        found += [name not in given] * (len(value) if many else 1)
-    return found
+        count = len(bound.arguments[name]) if many else 1
+        defaults += [name not in given] * count
+        optional += [x.default is not x.empty] * count
+    return defaults, optional
 
 
 class Arguments:
@@ -136,6 +140,8 @@ class Arguments:
         Their leaves; arrays and variables have become tensors.
     given
         For each leaf, whether the call has it; otherwise, it is a default, and a constant.
+    optional
+        For each leaf, whether its parameter has a default.
     named
         For each leaf, whether it can be passed by keyword only.
     variables
@@ -143,10 +149,15 @@ class Arguments:
     """
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], defaults: Sequence[bool] = ()
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        defaults: Sequence[bool] = (),
+        optional: Sequence[bool] = (),
     ) -> None:
         values = [*args, *kwargs.values()]
         self.given: list[bool] = []
+        self.optional: list[bool] = []
         self.named: list[bool] = []
         self.variables: set[int] = set()
         self.leaves: list[Any] = []
@@ -154,6 +165,7 @@ class Arguments:
             given = not (defaults and defaults[i])
             for leaf in flatten(value):
                 self.given.append(given)
+                self.optional.append(i < len(optional) and optional[i])
                 self.named.append(i >= len(args))
                 if given and isinstance(leaf, Variable):
                     self.variables.add(leaf.id)
@@ -184,7 +196,7 @@ class Arguments:
     def layout(self) -> Layout:
         """What is known of them without their values."""
         kinds = [type(leaf) for leaf in self.leaves]
-        return Layout(kinds, self.given, self.named)
+        return Layout(kinds, self.given, self.optional, self.named)
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -211,7 +223,7 @@ class Layout:
     ----------
     kinds
         The type of each leaf.
-    given, named
+    given, optional, named
         As for :class:`Arguments`.
 
     Attributes
@@ -222,28 +234,26 @@ class Layout:
         The number of arguments that it passes.
     """
 
-    def __init__(self, kinds: list[type], given: list[bool], named: list[bool]) -> None:
-        self._kinds, self._given, self._named = kinds, given, named
+    def __init__(
+        self, kinds: list[type], given: list[bool], optional: list[bool], named: list[bool]
+    ) -> None:
+        self._kinds, self._optional, self._named = kinds, optional, named
         self.tensors = [i for i, kind in enumerate(kinds) if kind is Tensor and given[i]]
         self.count = sum(given)
 
     def places(self, count: int) -> Sequence[int] | None:
         """Return the places of arguments that a number of gradients is for.
 
-        A rule may leave out defaults, arguments that are keyword-only, and values that have no
-        gradient; it returns gradients for the others in order.
+        A rule may leave out arguments that are keyword-only, values that have no gradient, and
+        numbers for parameters that have a default. It returns gradients for the others in order.
         """
         every = range(len(self._kinds))
         if len(every) == count:
             return every
-        positional = [i for i in every if not self._named[i]]
-        given = [i for i in every if self._given[i]]
-        both = [i for i in given if not self._named[i]]
-        whole = [positional, given, both]
-        numeric = [
-            [i for i in part if self._kinds[i] in (Tensor, float, complex)]
-            for part in ([*every], *whole)
-        ]
+        needed = [i for i in every if i in self.tensors or not self._optional[i]]
+        parts = [[i for i in x if not self._named[i]] for x in (every, needed)]
+        whole = [[*every], parts[0], needed, parts[1]]
+        numeric = [[i for i in x if self._kinds[i] in (Tensor, float, complex)] for x in whole]
         return next((part for part in [*whole, *numeric] if len(part) == count), None)
 
 
