@@ -42,7 +42,7 @@ def record_custom(
     for tape in tapes:
         tape.record_call(name, inputs, outputs, run)
         if lost:
-            tape.record_lost([inputs[i] for i in lost], outputs, left_out(name, inputs, lost))
+            tape.record_lost(inputs, lost, outputs, left_out(name, inputs, lost))
 
 
 def left_out(name: str, inputs: Sequence[Tensor], places: Iterable[int]) -> str:

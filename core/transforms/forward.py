@@ -201,9 +201,11 @@ class ForwardAccumulator(Recorder):
         weakref.finalize(y, self.records.pop, y.id, None).atexit = False
         weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
 
-    def record_lost(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
         """Note that the tangents of outputs lack the part of some inputs."""
-        if any(x.id in self.records for x in inputs):
+        if any(inputs[i].id in self.records for i in places):
             for y in outputs:
                 if is_differentiable(y.dtype):
                     self._lose(y, why)
