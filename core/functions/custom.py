@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
@@ -20,7 +20,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.recording import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom_inputs import Arguments, Parameters, Uses, identity_of, name_of
+from .custom_inputs import Arguments, Layout, Parameters, Uses, identity_of, name_of
 
 __all__ = ["custom_gradient", "register_gradient", "replacing_gradient"]
 
@@ -91,9 +91,7 @@ def replacing_gradient(f: Callable[..., Any], parameters: Parameters | None) -> 
         else:
             arguments = parameters.bind(args, kwargs)
         call = _Call(f, arguments, closed=parameters is None)
-        results, backward, inputs = call.results, call.backward, call.inputs
-        del call
-        return pack_like(results[0], _attach(name_of(f), backward, inputs, results[1]))
+        return pack_like(call.result, _attached(call))
 
     return wrapper
 
@@ -103,13 +101,15 @@ class _Call:
 
     Attributes
     ----------
-    results
+    result, results
         What it returned, and the leaves as tensors.
     inputs
         What its results depend on: arguments, variables, and captured tensors.
     backward
-        The gradient function.
+        The gradient function; None outside tapes and traces.
     """
+
+    backward: _Backward | None = None
 
     def __init__(self, f: Callable[..., Any], arguments: Arguments, closed: bool) -> None:
         recorders, tensors = active_tapes.get(), arguments.tensors
@@ -121,8 +121,8 @@ class _Call:
                     f"custom_gradient: {name_of(f)} must return (result, grad_fn), "
                     f"got {type(returned).__name__}"
                 )
-            result, grad_fn = returned
-            results = [as_tensor(leaf) for leaf in flatten(result)]
+            self.f, (self.result, grad_fn) = f, returned
+            self.results = [as_tensor(leaf) for leaf in flatten(self.result)]
         variables = [v for v in uses.variables.values() if v.id not in arguments.variables]
         if variables and not _takes_variables(grad_fn):
             raise TypeError(
@@ -130,11 +130,13 @@ class _Call:
                 f"{[v.name for v in variables]}, so its gradient function must take a 'variables' "
                 "argument and return (gradients, variable_gradients)"
             )
-        captured = uses.captured(results)
-        self.results = result, results
+        traced = active_graph.get() is not None
+        if not (recorders or traced):
+            return
+        captured = uses.captured(self.results)
         self.inputs = [*tensors, *(v.handle() for v in variables), *captured]
-        self.backward = _Backward(f, grad_fn, arguments, variables, self.inputs, len(captured))
-        if active_graph.get() is not None:
+        self.backward = _Backward(self, grad_fn, arguments.layout, variables, len(captured))
+        if traced:
             self.backward.keep(arguments, self.inputs, closed)
 
 
@@ -145,23 +147,28 @@ class _Backward:
 
     def __init__(
         self,
-        f: Any,
+        call: _Call,
         grad_fn: Callable[..., Any],
-        arguments: Arguments,
+        arguments: Layout,
         variables: list[Variable],
-        inputs: list[Tensor],
         captured: int,
     ) -> None:
-        self.f = f
+        self.f = call.f
         self.grad_fn = grad_fn
         self.variables = variables
         # not the inputs themselves: grad_fn holds those that it needs
-        self.specs = [(x.shape, x.dtype) for x in inputs]
-        self._arguments = arguments.layout
+        self.specs = [(x.shape, x.dtype) for x in call.inputs]
+        self._arguments = arguments
         self._captured = captured
-        self.lost = set(range(len(inputs) - captured, len(inputs)))
-        recorders = active_tapes.get()
-        self._followed = [any(x.id in tape.records for tape in recorders) for x in inputs]
+        self.lost: Collection[int] = ()
+        if captured:
+            self.lost = range(len(self.specs) - captured, len(self.specs))
+        #: Inputs that recorders follow, as far as a rule may leave them out.
+        self._followed: list[int] = []
+        if arguments.may_leave_out:
+            recorders = active_tapes.get()
+            followed = [any(x.id in tape.records for tape in recorders) for x in call.inputs]
+            self._followed = [i for i, x in enumerate(followed) if x]
         self._traced = False
 
     def keep(self, arguments: Arguments, inputs: list[Tensor], closed: bool) -> None:
@@ -177,12 +184,13 @@ class _Backward:
     def again(self, given: list[Tensor]) -> tuple[_Backward, list[Any]]:
         """Run the function on other tensors; return its gradient function and results."""
         call = _Call(self.f, self._call.with_tensors(given), closed=False)
+        assert call.backward is not None
         if len(call.inputs) != len(self.specs):
             raise TraceError(
                 f"{name_of(self.f)} uses {len(self.specs)} tensors and variables in one call, and "
                 f"{len(call.inputs)} in another"
             )
-        return call.backward, [x.array for x in call.results[1]]
+        return call.backward, [x.array for x in call.results]
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each input: arguments, variables, captured tensors."""
@@ -220,8 +228,8 @@ class _Backward:
             if place not in found and is_differentiable(self.specs[i][1])
         ]
         if missing:  # keyword-only, and the rule is of positional arguments
-            self.lost.update(missing)
-            if not self._traced and any(self._followed[i] for i in missing):
+            self.lost = {*self.lost, *missing}
+            if not (self._traced or set(missing).isdisjoint(self._followed)):
                 given = [TensorSpec(*spec) for spec in self.specs]
                 reason = left_out(name_of(self.f), given, missing)
                 tell([reason], strictness.get())
@@ -242,16 +250,17 @@ class _Backward:
         return result
 
 
-def _attach(
-    name: str, backward: _Backward, inputs: list[Tensor], results: list[Tensor]
-) -> list[Tensor]:
-    """Give results new ids whose gradient is ``backward``, on tapes and in the trace."""
-    graph = active_graph.get()
-    arrays = [x.array for x in results]
+def _attached(call: _Call) -> list[Tensor]:
+    """Return results with new ids whose gradient is the call's, on tapes and in the trace."""
+    graph, backward = active_graph.get(), call.backward
+    arrays = [x.array for x in call.results]
+    if backward is None:
+        return [Tensor(array) for array in arrays]
+    name = name_of(call.f)
     if graph is not None:
-        arrays = add_custom(name, graph, backward, [x.array for x in inputs], arrays)
+        arrays = add_custom(name, graph, backward, [x.array for x in call.inputs], arrays)
     outputs = [Tensor(array) for array in arrays]
-    record_custom(name, inputs, outputs, backward, sorted(backward.lost))
+    record_custom(name, call.inputs, outputs, backward, sorted(backward.lost))
     return outputs
 
 

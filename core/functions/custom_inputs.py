@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Collection, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -132,18 +133,21 @@ def _defaults(bound: inspect.BoundArguments, given: set[str]) -> tuple[list[bool
 class Arguments:
     """The arguments of a call, in the order of the function's parameters.
 
-    Attributes
+    Parameters
     ----------
     args, kwargs
         Arguments to call the function with: those by keyword that cannot be positional are last.
+    defaults, optional
+        For each argument, whether it is a default, and whether its parameter has one.
+
+    Attributes
+    ----------
+    args, kwargs
+        The same; arrays and variables have become tensors.
     leaves
-        Their leaves; arrays and variables have become tensors.
-    given
-        For each leaf, whether the call has it; otherwise, it is a default, and a constant.
-    optional
-        For each leaf, whether its parameter has a default.
-    named
-        For each leaf, whether it can be passed by keyword only.
+        Their leaves.
+    layout
+        What is known of them without their values.
     variables
         The ids of variables among them.
     """
@@ -155,65 +159,65 @@ class Arguments:
         defaults: Sequence[bool] = (),
         optional: Sequence[bool] = (),
     ) -> None:
-        values = [*args, *kwargs.values()]
-        self.given: list[bool] = []
-        self.optional: list[bool] = []
-        self.named: list[bool] = []
-        self.variables: set[int] = set()
-        self.leaves: list[Any] = []
-        for i, value in enumerate(values):
-            given = not (defaults and defaults[i])
-            for leaf in flatten(value):
-                self.given.append(given)
-                self.optional.append(i < len(optional) and optional[i])
-                self.named.append(i >= len(args))
-                if given and isinstance(leaf, Variable):
-                    self.variables.add(leaf.id)
-                self.leaves.append(_argument(leaf) if given else leaf)
-        self._count, self._names, self._tree = len(args), list(kwargs), tuple(values)
-        self.pack(self.leaves)
+        self._tree: tuple[Any, ...] = args
+        self._names: tuple[str, ...] = ()
+        self.variables: Collection[int] = ()
+        if not kwargs and not defaults and all([type(x) is Tensor for x in args]):
+            self.leaves: list[Any] = list(args)
+            self.layout = _of_tensors(len(args))
+            self.args, self.kwargs = args, kwargs
+            return
+        self._tree, self._names = (*args, *kwargs.values()), tuple(kwargs)
+        leaves = [flatten(value) for value in self._tree]
+        counts = list(map(len, leaves))
+        given = _spread([not x for x in defaults] or [True] * len(leaves), counts)
+        self.leaves = [
+            _argument(leaf) if known else leaf
+            for leaf, known in zip(itertools.chain(*leaves), given, strict=True)
+        ]
+        self.variables = {x.id for x in itertools.chain(*leaves) if isinstance(x, Variable)}
+        many = len(leaves) - len(optional)
+        self.layout = Layout(
+            [type(leaf) for leaf in self.leaves],
+            given,
+            _spread([*optional, *[False] * many], counts),
+            _spread([i >= len(args) for i in range(len(leaves))], counts),
+        )
+        self._pack()
 
-    def pack(self, leaves: list[Any]) -> None:
-        """Make ``args`` and ``kwargs`` of leaves."""
-        values = pack_like(self._tree, leaves)
-        self.args = values[: self._count]
-        self.kwargs = dict(zip(self._names, values[self._count :], strict=True))
+    def _pack(self) -> None:
+        values = pack_like(self._tree, self.leaves)
+        count = len(values) - len(self._names)
+        self.args = values[:count]
+        self.kwargs = dict(zip(self._names, values[count:], strict=True))
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> Arguments:
         """Return the same arguments with other tensors."""
-        rest = iter(tensors)
-        leaves = [
-            next(rest) if given and type(leaf) is Tensor else leaf
-            for leaf, given in zip(self.leaves, self.given, strict=True)
-        ]
         twin: Arguments = type(self).__new__(type(self))
         vars(twin).update(vars(self))
-        twin.leaves = leaves
-        twin.pack(leaves)
+        twin.leaves = list(self.leaves)
+        for place, x in zip(self.layout.tensors, tensors, strict=True):
+            twin.leaves[place] = x
+        twin._pack()
         return twin
-
-    @property
-    def layout(self) -> Layout:
-        """What is known of them without their values."""
-        kinds = [type(leaf) for leaf in self.leaves]
-        return Layout(kinds, self.given, self.optional, self.named)
 
     @property
     def tensors(self) -> list[Tensor]:
         """The tensors that the call passes."""
-        pairs = zip(self.leaves, self.given, strict=True)
-        return [leaf for leaf, given in pairs if given and type(leaf) is Tensor]
+        return [self.leaves[i] for i in self.layout.tensors]
 
     @property
     def key(self) -> Any:
         """A key of all but the tensors, and of what else decides what the function does."""
-        mode = training_mode.get()
-        static = tuple(
-            "tensor" if given and type(leaf) is Tensor else _atom(leaf)
-            for leaf, given in zip(self.leaves, self.given, strict=True)
-        )
-        names = tuple(self._names), self._count, repr(structure(self._tree))
-        return names, static, None if mode is None else _atom(mode.training), computing.get()
+        mode, tensors = training_mode.get(), self.layout.tensors
+        static = tuple("" if i in tensors else _atom(leaf) for i, leaf in enumerate(self.leaves))
+        around = None if mode is None else _atom(mode.training), computing.get()
+        return self._names, repr(structure(self._tree)), static, around
+
+
+def _spread(flags: Sequence[bool], counts: Sequence[int]) -> list[bool]:
+    """Return each argument's flag once for each of its leaves."""
+    return [flag for flag, count in zip(flags, counts, strict=False) for _ in range(count)]
 
 
 class Layout:
@@ -223,8 +227,12 @@ class Layout:
     ----------
     kinds
         The type of each leaf.
-    given, optional, named
-        As for :class:`Arguments`.
+    given
+        For each leaf, whether the call has it; otherwise, it is a default, and a constant.
+    optional
+        For each leaf, whether its parameter has a default.
+    named
+        For each leaf, whether it can be passed by keyword only.
 
     Attributes
     ----------
@@ -232,14 +240,21 @@ class Layout:
         The places of tensors that the call passes.
     count
         The number of arguments that it passes.
+    may_leave_out
+        Whether a rule may return no gradient for some of the tensors.
     """
 
     def __init__(
-        self, kinds: list[type], given: list[bool], optional: list[bool], named: list[bool]
+        self,
+        kinds: Sequence[type],
+        given: Sequence[bool],
+        optional: Sequence[bool],
+        named: Sequence[bool],
     ) -> None:
         self._kinds, self._optional, self._named = kinds, optional, named
         self.tensors = [i for i, kind in enumerate(kinds) if kind is Tensor and given[i]]
         self.count = sum(given)
+        self.may_leave_out = any(named[i] for i in self.tensors)
 
     def places(self, count: int) -> Sequence[int] | None:
         """Return the places of arguments that a number of gradients is for.
@@ -255,6 +270,12 @@ class Layout:
         whole = [[*every], parts[0], needed, parts[1]]
         numeric = [[i for i in x if self._kinds[i] in (Tensor, float, complex)] for x in whole]
         return next((part for part in [*whole, *numeric] if len(part) == count), None)
+
+
+@functools.lru_cache(100)
+def _of_tensors(count: int) -> Layout:
+    """Return the layout of positional arguments that are all tensors."""
+    return Layout([Tensor] * count, [True] * count, [False] * count, [False] * count)
 
 
 def _argument(leaf: Any) -> Any:
@@ -333,6 +354,9 @@ class Uses(Recorder):
         return list(self._captured(results).values())
 
 
+_contains = dict.__contains__
+
+
 class _Outside(dict[int, Any]):
     """For tensors computed from captured ones, these; it also contains the captured ones."""
 
@@ -343,8 +367,8 @@ class _Outside(dict[int, Any]):
         self._first = next_id()  # tensors from outside have smaller ids
 
     def __contains__(self, id: Any) -> bool:
-        if dict.__contains__(self, id):
-            return True
-        if not 0 < id < self._first or id in self._arguments:
+        if id >= self._first:
+            return _contains(self, id)
+        if id in self._arguments or id <= 0:
             return False
         return not self._recorders or any(id in recorder.records for recorder in self._recorders)

@@ -7,7 +7,7 @@ takes the function's arguments, runs the function again, and contains nodes that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -67,7 +67,7 @@ class GradientFunction(Protocol):
     given: list[Any]
 
     @property
-    def lost(self) -> set[int]:
+    def lost(self) -> Collection[int]:
         """The places of arguments that results depend on and that it leaves out."""
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
