@@ -140,9 +140,7 @@ class InBatch:
         self.specs = [(x.shape, x.dtype) for x in self.inputs]
         self.function, self.code, self.refusal = backward.function, backward.code, backward.refusal
         self._given = [has_level(x, level) for x in backward.given]
-        self.given = [
-            x.array if b else x for x, b in zip(backward.given, self._given, strict=True)
-        ]
+        self.given = [x.array if b else x for x, b in zip(backward.given, self._given, strict=True)]
         self.key = level, tuple(self.batched), tuple(self._given), backward.key
 
     @property

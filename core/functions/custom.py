@@ -36,29 +36,37 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     ----------
     f
         A function of tensors that returns ``(result, grad_fn)``. ``grad_fn`` takes one upstream
-        gradient per result (of the result's shape) and returns one gradient per positional
-        argument, ``None`` for one without. If ``f`` reads trainable variables, ``grad_fn`` must
-        also take ``variables=`` and return ``(gradients, variable_gradients)``.
+        gradient per result (of the result's shape) and returns one gradient per argument, ``None``
+        for one without. Gradients are in the order of ``f``'s parameters, also for arguments that
+        are passed by keyword. ``grad_fn`` may leave out keyword-only arguments, defaults, and
+        Python values. If ``f`` reads trainable variables, ``grad_fn`` must also take
+        ``variables=`` and return ``(gradients, variable_gradients)``.
 
     Returns
     -------
     callable
         A function that returns only ``result``. Outer tapes record the ops inside ``grad_fn``, so
         gradients of every order exist. Inside :func:`gradtape.function` the gradient function is
-        also traced, and is saved with the module.
+        also traced, and is saved with the module. It may call ``f``, directly or through others.
 
     Raises
     ------
     TypeError
-        When called, if ``f`` reads variables and ``grad_fn`` takes no ``variables`` argument, or if
-        ``f`` does not return a pair.
+        When called, if the arguments do not fit ``f``, if ``f`` reads variables and ``grad_fn``
+        takes no ``variables`` argument, or if ``f`` does not return a pair.
     ValueError
         During the backward pass, if the number or a shape of the gradients is wrong.
 
+    Warns
+    -----
+    BrokenPathWarning
+        When a derivative is computed, if it lacks a part because ``f`` captures a tensor, or takes
+        one as an argument that ``grad_fn`` leaves out. With ``strict=True`` this is an error.
+
     Notes
     -----
-    Semantics follow ``tf.custom_gradient``: captured tensors and keyword arguments have no
-    gradient.
+    Semantics are those of ``tf.custom_gradient`` where that has them. TensorFlow gives captured
+    tensors and keyword arguments no gradient, and does not warn.
 
     Examples
     --------
@@ -86,10 +94,8 @@ def replacing_gradient(f: Callable[..., Any], parameters: Parameters | None) -> 
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if parameters is None:
-            arguments = Arguments(args, kwargs)
-        else:
-            arguments = parameters.bind(args, kwargs)
+        bind = Arguments if parameters is None else parameters.bind
+        arguments = bind(args, kwargs)
         call = _Call(f, arguments, closed=parameters is None)
         return pack_like(call.result, _attached(call))
 

@@ -162,7 +162,7 @@ class Arguments:
         self._tree: tuple[Any, ...] = args
         self._names: tuple[str, ...] = ()
         self.variables: Collection[int] = ()
-        if not kwargs and not defaults and all([type(x) is Tensor for x in args]):
+        if not kwargs and not defaults and not any(type(x) is not Tensor for x in args):
             self.leaves: list[Any] = list(args)
             self.layout = _of_tensors(len(args))
             self.args, self.kwargs = args, kwargs
@@ -316,7 +316,9 @@ class Uses(Recorder):
     def accessed(self, variable: Variable, read: Tensor) -> None:
         if variable.trainable:
             self.variables.setdefault(variable.id, variable)
-        elif type(self.records) is _Outside and any(variable.id in recorder.records for recorder in self._recorders):
+        elif type(self.records) is _Outside and any(
+            variable.id in recorder.records for recorder in self._recorders
+        ):
             handle = variable.handle()
             self.records[read.id] = {handle.id: handle}
 

@@ -29,7 +29,7 @@ __all__ = ["GradientFunction", "add_custom"]
 
 # How many shared rules one function may have: one for each kind of arguments.
 _MOST_RULES = 32
-# How many functions of one piece of code may be on the way to a rule, each called by the one before.
+# How many functions of the same code may be on the way to a rule, each called by the one before.
 _DEEPEST = 32
 # How often a rule is traced until it is known which values from outside it uses.
 _PASSES = 8
@@ -60,7 +60,7 @@ class GradientFunction(Protocol):
 
     grad_fn: Any
     specs: list[Any]
-    refusal: Refusal | None
+    refusal: Any
     function: Any
     code: Any
     key: Any
@@ -73,7 +73,7 @@ class GradientFunction(Protocol):
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each argument."""
 
-    def again(self, given: list[Tensor]) -> tuple[GradientFunction, list[Any]]:
+    def again(self, given: list[Tensor]) -> tuple[Any, list[Any]]:
         """Run the function on other tensors; return its gradient function and results."""
 
 

@@ -20,7 +20,9 @@ def graph_text(graph: BaseGraph) -> str:
     The rules that nodes share follow.
     """
     ops: list[Any] = [node.op for node in nodes_within(graph)]
-    shared = dict.fromkeys(x for op in ops if type(x := getattr(op, "backward", None)) is SharedRule)
+    shared = dict.fromkeys(
+        x for op in ops if type(x := getattr(op, "backward", None)) is SharedRule
+    )
     rules = {rule: f"rule {i}" for i, rule in enumerate(shared)}
     text = _text(graph, "", rules)
     for rule, name in rules.items():

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = ["check_strict", "is_meant", "lost_between", "lost_inputs", "severed", "tell", "warn_of_breaks"]
+__all__ = [
+    "check_strict",
+    "is_meant",
+    "lost_between",
+    "lost_inputs",
+    "severed",
+    "tell",
+    "warn_of_breaks",
+]
 
 #: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
 #: intentionally.

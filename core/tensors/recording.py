@@ -45,7 +45,7 @@ def record_custom(
             tape.record_lost(inputs, lost, outputs, left_out(name, inputs, lost))
 
 
-def left_out(name: str, inputs: Sequence[Tensor], places: Iterable[int]) -> str:
+def left_out(name: str, inputs: Sequence[Any], places: Iterable[int]) -> str:
     """Return the message for inputs of a custom gradient that its rule leaves out."""
     told = ", ".join(describe(inputs[i].shape, inputs[i].dtype) for i in places)
     return (

@@ -349,7 +349,7 @@ class GraphReader:
         targets: list[Symbol],
         place: str,
     ) -> Graph | SharedRule | Refusal:
-        """Return a custom gradient's rule, which fits the values that it receives and its targets."""
+        """Return a custom gradient's rule, which fits what it receives and its targets."""
         record = take(item, "backward", (dict, int, type(None)), place)
         if record is None:
             beyond = "beyond" in item and take(item, "beyond", bool, place)
@@ -364,7 +364,9 @@ class GraphReader:
         else:
             rule = self.graph(record, place, graph)
             inputs, outputs = rule.inputs, rule.outputs
-        if [(blunt(x.shape), x.dtype) for x in inputs] != [(blunt(x.shape), x.dtype) for x in given]:
+        if [(blunt(x.shape), x.dtype) for x in inputs] != [
+            (blunt(x.shape), x.dtype) for x in given
+        ]:
             raise DamagedFile(f"{place}: the inputs of its gradient do not match the node")
         if len(outputs) != len(targets) or any(
             shapes_differ(g.shape, x.shape) or (g.dtype != x.dtype and is_differentiable(x.dtype))

@@ -116,9 +116,9 @@ WRAPS = {
         lambda x, y: gt.cond(x > 0.0, lambda: f(x, y), lambda: x * 0.0)
     ),
     "vmapped": lambda f: lambda x, y: gt.vmap(f)(gt.reshape(x, [1]), gt.reshape(y, [1]))[0],
-    "vmapped over one": lambda f: lambda x, y: gt.vmap(f, in_axes=(0, None))(
-        gt.reshape(x, [1]), y
-    )[0],
+    "vmapped over one": lambda f: (
+        lambda x, y: gt.vmap(f, in_axes=(0, None))(gt.reshape(x, [1]), y)[0]
+    ),
     "vmapped in a trace": lambda f: gt.function(
         lambda x, y: gt.vmap(f)(gt.reshape(x, [1]), gt.reshape(y, [1]))[0]
     ),
@@ -242,12 +242,11 @@ def test_functions_whose_parameters_are_those_of_another_one() -> None:
 
 
 def test_the_number_of_gradients_still_has_to_fit() -> None:
+    @gt.custom_gradient
+    def three(x, y):
+        return x * y, lambda u: (u, u, u)
+
     with pytest.raises(ValueError, match=r"three has 2 arguments, but .* returned 3 gradients"):
-
-        @gt.custom_gradient
-        def three(x, y):
-            return x * y, lambda u: (u, u, u)
-
         gt.grad(lambda x: three(y=x, x=x))(1.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,10 +214,8 @@ def test_a_lie_about_shared_rules_is_refused(lie: str, good: Path, tmp_path: Pat
     with pytest.raises(LoadError):
         gt.load(tmp_path / "bad.h5")
     for look in (gt.saving.inspect, gt.saving.verify):  # they may read less, and end
-        try:
+        with contextlib.suppress(LoadError):
             look(tmp_path / "bad.h5")
-        except LoadError:
-            pass
 
 
 def test_a_rule_that_is_nothing_but_itself_loads_and_every_derivative_ends(
@@ -245,14 +244,9 @@ def test_a_graph_in_an_op_may_not_use_variables_through_a_rule(good: Path, tmp_p
         graph = record["graph"]
         graph["nodes"].append({"read": 0, "inputs": []})
 
-    for number in (0, 1):
-        draft = Draft.of(good)
+    draft = Draft.of(good)
+    for number in range(len(rule_paths(draft))):  # one of them is that of a branch
         in_rule(edit, number)(draft)
-        draft.write(tmp_path / "reads.h5")
-        try:
-            gt.load(tmp_path / "reads.h5")
-        except LoadError as error:
-            assert "inside an op uses a variable" in str(error)
-            break
-    else:
-        raise AssertionError("no rule of a branch was refused")
+    draft.write(tmp_path / "reads.h5")
+    with pytest.raises(LoadError, match="inside an op uses a variable"):
+        gt.load(tmp_path / "reads.h5")
