@@ -29,7 +29,7 @@ __all__ = ["GradientFunction", "add_custom"]
 
 # How many shared rules one function may have: one for each kind of arguments.
 _MOST_RULES = 32
-# How many functions of the same code may be on the way to a rule, each called by the one before.
+# How many functions of the same code may call each other in rules, each a new function.
 _DEEPEST = 32
 # How often a rule is traced until it is known which values from outside it uses.
 _PASSES = 8
