@@ -90,23 +90,27 @@ WRAPS = {
     "traced": gt.function,
     "traced around": lambda f: lambda c: gt.function(lambda x: f(c, x))(gt.constant(2.0)),
     "cond": lambda f: lambda c: gt.cond(c > 0.0, lambda: f(c), lambda: c),
-    "traced cond": lambda f: gt.function(
-        lambda c: gt.cond(c > 0.0, lambda: f(c) + c, lambda: c)
+    "traced cond": lambda f: gt.function(lambda c: gt.cond(c > 0.0, lambda: f(c) + c, lambda: c)),
+    "scan": lambda f: (
+        lambda c: gt.scan(lambda k, _: (f(c, k), None), gt.constant(1.0), gt.constant([1.0, 2.0]))[
+            0
+        ]
     ),
-    "scan": lambda f: lambda c: gt.scan(
-        lambda k, _: (f(c, k), None), gt.constant(1.0), gt.constant([1.0, 2.0])
-    )[0],
     "traced scan": lambda f: gt.function(
-        lambda c: gt.scan(
-            lambda k, _: (f(c, k), None), gt.constant(1.0), gt.constant([1.0, 2.0])
-        )[0]
+        lambda c: gt.scan(lambda k, _: (f(c, k), None), gt.constant(1.0), gt.constant([1.0, 2.0]))[
+            0
+        ]
     ),
     "vmap": lambda f: lambda c: gt.sum(gt.vmap(lambda x: f(c, x))(gt.constant([1.0, 2.0]))),
     "traced vmap": lambda f: gt.function(
         lambda c: gt.sum(gt.vmap(lambda x: f(c, x))(gt.constant([1.0, 2.0])))
     ),
-    "vmapped cond": lambda f: lambda c: gt.sum(
-        gt.vmap(lambda x: gt.cond(x > 0.0, lambda: f(c, x), lambda: x))(gt.constant([1.0, -2.0]))
+    "vmapped cond": lambda f: (
+        lambda c: gt.sum(
+            gt.vmap(lambda x: gt.cond(x > 0.0, lambda: f(c, x), lambda: x))(
+                gt.constant([1.0, -2.0])
+            )
+        )
     ),
 }
 
