@@ -100,7 +100,18 @@ from .graphs.executors import compiled, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.lifting import lifted
-from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.nodes import (
+    BeyondOrder,
+    CustomGradient,
+    Node,
+    NotSaved,
+    Read,
+    Refusal,
+    SharedRule,
+    Symbol,
+    Written,
+    nodes_within,
+)
 from .graphs.optimize import forward_only, joined_pulls
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
@@ -175,6 +186,7 @@ __all__ = [
     "BackendUnavailable",
     "BatchRows",
     "Batched",
+    "BeyondOrder",
     "BinaryOp",
     "Branch",
     "Communicator",
@@ -212,6 +224,7 @@ __all__ = [
     "Sender",
     "Shape",
     "Shared",
+    "SharedRule",
     "Size",
     "Stopwatch",
     "StoredRule",
@@ -317,6 +330,7 @@ __all__ = [
     "muting",
     "next_id",
     "node_by_node",
+    "nodes_within",
     "not_known",
     "numpy_dtype",
     "ops",

@@ -69,6 +69,14 @@ class Recorder:
     ) -> None:
         """Receive a computation whose gradient is the function ``backward``."""
 
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
+        """Receive notice that the outputs of a call depend on inputs that get no gradient.
+
+        ``places`` says which of the inputs these are, and ``record_call`` was called before.
+        """
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Receive notice that gradients stop here, and why."""
 

@@ -139,6 +139,23 @@ class InBatch:
         self.results = [UNHIDE.raw(y, like, level=level) for y in results]
         self.specs = [(x.shape, x.dtype) for x in self.inputs]
         self._batches = active_batches.get()
+        self.function, self.code, self.refusal = backward.function, backward.code, backward.refusal
+        self._given = [has_level(x, level) for x in backward.given]
+        self.given = [x.array if b else x for x, b in zip(backward.given, self._given, strict=True)]
+        self.key = level, tuple(self.batched), tuple(self._given), backward.key
+
+    @property
+    def lost(self) -> Any:
+        """The places of arguments that it leaves out."""
+        return self.backward.lost
+
+    def again(self, given: list[Tensor]) -> tuple[InBatch, list[Any]]:
+        """Run the function on other tensors; return its gradient function and results."""
+        level = self.level
+        hidden = [HIDE(x, level=level) if b else x for x, b in zip(given, self._given, strict=True)]
+        backward, results = self.backward.again(hidden)
+        lowered = InBatch(backward, backward.inputs, results, level)
+        return lowered, lowered.results
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each input."""

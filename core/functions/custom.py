@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
-from ..base.context import active_graph, active_tapes, as_converted, recording_to
-from ..base.recorder import Recorder
+from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
+from ..base.dtypes import is_differentiable
 from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
-from ..errors import PluginError
-from ..graphs.custom import add_custom
+from ..errors import PluginError, TraceError
+from ..graphs.custom import GradientFunction, add_custom
 from ..ops.checks import check_rules
+from ..tape.broken import tell
 from ..tensors.convert import as_tensor
-from ..tensors.recording import record_custom
+from ..tensors.recording import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .custom_inputs import Arguments, Layout, Parameters, Uses, identity_of, name_of
 
-__all__ = ["custom_gradient", "register_gradient"]
+__all__ = ["attach", "custom_gradient", "register_gradient"]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class VariableWatcher(Recorder):
-    """Notes which variables a function reads, and records nothing."""
-
-    def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-        self.records = {}
-
-    def accessed(self, variable: Variable, read: Tensor) -> None:
-        if variable.trainable:
-            self.variables.setdefault(variable.id, variable)
-
-    def accessed_by_rule(self, variable: Variable, read: Tensor) -> None:
-        """Ignore what the function's result does not depend on."""
 
 
 def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
@@ -51,29 +36,37 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     ----------
     f
         A function of tensors that returns ``(result, grad_fn)``. ``grad_fn`` takes one upstream
-        gradient per result (of the result's shape) and returns one gradient per positional
-        argument, ``None`` for one without. If ``f`` reads trainable variables, ``grad_fn`` must
-        also take ``variables=`` and return ``(gradients, variable_gradients)``.
+        gradient per result (of the result's shape) and returns one gradient per argument, ``None``
+        for one without. Gradients are in the order of ``f``'s parameters, also for arguments that
+        are passed by keyword. ``grad_fn`` may leave out keyword-only arguments, defaults, and
+        Python values. If ``f`` reads trainable variables, ``grad_fn`` must also take
+        ``variables=`` and return ``(gradients, variable_gradients)``.
 
     Returns
     -------
     callable
         A function that returns only ``result``. Outer tapes record the ops inside ``grad_fn``, so
         gradients of every order exist. Inside :func:`gradtape.function` the gradient function is
-        also traced, and is saved with the module.
+        also traced, and is saved with the module. It may call ``f``, directly or through others.
 
     Raises
     ------
     TypeError
-        When called, if ``f`` reads variables and ``grad_fn`` takes no ``variables`` argument, or if
-        ``f`` does not return a pair.
+        When called, if the arguments do not fit ``f``, if ``f`` reads variables and ``grad_fn``
+        takes no ``variables`` argument, or if ``f`` does not return a pair.
     ValueError
         During the backward pass, if the number or a shape of the gradients is wrong.
 
+    Warns
+    -----
+    BrokenPathWarning
+        When a derivative is computed, if it lacks a part because ``f`` captures a tensor, or takes
+        one as an argument that ``grad_fn`` leaves out. With ``strict=True`` this is an error.
+
     Notes
     -----
-    Semantics follow ``tf.custom_gradient``: captured tensors and keyword arguments have no
-    gradient.
+    Semantics are those of ``tf.custom_gradient`` where that has them. TensorFlow gives captured
+    tensors and keyword arguments no gradient, and does not warn.
 
     Examples
     --------
@@ -84,88 +77,158 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     0.5
     """
 
+    parameters = Parameters(f)
+
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given = flatten(args)
-        leaves = [_argument(leaf) for leaf in given]
-        args = pack_like(args, leaves)
-        watcher = VariableWatcher()
-        with recording_to((*active_tapes.get(), watcher)):
-            returned = as_converted(f)(*args, **kwargs)
-        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
-            raise TypeError(
-                f"custom_gradient: {_name(f)} must return (result, grad_fn), "
-                f"got {type(returned).__name__}"
-            )
-        result, grad_fn = returned
-        arguments = {leaf.id for leaf in given if isinstance(leaf, Variable)}
-        variables = [v for v in watcher.variables.values() if v.id not in arguments]
+        call = _Call(f, parameters.bind(args, kwargs))
+        if call.backward is None:
+            outputs = [Tensor(x.array) for x in call.results]
+        else:
+            outputs = attach(name_of(f), call.backward, call.inputs, call.results)
+        return pack_like(call.result, outputs)
+
+    return wrapper
+
+
+class _Call:
+    """A run of a function with a custom gradient.
+
+    Attributes
+    ----------
+    result, results
+        What it returned, and the leaves as tensors.
+    inputs
+        What its results depend on: arguments, variables, and captured tensors.
+    backward
+        The gradient function; None outside tapes and traces.
+    """
+
+    backward: _Backward | None = None
+
+    def __init__(self, f: Callable[..., Any], arguments: Arguments) -> None:
+        recorders, tensors = active_tapes.get(), arguments.tensors
+        uses = Uses(tensors, recorders)
+        with recording_to((*recorders, uses)):
+            returned = as_converted(f)(*arguments.args, **arguments.kwargs)
+            if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
+                raise TypeError(
+                    f"custom_gradient: {name_of(f)} must return (result, grad_fn), "
+                    f"got {type(returned).__name__}"
+                )
+            self.f, (self.result, grad_fn) = f, returned
+            self.results = [as_tensor(leaf) for leaf in flatten(self.result)]
+        variables = [v for v in uses.variables.values() if v.id not in arguments.variables]
         if variables and not _takes_variables(grad_fn):
             raise TypeError(
-                f"custom_gradient: {_name(f)} reads the variables "
+                f"custom_gradient: {name_of(f)} reads the variables "
                 f"{[v.name for v in variables]}, so its gradient function must take a 'variables' "
                 "argument and return (gradients, variable_gradients)"
             )
-        results = [as_tensor(leaf) for leaf in flatten(result)]
-        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
-        inputs = [*tensors, *(v.handle() for v in variables)]
-        gradients = _Backward(f, grad_fn, leaves, variables, inputs)
-        outputs = attach(f, gradients, inputs, results)
-        return pack_like(result, list(outputs))
-
-    return wrapper
+        traced = active_graph.get() is not None
+        if not (recorders or traced):
+            return
+        captured = uses.captured(self.results)
+        self.inputs = [*tensors, *(v.handle() for v in variables), *captured]
+        self.backward = _Backward(self, grad_fn, arguments.layout, variables, len(captured))
+        if traced:
+            self.backward.keep(arguments, self.inputs)
 
 
 class _Backward:
     """Calls a user's gradient function, and checks what it returns."""
 
+    refusal = None
+
     def __init__(
         self,
-        f: Any,
+        call: _Call,
         grad_fn: Callable[..., Any],
-        leaves: list[Any],
+        arguments: Layout,
         variables: list[Variable],
-        inputs: list[Tensor],
+        captured: int,
     ) -> None:
-        self.f = f
+        self.f = call.f
         self.grad_fn = grad_fn
-        # for each argument, whether it is a tensor; and the places of those that could be one
-        self.tensors = [type(leaf) is Tensor for leaf in leaves]
-        self.numeric = [
-            i for i, leaf in enumerate(leaves) if type(leaf) in (Tensor, float, complex)
-        ]
         self.variables = variables
         # not the inputs themselves: grad_fn holds those that it needs
-        self.specs = [(x.shape, x.dtype) for x in inputs]
+        self.specs = [(x.shape, x.dtype) for x in call.inputs]
+        self._arguments = arguments
+        self._captured = captured
+        self.lost: Collection[int] = ()
+        if captured:
+            self.lost = range(len(self.specs) - captured, len(self.specs))
+        #: Inputs that recorders follow, as far as a rule may leave them out.
+        self._followed: list[int] = []
+        if arguments.may_leave_out:
+            recorders = active_tapes.get()
+            followed = [any(x.id in tape.records for tape in recorders) for x in call.inputs]
+            self._followed = [i for i, x in enumerate(followed) if x]
+        self._traced = False
+
+    def keep(self, arguments: Arguments, inputs: list[Tensor]) -> None:
+        """Keep what a trace needs to find calls of the same function, and to run it again."""
+        self._traced = True
+        self.function = identity_of(self.f)
+        self.code = _code_of(self.f)
+        self.key = arguments.key
+        self.inputs = [x.array for x in inputs]
+        self.given = self.inputs[: len(arguments.tensors)]
+        self._call = arguments
+
+    def again(self, given: list[Tensor]) -> tuple[_Backward, list[Any]]:
+        """Run the function on other tensors; return its gradient function and results."""
+        call = _Call(self.f, self._call.with_tensors(given))
+        assert call.backward is not None
+        if len(call.inputs) != len(self.specs):
+            raise TraceError(
+                f"{name_of(self.f)} uses {len(self.specs)} tensors and variables in one call, and "
+                f"{len(call.inputs)} in another"
+            )
+        return call.backward, [x.array for x in call.results]
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return the gradient of each input tensor and of each variable."""
+        """Return the gradient of each input: arguments, variables, captured tensors."""
         if self.variables:
             returned = self.grad_fn(*upstream, variables=self.variables)
             if not isinstance(returned, tuple) or len(returned) != 2:
                 raise ValueError(
-                    f"custom_gradient: the gradient function of {_name(self.f)} must return "
+                    f"custom_gradient: the gradient function of {name_of(self.f)} must return "
                     "(gradients, variable_gradients)"
                 )
             grads, variable_grads = flatten([returned[0]]), flatten([returned[1]])
             if len(variable_grads) != len(self.variables):
                 raise ValueError(
-                    f"custom_gradient: {_name(self.f)} reads {len(self.variables)} variables, but "
-                    f"its gradient function returned {len(variable_grads)} variable gradients"
+                    f"custom_gradient: {name_of(self.f)} reads {len(self.variables)} variables, "
+                    f"but its gradient function returned {len(variable_grads)} variable gradients"
                 )
         else:
             grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
-        count = len(self.tensors)
-        places: Sequence[int] = range(count)
-        if len(grads) != count:
-            places = self.numeric  # integers and other Python values need no None
-            if len(grads) != len(places):
-                raise ValueError(
-                    f"custom_gradient: {_name(self.f)} has {count} arguments, but its gradient "
-                    f"function returned {len(grads)} gradients"
-                )
-        grads = [g for g, i in zip(grads, places, strict=True) if self.tensors[i]]
-        return [self._checked(i, g) for i, g in enumerate([*grads, *variable_grads])]
+        grads = [*self._of_tensors(grads), *variable_grads]
+        return [self._checked(i, g) for i, g in enumerate(grads)] + [None] * self._captured
+
+    def _of_tensors(self, grads: list[Any]) -> list[Any]:
+        """Return the gradients of the tensors among the arguments."""
+        places = self._arguments.places(len(grads))
+        if places is None:
+            raise ValueError(
+                f"custom_gradient: {name_of(self.f)} has {self._arguments.count} arguments, but "
+                f"its gradient function returned {len(grads)} gradients"
+            )
+        found = dict(zip(places, grads, strict=True))
+        tensors = self._arguments.tensors
+        missing = [
+            i
+            for i, place in enumerate(tensors)
+            if place not in found and is_differentiable(self.specs[i][1])
+        ]
+        if missing:  # keyword-only, and the rule is of positional arguments
+            self.lost = {*self.lost, *missing}
+            if not (self._traced or set(missing).isdisjoint(self._followed)):
+                given = [TensorSpec(*spec) for spec in self.specs]
+                reason = left_out(name_of(self.f), given, missing)
+                tell([reason], strictness.get())
+        return [found.get(place) for place in tensors]
 
     def _checked(self, i: int, g: Any) -> Tensor | None:
         if g is None:
@@ -173,24 +236,33 @@ class _Backward:
         g = as_tensor(g)
         shape, dtype = self.specs[i]
         if not TensorSpec(shape, dtype).admits(g.shape):
-            what = f"argument {i}" if i < sum(self.tensors) else "a variable"
+            what = f"argument {i}" if i < len(self._arguments.tensors) else "a variable"
             raise ValueError(
-                f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
+                f"custom_gradient: {name_of(self.f)}: the gradient of {what} has shape {g.shape}, "
                 f"but the argument has shape {shape}"
             )
         result: Tensor = g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
         return result
 
 
-def attach(f: Any, backward: Any, inputs: list[Tensor], results: list[Tensor]) -> list[Tensor]:
+def attach(
+    name: str, backward: GradientFunction, inputs: list[Tensor], results: list[Tensor]
+) -> list[Tensor]:
     """Give a function's results new ids with the gradient ``backward``, on tapes and in traces."""
-    graph, name = active_graph.get(), _name(f)
+    graph = active_graph.get()
     arrays = [x.array for x in results]
     if graph is not None:
         arrays = add_custom(name, graph, backward, [x.array for x in inputs], arrays)
     outputs = [Tensor(array) for array in arrays]
-    record_custom(name, inputs, outputs, backward)
+    record_custom(name, inputs, outputs, backward, sorted(backward.lost))
     return outputs
+
+
+def _code_of(f: Any) -> Any:
+    f = inspect.unwrap(f)
+    while not hasattr(f, "__code__") and hasattr(f, "func"):
+        f = f.func
+    return getattr(f, "__code__", f)
 
 
 def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn]:
@@ -251,16 +323,6 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     return register
 
 
-def _argument(leaf: Any) -> Any:
-    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
-        return as_tensor(leaf)
-    return leaf
-
-
 def _takes_variables(grad_fn: Callable[..., Any]) -> bool:
     parameters = inspect.signature(grad_fn).parameters
     return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
-def _name(f: Any) -> str:
-    return str(getattr(f, "__qualname__", getattr(f, "__name__", repr(f)))).split("<locals>.")[-1]

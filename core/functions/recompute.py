@@ -34,6 +34,7 @@ from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import attach
+from .custom_inputs import name_of
 
 __all__ = ["recompute_grad"]
 
@@ -153,7 +154,7 @@ def recompute_grad(f: Fn) -> Fn:
         again = _Again(f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside)
         for variable in outside.variables.values():
             _ = variable.value  # reports the read to recorders
-        found = iter(attach(f, again, again.inputs, _tensors(returned)))
+        found = iter(attach(name_of(f), again, again.inputs, _tensors(returned)))
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
@@ -161,6 +162,10 @@ def recompute_grad(f: Fn) -> Fn:
 
 class _Again:
     """The gradient function: runs a function again, under a tape."""
+
+    #: It leaves nothing out and can be traced. Its function is new in each call, so none is shared.
+    lost, refusal, function, code, key = frozenset(), None, None, None, None
+    given: Sequence[Any] = ()
 
     def __init__(
         self, f: Any, run: Callable[[list[Any]], Any], leaves: list[Any], outside: _Outside

@@ -24,7 +24,7 @@ from ..ops.backend import to_numpy
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .integers import known_integers
-from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written
+from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written, nodes_within
 from .text import graph_text
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Graph(BaseGraph):
         The traced function's name.
     parent
         The enclosing graph, if an op or a gradient of that graph runs this one.
+    own_names
+        Whether names of unknown sizes are not those of the enclosing graph.
 
     Attributes
     ----------
@@ -56,6 +58,8 @@ class Graph(BaseGraph):
         Symbols of the results.
     constants
         Symbol -> array, for arrays that Python code used.
+    captured
+        Value of an enclosing graph -> the symbol of the input that captures it.
     updates
         Variable -> symbol of the value that it has on exit.
     closure
@@ -77,7 +81,9 @@ class Graph(BaseGraph):
     #: Batches of lower levels are values from outside, which a branch captures as inputs.
     level = 0
 
-    def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
+    def __init__(
+        self, name: str = "graph", parent: Graph | None = None, own_names: bool = False
+    ) -> None:
         self.name = name
         self.parent = parent
         if parent is not None:
@@ -92,14 +98,16 @@ class Graph(BaseGraph):
         self.runs: dict[str, Run] = {}
         self.made: dict[str, Run] = {}
         self.halves: dict[Any, Any] = {}
-        self._captured: dict[Symbol, Symbol] = {}
+        self.captured: dict[Any, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
+        #: Gradient rules that all nodes of a trace may refer to, by function and arguments.
+        self.rules: dict[Any, Any] = {} if parent is None else parent.rules
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
         # the number of names, in a list that all graphs of a trace share
         self._names: list[int] = [0] if parent is None else parent._names
-        self._named: dict[str, Size] = {} if parent is None else parent._named
+        self._named: dict[str, Size] = {} if parent is None or own_names else parent._named
 
     # -- building --------------------------------------------------------------------------------
 
@@ -156,15 +164,15 @@ class Graph(BaseGraph):
         if type(array) is Symbol and array.graph is self:
             return array
         if type(array) is Symbol or (self.level and is_transformed(array)):
-            if array not in self._captured:
+            if array not in self.captured:
                 if self.parent is None:
                     raise TraceError(f"{user_line()}: {array.used_after()}")
                 self.captures.append(self.parent.adopt(array))
                 name = getattr(array, "name", None)
                 taken = self.input(TensorSpec(array.shape, array.dtype, name))
                 taken.integers = getattr(array, "integers", None)
-                self._captured[array] = taken
-            return self._captured[array]
+                self.captured[array] = taken
+            return self.captured[array]
         return self.constant(array)
 
     def constant(self, array: Any) -> Symbol:
@@ -438,31 +446,20 @@ class Graph(BaseGraph):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy has other variables, or assigns none
-        return {**vars(self), "runs": {}, "made": {}, "halves": {}}
+        return {**vars(self), "runs": {}, "made": {}, "halves": {}, "rules": {}}
 
     # -- looking ---------------------------------------------------------------------------------
 
     @property
     def variables(self) -> list[Variable]:
         """The variables read or assigned, in the order of first use; nested graphs included."""
-        found: dict[Variable, None] = {}
-        for node in self.nodes:
-            if isinstance(node.op, Read):
-                found.setdefault(node.op.variable)
-            for graph in node.graphs:
-                found.update(dict.fromkeys(graph.variables))
-        return list(found)
+        reads = (node.op for node in nodes_within(self) if isinstance(node.op, Read))
+        return list(dict.fromkeys(read.variable for read in reads))
 
     @property
     def custom_gradients(self) -> list[CustomGradient]:
         """The custom gradients, nested ones included."""
-        found = []
-        for node in self.nodes:
-            if isinstance(node.op, CustomGradient):
-                found.append(node.op)
-            for graph in node.graphs:
-                found += graph.custom_gradients
-        return found
+        return [node.op for node in nodes_within(self) if isinstance(node.op, CustomGradient)]
 
     def __str__(self) -> str:
         return graph_text(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaseGraph",
+    "BeyondOrder",
     "CustomGradient",
     "Node",
     "NotSaved",
     "Read",
     "Refusal",
     "Run",
+    "SharedRule",
     "Symbol",
     "Written",
+    "nodes_within",
 ]
 
 #: A function that runs a graph: it takes arrays and returns arrays.
@@ -191,15 +194,58 @@ class NotSaved(Refusal):
         return f"no gradient is defined for {self.function!r}: its file was saved without it"
 
 
+class BeyondOrder(Refusal):
+    """The backward function is missing: it calls its function with other arguments every time."""
+
+    __slots__ = ()
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function, "", "")
+
+    def __str__(self) -> str:
+        return (
+            f"the gradient of {self.function!r} calls the function itself, each time with other "
+            "arguments, and the trace does not keep it to this order"
+        )
+
+
+class SharedRule:
+    """The gradient rule of a function that the rule itself calls.
+
+    Nodes refer to it, those of its own graph too. It therefore holds for every order.
+
+    Attributes
+    ----------
+    label
+        The name of the function.
+    graph
+        A graph from saved values and upstream gradients to gradients, or why there is none. None
+        until it is traced.
+    """
+
+    __slots__ = ("graph", "label")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.graph: Any = None
+
+
 class CustomGradient:
     """The node kind that replaces a gradient.
 
     Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
     the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
     argument that has one (``connected`` says which).
+
+    Attributes
+    ----------
+    backward
+        The graph, a ``SharedRule`` that has it, or a ``Refusal`` that says why there is none.
+    lost
+        The places of arguments that the results depend on and that the rule leaves out.
     """
 
-    __slots__ = ("arguments", "backward", "connected", "label", "results")
+    __slots__ = ("arguments", "backward", "connected", "label", "lost", "results")
     name = "custom_gradient"
 
     def __init__(
@@ -209,12 +255,19 @@ class CustomGradient:
         arguments: int,
         backward: Any,
         connected: tuple[bool, ...],
+        lost: tuple[int, ...] = (),
     ) -> None:
         self.label = label
         self.results = results
         self.arguments = arguments
         self.backward = backward
         self.connected = connected
+        self.lost = lost
+
+    @property
+    def rule(self) -> Any:
+        """The graph of the gradient, or a ``Refusal``."""
+        return self.backward.graph if type(self.backward) is SharedRule else self.backward
 
 
 class Node:
@@ -279,7 +332,35 @@ class Node:
 
     @property
     def graphs(self) -> list[Any]:
-        """The nested graphs: a custom gradient's backward, or those that an op runs."""
+        """The nested graphs: a custom gradient's backward, or those that an op runs.
+
+        The graph of a shared rule is not nested, because it may contain this node.
+        """
         if isinstance(self.op, CustomGradient):
             return [self.op.backward] if isinstance(self.op.backward, BaseGraph) else []
         return [value for value in self.params.values() if isinstance(value, BaseGraph)]
+
+
+def nodes_within(graph: BaseGraph) -> Iterator[Node]:
+    """Yield the nodes of a graph, of those nested in it, and of shared rules, each rule once.
+
+    Parameters
+    ----------
+    graph
+        The graph. The nodes of a nested graph follow the node that has it.
+    """
+    met: set[SharedRule] = set()
+    waiting: list[Iterator[Node]] = [iter(graph.nodes)]
+    while waiting:
+        node = next(waiting[-1], None)
+        if node is None:
+            waiting.pop()
+            continue
+        yield node
+        inner = node.graphs
+        rule = getattr(node.op, "backward", None)
+        if type(rule) is SharedRule and rule not in met:
+            met.add(rule)
+            inner = [rule.graph] if isinstance(rule.graph, BaseGraph) else []
+        if inner:
+            waiting.append(itertools.chain.from_iterable([x.nodes for x in inner]))

@@ -18,7 +18,7 @@ from ..tensors.tensor import Tensor
 from .constants import local_constants
 from .custom import add_custom
 from .graph import Graph
-from .nodes import CustomGradient, NotSaved, Refusal, Symbol, Written
+from .nodes import CustomGradient, NotSaved, Refusal, SharedRule, Symbol, Written
 
 __all__ = ["replay"]
 
@@ -87,33 +87,48 @@ def _acts(acts: Tensor) -> Tensor:
 def _replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:
     """Run a custom gradient node of a graph on tensors."""
     n, m = kind.results, kind.results + kind.arguments
-    results, arguments, saved = list(handles[:n]), list(handles[n:m]), list(handles[m:])
+    results, arguments = list(handles[:n]), list(handles[n:m])
     graph = active_graph.get()
     arrays: list[Any] = [x.array for x in results]
     given = [x.array for x in arguments]
-    backward = _Replayed(kind, saved, given)
+    backward = _Replayed(kind, handles)
     if graph is not None:
         if outermost((*arrays, *given)):
             arrays = add_custom(kind.label, graph, backward, given, arrays)
         else:
-            arrays = graph.custom(kind, arrays, given, [x.array for x in saved])
+            arrays = graph.custom(kind, arrays, given, [x.array for x in backward.saved])
     outputs = [Tensor(array) for array in arrays]
-    record_custom(kind.label, arguments, outputs, backward)
+    record_custom(kind.label, arguments, outputs, backward, kind.lost)
     return outputs
 
 
 class _Replayed:
     """The gradient function of a custom gradient node: its graph, run on tensors."""
 
-    grad_fn = None
+    grad_fn = code = None
 
-    def __init__(self, kind: CustomGradient, saved: list[Tensor], arguments: list[Any]) -> None:
+    def __init__(self, kind: CustomGradient, handles: Sequence[Tensor]) -> None:
+        n, m = kind.results, kind.results + kind.arguments
         self.kind = kind
-        self.saved = saved
-        self.specs = [(x.shape, x.dtype) for x in arguments]
+        self.saved = list(handles[m:])
+        self.specs = [(x.shape, x.dtype) for x in handles[n:m]]
+        self.lost = set(kind.lost)
+        self.refusal = kind.rule if isinstance(kind.rule, Refusal) else None
+        # a rule of its own cannot contain its node
+        shared = type(kind.backward) is SharedRule
+        self.function = ("rule", id(kind.backward)) if shared else None
+        self.key = kind.connected
+        # for a trace; a tape need not keep them
+        traced = active_graph.get() is not None
+        self.given = [x.array for x in handles] if traced else []
+        self.inputs = self.given[n:m]
+
+    def again(self, given: list[Tensor]) -> tuple[_Replayed, list[Any]]:
+        """Run the node on other tensors; return its gradient function and results."""
+        return _Replayed(self.kind, given), [x.array for x in given[: self.kind.results]]
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
-        rule = self.kind.backward
+        rule = self.kind.rule
         if isinstance(rule, Refusal):
             advice = (
                 "Save it again with custom_gradients=True"

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..base.spec import describe
 from ..ops.backend import to_numpy
-from .nodes import BaseGraph, CustomGradient, Read, Refusal, Symbol, Written
+from .nodes import BaseGraph, CustomGradient, Read, SharedRule, Symbol, Written, nodes_within
 
 __all__ = ["graph_text"]
 
 
-def graph_text(graph: BaseGraph, indent: str = "") -> str:
-    """Return the graph as text, one line per node, with nested graphs indented below it."""
+def graph_text(graph: BaseGraph) -> str:
+    """Return the graph as text, one line per node, with nested graphs indented below it.
+
+    The rules that nodes share follow.
+    """
+    ops: list[Any] = [node.op for node in nodes_within(graph)]
+    shared = dict.fromkeys(
+        x for op in ops if type(x := getattr(op, "backward", None)) is SharedRule
+    )
+    rules = {rule: f"rule {i}" for i, rule in enumerate(shared)}
+    text = _text(graph, "", rules)
+    for rule, name in rules.items():
+        found = rule.graph
+        text += f"\n{name}, the gradient of {rule.label}:\n"
+        text += _text(found, "  ", rules) if isinstance(found, BaseGraph) else f"  {found}"
+    return text
+
+
+def _text(graph: BaseGraph, indent: str, rules: Mapping[SharedRule, str]) -> str:
     names: dict[Symbol, str] = {}
     arguments = []
     for i, symbol in enumerate(graph.inputs):
@@ -51,9 +69,9 @@ def graph_text(graph: BaseGraph, indent: str = "") -> str:
             if op.stored is not None:
                 right += ", with a stored gradient rule"
         lines.append(f"{indent}  {left} = {right}")
-        if isinstance(op, CustomGradient) and isinstance(op.backward, Refusal):
-            lines.append(f"{indent}    {op.backward}")
-        lines += [graph_text(inner, indent + "    ") for inner in node.graphs]
+        if isinstance(op, CustomGradient) and not isinstance(op.backward, BaseGraph):
+            lines.append(f"{indent}    {rules.get(op.backward, op.backward)}")
+        lines += [_text(inner, indent + "    ", rules) for inner in node.graphs]
     lines.append(f"{indent}  return {', '.join(show(x) for x in graph.outputs)}")
     return "\n".join(lines)
 

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = ["check_strict", "is_meant", "lost_between", "lost_inputs", "severed", "tell"]
+__all__ = [
+    "check_strict",
+    "is_meant",
+    "lost_between",
+    "lost_inputs",
+    "severed",
+    "tell",
+    "warn_of_breaks",
+]
 
 #: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
 #: intentionally.
@@ -149,7 +157,20 @@ def tell(reasons: Sequence[str], strict: bool) -> None:
     )
 
 
+def warn_of_breaks(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
+    """Warn if derivatives of targets lack a part, once per reason; a strict tape raises instead."""
+    if tape._may_lack and not tape._strict:
+        reasons = [x for x in severed(tape, targets, sources) if x not in tape._told]
+        tape._told.update(reasons)
+        tell(reasons, False)
+
+
 def check_strict(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
-    """Raise ``GradientError`` if the tape is strict and a gradient is incomplete."""
+    """Raise ``GradientError`` if the tape is strict and a gradient is incomplete.
+
+    Otherwise, warn if a custom gradient is the reason.
+    """
     if tape._strict:
         tell(severed(tape, targets, sources), True)
+    elif tape._lacks_calls:
+        warn_of_breaks(tape, targets, sources)

@@ -45,6 +45,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     reached = reachable(tape._all, {source.id})
     used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
+    broken = broken or lost_between(tape._all, {source.id}, {target.id})
     if broken:
         return f"None: a path from {name} ends: {'; '.join(broken)}."
     reasons: list[str] = []

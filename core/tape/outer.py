@@ -63,6 +63,11 @@ class OuterTape(Recorder):
         self.root.record_call(name, inputs, outputs, backward)
         self._sum_shared(inputs, outputs)
 
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
+        self.root.record_lost(inputs, places, outputs, why)
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         self.root.record_break(inputs, outputs, why)
 

@@ -50,8 +50,9 @@ class RecordingTape(Recorder):
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
-        # whether a break may make a gradient incomplete
-        self._may_lack = False
+        # whether a break may make a gradient incomplete, and whether a custom gradient does
+        self._may_lack = self._lacks_calls = False
+        self._told: set[str] = set()
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
@@ -152,7 +153,8 @@ class RecordingTape(Recorder):
         self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset = self._used = self._may_lack = False
+        self._was_reset = self._used = self._may_lack = self._lacks_calls = False
+        self._told = set()
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor or variable, or all those in a nested container.
@@ -344,6 +346,26 @@ class RecordingTape(Recorder):
                 outputs, MultiOutputRecord(tuple(y.id for y in outputs), ids, backward, name)
             )
 
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
+        """Record that the outputs of a call depend on inputs that get no gradient from it."""
+        live = self.records
+        lost = [inputs[i].id for i in places if inputs[i].id in live]
+        made = [y.id for y in outputs if is_differentiable(y.dtype)]
+        if not lost or not made:
+            return
+        self._lacks_calls = True
+        aside = next_id()
+        self._lose(aside, lost, why)
+        # the records of the outputs come after those of their inputs
+        kept = {id: live.pop(id, None) for id in made}
+        record = kept[made[0]]
+        if not isinstance(record, MultiOutputRecord):
+            record = MultiOutputRecord(tuple(made), (None,) * len(inputs), _none, "call")
+        live.update(kept)
+        live[made[0]] = _beside(record, places, aside)
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""
         for x in inputs:
@@ -353,3 +375,17 @@ class RecordingTape(Recorder):
                 self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))
+
+
+def _none(gs: list[Any]) -> Sequence[Any]:
+    """Return no gradients."""
+    return ()
+
+
+def _beside(record: MultiOutputRecord, places: Sequence[int], aside: int) -> MultiOutputRecord:
+    """Return a record that follows another id instead of its inputs at some places."""
+    outputs, inputs, backward, name = record
+    kept = tuple([None if i in places else id for i, id in enumerate(inputs)])
+    if not any(kept):
+        return MultiOutputRecord(outputs, (aside,), lambda gs: (None,), name)
+    return MultiOutputRecord(outputs, (*kept, aside), lambda gs: [*backward(gs), None], name)

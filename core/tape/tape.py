@@ -219,7 +219,7 @@ class GradientTape(RecordingTape):
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        if self._strict:
+        if self._strict or self._lacks_calls:
             check_strict(self, targets, [handle_of(x, "sources") for x in known])
         self._used = True
         if not targets:

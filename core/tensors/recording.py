@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from ..base.context import active_batches, active_tapes, back_in
+from ..base.spec import describe
 from ..base.table import F, registry
 from ..ops.backend import backend_of, parse_place, shape_witness
 from .tensor import Tensor, is_raw
 
-__all__ = ["record_custom", "record_identity", "transfer"]
+__all__ = ["left_out", "record_custom", "record_identity", "transfer"]
 
 
 def record_custom(
@@ -19,8 +20,12 @@ def record_custom(
     inputs: list[Tensor],
     outputs: list[Tensor],
     backward: Callable[[Sequence[Tensor]], Sequence[Tensor | None]],
+    lost: Sequence[int] = (),
 ) -> None:
-    """Record a computation with the gradient function ``backward`` on the active tapes."""
+    """Record a computation with the gradient function ``backward`` on the active tapes.
+
+    ``lost`` are the places of inputs that the outputs depend on and that it leaves out.
+    """
     tapes = active_tapes.get()
     if not tapes:
         return
@@ -39,6 +44,17 @@ def record_custom(
 
     for tape in tapes:
         tape.record_call(name, inputs, outputs, run)
+        if lost:
+            tape.record_lost(inputs, lost, outputs, left_out(name, inputs, lost))
+
+
+def left_out(name: str, inputs: Sequence[Any], places: Iterable[int]) -> str:
+    """Return the message for inputs of a custom gradient that its rule leaves out."""
+    told = ", ".join(describe(inputs[i].shape, inputs[i].dtype) for i in places)
+    return (
+        f"the custom gradient of {name!r} leaves out a tensor that {name!r} uses ({told}): pass "
+        "the tensor as a positional argument, and return a gradient for it"
+    )
 
 
 def record_identity(

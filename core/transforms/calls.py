@@ -12,7 +12,6 @@ from ..base.table import ops
 from ..base.tree import flatten as leaves_of
 from ..base.tree import outline, pack_like, structure
 from ..errors import TraceError
-from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -28,7 +27,6 @@ __all__ = [
     "same_structure",
     "sizes_of",
     "tape_of",
-    "warn_of_breaks",
 ]
 
 Function = Callable[..., Any]
@@ -164,13 +162,6 @@ def real_scalar(value: Any, name: str) -> Tensor:
 
 def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
     return GradientTape(persistent, watch_accessed_variables=False, strict=strict)
-
-
-def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
-    """Warn if derivatives of results lack a part; a strict tape raises in ``gradient``."""
-    if tape._may_lack and not tape._strict:
-        targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
-        tell(severed(tape, targets, sources), False)
 
 
 def same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:

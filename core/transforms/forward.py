@@ -192,10 +192,23 @@ class ForwardAccumulator(Recorder):
                 elif lost:
                     reason = reason or f"op {op.name!r} does not pass gradients to this input"
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
-                self._lost[y.id] = reason
-                known.setdefault(y.id)  # so that ops report their use of it
-                weakref.finalize(y, known.pop, y.id, None).atexit = False
-                weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
+                self._lose(y, reason)
+
+    def _lose(self, y: Tensor, reason: str) -> None:
+        """Note that a tensor's tangent lacks a part."""
+        self._lost[y.id] = reason
+        self.records.setdefault(y.id)  # so that ops report their use of it
+        weakref.finalize(y, self.records.pop, y.id, None).atexit = False
+        weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
+
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
+        """Note that the tangents of outputs lack the part of some inputs."""
+        if any(inputs[i].id in self.records for i in places):
+            for y in outputs:
+                if is_differentiable(y.dtype):
+                    self._lose(y, why)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Note that a value was used where tangents do not follow."""
@@ -216,6 +229,10 @@ class ForwardAccumulator(Recorder):
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
         """Compute the tangents of a computation with a gradient function."""
+        passing = next((self._lost[x.id] for x in inputs if x.id in self._lost), None)
+        for y in outputs if passing else ():
+            if is_differentiable(y.dtype):
+                self._lose(y, str(passing))
         tangents = self._tangents(inputs)
         if tangents is None:
             return

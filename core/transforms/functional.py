@@ -8,7 +8,7 @@ from typing import Any
 from ..base.table import F
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
-from ..tape.broken import tell
+from ..tape.broken import tell, warn_of_breaks
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from .calls import (
@@ -20,7 +20,6 @@ from .calls import (
     real_scalar,
     same_structure,
     tape_of,
-    warn_of_breaks,
 )
 from .forward import ForwardAccumulator
 from .vmap import check_function, transform_of

@@ -14,13 +14,13 @@ from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
-from ..tape.broken import check_strict
+from ..tape.broken import check_strict, warn_of_breaks
 from ..tape.jacobian import identity_rows, pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .calls import ArgNums, Call, P, sizes_of, tape_of, warn_of_breaks
+from .calls import ArgNums, Call, P, sizes_of, tape_of
 from .functional import grad, push
 from .vmap import check_function, transform_of, vmap
 

@@ -50,7 +50,7 @@ def function(x: RestoredFunction, protocol: int) -> Reduced:
         return path
 
     graphs = [concrete.graph for concrete in x.concrete_functions]
-    absent = any(isinstance(c.backward, NotSaved) for g in graphs for c in g.custom_gradients)
+    absent = any(isinstance(c.rule, NotSaved) for g in graphs for c in g.custom_gradients)
     writer = GraphWriter(number, add, custom_gradients=not absent)
     record = {
         "name": x.name,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.extend import (
     SCALARS,
+    BeyondOrder,
     ConcreteFunction,
     CustomGradient,
     Graph,
@@ -19,7 +20,9 @@ from ...core.extend import (
     Op,
     Output,
     Read,
+    Refusal,
     Registry,
+    SharedRule,
     StoredRule,
     Symbol,
     Variable,
@@ -41,7 +44,7 @@ from ..records.schema import (
     take_label,
 )
 from ..records.specs import read_spec
-from .rules import attach_rule, rule_fits, stored_rule, without_rule
+from .rules import DeclaredRule, attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
 
 __all__ = ["GraphReader"]
@@ -69,6 +72,8 @@ class GraphReader:
         self._constant = constant
         self._axes = self._nodes = 0
         self._rules: dict[int, tuple[StoredRule, dict[str, Any]]] = {}
+        self._shared: dict[int, DeclaredRule] = {}
+        self._inside: list[tuple[Graph, str]] = []
         #: Ops that have the rule of this process in a graph, which is not their owner's: by whom.
         self.replaced: dict[str, str] = {}
         self._elsewhere: dict[Op, str] = {}
@@ -78,6 +83,9 @@ class GraphReader:
         if len(records) > MAX_RULES:
             raise UnsafeFile(f"{len(records):,} gradient rules are more than a file may hold")
         for i, record in enumerate(records):
+            if type(record) is dict and "custom_gradient" in record:
+                self._shared[i] = DeclaredRule(record, f"rule {i}")
+                continue
             try:
                 stored = stored_rule(self._registry, record, f"rule {i}")
             except MissingOp:  # no node can have the rule either
@@ -95,8 +103,18 @@ class GraphReader:
                 stored.attach(None, (), str(error))
             else:
                 attach_rule(stored, graph, record, where)
+        for i, declared in self._shared.items():
+            where = f"rule {i}"
+            try:
+                declared.attach(self.graph(declared.record["graph"], where, None), where)
+            except MissingOp as error:
+                if not allow_missing:
+                    raise
+                declared.rule.graph = Refusal(declared.rule.label, where, str(error))
         for stored, _ in self._rules.values():
             stored.settle_batches()
+        for inner, where in self._inside:  # which may refer to rules that are read only now
+            _check_inside(inner, where)
 
     def _with_rule(self, op: Op, item: Any, inputs: Sequence[Any], where: str) -> Op:
         """Return an op with the gradient rule that a node names."""
@@ -261,8 +279,8 @@ class GraphReader:
     def _param(self, value: Any, where: str) -> Any:
         if type(value) is dict and set(value) == {"graph"}:
             inner = self.graph(take(value, "graph", dict, where), where, None)
-            if inner.variables or inner.updates:
-                raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
+            _check_inside(inner, where)
+            self._inside.append((inner, where))
             return inner
         return decode(value, sizes=True)
 
@@ -312,24 +330,55 @@ class GraphReader:
         ):
             raise DamagedFile(f"{place}: the counts do not fit")
         n, m = results, results + arguments
-        record = take(item, "backward", (dict, type(None)), where)
+        lost = take(item, "lost", list, where) if "lost" in item else []
+        if any(type(i) is not int or not 0 <= i < arguments or connected[i] for i in lost):
+            raise DamagedFile(f"{place}: 'lost' does not fit its arguments")
+        saved, targets = inputs[m:], [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
+        rule = self._backward(graph, item, label, [*saved, *inputs[:n]], targets, place)
+        if isinstance(rule, Graph):
+            rule.captures = list(saved)
+        kind = CustomGradient(label, results, arguments, rule, tuple(connected), tuple(lost))
+        return graph.custom(kind, inputs[:n], inputs[n:m], saved)
+
+    def _backward(
+        self,
+        graph: Graph,
+        item: Any,
+        label: str,
+        given: list[Symbol],
+        targets: list[Symbol],
+        place: str,
+    ) -> Graph | SharedRule | Refusal:
+        """Return a custom gradient's rule, which fits what it receives and its targets."""
+        record = take(item, "backward", (dict, int, type(None)), place)
         if record is None:
-            absent = CustomGradient(label, results, arguments, NotSaved(label), tuple(connected))
-            return graph.custom(absent, inputs[:n], inputs[n:m], inputs[m:])
-        backward = self.graph(record, place, graph)
-        saved = inputs[m:]
-        expected = [(blunt(x.shape), x.dtype) for x in (*saved, *inputs[:n])]
-        if [(blunt(x.shape), x.dtype) for x in backward.inputs] != expected:
+            beyond = "beyond" in item and take(item, "beyond", bool, place)
+            return BeyondOrder(label) if beyond else NotSaved(label)
+        if type(record) is int:
+            declared = self._shared.get(record)
+            if declared is None:
+                raise DamagedFile(f"{place}: no rule {record} for custom gradients")
+            inputs: Sequence[Any] = declared.inputs
+            outputs: Sequence[Any] = declared.gradients
+            rule: Graph | SharedRule = declared.rule
+        else:
+            rule = self.graph(record, place, graph)
+            inputs, outputs = rule.inputs, rule.outputs
+        if [(blunt(x.shape), x.dtype) for x in inputs] != [
+            (blunt(x.shape), x.dtype) for x in given
+        ]:
             raise DamagedFile(f"{place}: the inputs of its gradient do not match the node")
-        targets = [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
-        if len(backward.outputs) != len(targets) or any(
+        if len(outputs) != len(targets) or any(
             shapes_differ(g.shape, x.shape) or (g.dtype != x.dtype and is_differentiable(x.dtype))
-            for g, x in zip(backward.outputs, targets, strict=True)
+            for g, x in zip(outputs, targets, strict=True)
         ):
             raise DamagedFile(f"{place}: the outputs of its gradient do not fit its arguments")
-        backward.captures = list(saved)
-        kind = CustomGradient(label, results, arguments, backward, tuple(connected))
-        return graph.custom(kind, inputs[:n], inputs[n:m], saved)
+        return rule
+
+
+def _check_inside(graph: Graph, where: str) -> None:
+    if graph.variables or graph.updates:
+        raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
 
 
 def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:

@@ -1,4 +1,4 @@
-"""Gradient rules of ops from JSON, checked against the ops and nodes that they are for."""
+"""Gradient rules from JSON, checked against the ops and nodes that they are for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ...core.extend import (
     Graph,
     Op,
     Registry,
+    SharedRule,
     StoredRule,
     Symbol,
     TensorSpec,
@@ -17,10 +18,42 @@ from ...core.extend import (
     shapes_differ,
 )
 from ..errors import DamagedFile, MissingOp
-from ..records.schema import decode, take
+from ..records.schema import decode, take, take_label
 from ..records.specs import read_spec
 
-__all__ = ["attach_rule", "rule_fits", "stored_rule", "without_rule"]
+__all__ = ["DeclaredRule", "attach_rule", "rule_fits", "stored_rule", "without_rule"]
+
+
+class DeclaredRule:
+    """A rule that custom gradients share, whose graph is read after nodes that refer to it.
+
+    Attributes
+    ----------
+    rule
+        The rule. Its graph is attached later.
+    record
+        Its JSON.
+    inputs, gradients
+        The specs of what its graph receives and returns.
+    """
+
+    def __init__(self, record: Any, where: str) -> None:
+        self.rule = SharedRule(take_label(record, "custom_gradient", where))
+        self.record = record
+        graph = take(record, "graph", dict, where)
+        self.inputs = [read_spec(x, where) for x in take(graph, "inputs", list, where)]
+        self.gradients = [read_spec(x, where) for x in take(record, "gradients", list, where)]
+
+    def attach(self, graph: Graph, where: str) -> None:
+        """Attach its graph, if this is what the record says."""
+        if graph.updates:
+            raise DamagedFile(f"{where}: a gradient assigns a variable")
+        if len(graph.outputs) != len(self.gradients) or any(
+            x.dtype != spec.dtype or shapes_differ(x.shape, spec.shape)
+            for x, spec in zip(graph.outputs, self.gradients, strict=True)
+        ):
+            raise DamagedFile(f"{where}: its graph does not give the gradients that it declares")
+        self.rule.graph = graph
 
 
 def stored_rule(registry: Registry, record: Any, where: str) -> StoredRule:

@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.
-VERSION = (2, 0)
-#: How many gradient rules of ops a file may hold.
+VERSION = (2, 1)
+#: How many gradient rules that nodes refer to a file may hold.
 MAX_RULES = 1_000
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")

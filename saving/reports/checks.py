@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import ConcreteFunction, Graph, Variable, current_backend, init_scope
+from ...core.extend import (
+    ConcreteFunction,
+    Graph,
+    Variable,
+    current_backend,
+    init_scope,
+    nodes_within,
+)
 from ...core.extend import backend as select_backend
 from ..container.file import SafeFile
 from ..errors import DamagedFile, UnsafeFile, printable
@@ -190,11 +197,11 @@ def _largest(array: np.ndarray[Any, Any]) -> float:
 def _narrowest(graph: Graph) -> str:
     """Return the narrowest type below float32 that a trace computes in: a key of ``NARROWER``."""
     found = ""
-    for node in graph.nodes:
+    for node in nodes_within(graph):
         if getattr(node.op, "name", "") == "round_to_bfloat16":
             return "bfloat16"
         kinds = [x.dtype.name for x in node.outputs if x.dtype == np.float16]
-        found = max([found, *kinds, *map(_narrowest, node.graphs)], key=list(NARROWER).index)
+        found = max([found, *kinds], key=list(NARROWER).index)
     return found
 
 

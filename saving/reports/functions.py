@@ -157,9 +157,12 @@ def _custom_gradients(nodes: list[Any]) -> list[str]:
         if type(node) is not dict or "custom_gradient" not in node:
             continue
         label = printable(take(node, "custom_gradient", str, "node"), 80)
-        backward = take(node, "backward", (dict, type(None)), "node")
-        if backward is None:
-            labels.append(f"{label} (its gradient was left out)")
+        backward = take(node, "backward", (dict, int, type(None)), "node")
+        if type(backward) is not dict:
+            left_out = backward is None
+            labels.append(
+                f"{label} ({'its gradient was left out' if left_out else f'rules.{backward}'})"
+            )
             continue
         inner = take(backward, "nodes", list, "graph")
         nested = _custom_gradients(inner)
@@ -169,19 +172,22 @@ def _custom_gradients(nodes: list[Any]) -> list[str]:
 
 
 def rules_of(contents: Contents) -> list[FunctionRecord]:
-    """Return a file's gradient rules of ops, each as a function ``rules.NUMBER``."""
+    """Return a file's gradient rules, each as a function ``rules.NUMBER``."""
     found = []
     for number, item in enumerate(contents.rules):
         where = f"rule {number}"
         dataset = take(item, "dataset", str, where)
         record = contents.json(dataset)
-        op = printable(take(record, "op", str, where), 80)
-        nodes = take(take(record, "graph", dict, where), "nodes", list, where)
-        inputs = [_rule_input(x, where) for x in take(record, "inputs", list, where)]
+        shared = "custom_gradient" in record
+        label = printable(take(record, "custom_gradient" if shared else "op", str, where), 80)
+        graph = take(record, "graph", dict, where)
+        nodes = take(graph, "nodes", list, where)
+        given = take(graph if shared else record, "inputs", list, where)
+        inputs = [_rule_input(x, where) for x in given]
         trace = TraceRecord(
             f"rules.{number}",
             dataset,
-            [f"gradient of {op}", *inputs],
+            [f"gradient of {label}", *inputs],
             "",
             len(nodes),
             0,

@@ -55,7 +55,7 @@ class Inspection:
         Bytes by purpose: ``"variables"``, ``"graphs"``, ``"constants"``, ``"golden vectors"``, and
         ``"structure"`` for the rest.
     tree, functions, requires, rules
-        The records behind tables and pages; rules are gradient rules of ops.
+        The records behind tables and pages; rules are gradient rules that nodes refer to by number.
     spreads
         By variable, the distribution of its elements, if requested.
     constants

@@ -33,7 +33,7 @@ def table(found: Inspection) -> str:
     lines = [*_heading(found), "", "Modules", *(_row(found, row) for row in found.tree.rows)]
     lines += ["", "Functions", *_function_lines(found.functions)]
     if found.rules:
-        lines += ["", "Gradient rules of ops", *_function_lines(found.rules)]
+        lines += ["", "Gradient rules", *_function_lines(found.rules)]
     lines += ["", "Plugins needed", *_plugin_lines(found.requires)]
     return "\n".join(lines)
 

@@ -202,8 +202,10 @@ def _custom(
     if results < 0 or arguments < 0 or saved < 0:
         raise DamagedFile(f"{where}: custom gradient {label!r}: the counts do not fit")
     outputs = [values[x] if type(x) is int else str(x) for x in inputs[:results]]
-    record = take(item, "backward", (dict, type(None)), where)
-    graphs = [] if record is None else [("backward", view(record, names, f"{where}: {label}"))]
-    note = "" if graphs else "saved without its gradient"
+    record = take(item, "backward", (dict, int, type(None)), where)
+    graphs = []
+    note = "saved without its gradient" if record is None else f"gradient: rules.{record}"
+    if type(record) is dict:
+        graphs, note = [("backward", view(record, names, f"{where}: {label}"))], ""
     groups = (results, arguments, saved)
     return Step("custom gradient", label, inputs, groups, {}, len(values), outputs, graphs, note)

@@ -16,6 +16,7 @@ from ...core.extend import (
     Module,
     Op,
     RestoredFunction,
+    SharedRule,
     StoredRule,
     Stream,
     Variable,
@@ -371,7 +372,7 @@ class Everything:
 
     # -- functions -----------------------------------------------------------------------------
 
-    def _rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
+    def _rule(self, stored: StoredRule | SharedRule, where: str) -> dict[str, Any]:
         path = f"/rules/{sum(path.startswith('/rules/') for path in self.texts)}"
         if stored.graph is not None:
             self._kernels.check(stored.graph, where)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
+    BeyondOrder,
     ConcreteFunction,
     CustomGradient,
     Graph,
@@ -16,6 +17,7 @@ from ...core.extend import (
     Output,
     Read,
     Refusal,
+    SharedRule,
     StoredRule,
     Symbol,
     TensorSpec,
@@ -50,7 +52,7 @@ class GraphWriter:
     left_out : bool
         Whether one was left out of the last function.
     rules
-        The gradient rules of ops that go into the file.
+        The gradient rules that go into the file and that nodes refer to by number.
     """
 
     def __init__(
@@ -67,9 +69,15 @@ class GraphWriter:
         self.ops: dict[str, Op] = {}
         self.rules = KeptRules(custom_gradients)
 
-    def rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
-        """Return an op's gradient rule as JSON."""
+    def rule(self, stored: StoredRule | SharedRule, where: str) -> dict[str, Any]:
+        """Return the gradient rule of an op, or that custom gradients share, as JSON."""
         assert stored.graph is not None
+        if isinstance(stored, SharedRule):
+            return {
+                "custom_gradient": stored.label,
+                "gradients": [spec_record(x.shape, x.dtype) for x in stored.graph.outputs],
+                "graph": self.graph(stored.graph),
+            }
         specs = [*(stored.inputs[i] for i in stored.places), *stored.outputs, *stored.outputs]
         return {
             "op": stored.op.name,
@@ -156,23 +164,15 @@ class GraphWriter:
             for x in node.inputs
         ]
         if isinstance(op, CustomGradient):
-            backward = None
-            if not self._custom_gradients:
-                self.left_out = True
-            elif isinstance(op.backward, Refusal):
-                raise UntraceableGradient(
-                    f"{op.backward}. Write it with gradtape ops, or keep that function out of "
-                    "what is saved."
-                )
-            else:
-                backward = self.graph(op.backward)
             return {
                 "custom_gradient": op.label,
                 "inputs": inputs,
                 "results": op.results,
                 "arguments": op.arguments,
                 "connected": list(op.connected),
-                "backward": backward,
+                **({"lost": list(op.lost)} if op.lost else {}),
+                **({"beyond": True} if isinstance(op.rule, BeyondOrder) else {}),
+                "backward": self._backward(op, name),
             }
         if isinstance(op, Read):
             return {op.name: self._variable_index(op.variable), "inputs": inputs}
@@ -193,3 +193,19 @@ class GraphWriter:
             },
             "outputs": [spec_record(x.shape, x.dtype) for x in node.outputs],
         }
+
+    def _backward(self, kind: CustomGradient, name: str) -> Any:
+        """Return the gradient of a custom gradient: a graph, the number of a rule, or None."""
+        if not self._custom_gradients:
+            self.left_out = True
+            return None
+        if isinstance(kind.rule, BeyondOrder):
+            return None
+        if isinstance(kind.rule, Refusal):
+            raise UntraceableGradient(
+                f"{kind.rule}. Write it with gradtape ops, or keep that function out of "
+                "what is saved."
+            )
+        if isinstance(kind.backward, SharedRule):
+            return self.rules.number_of_shared(kind.backward, f"function {name!r}")
+        return self.graph(kind.backward)

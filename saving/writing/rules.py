@@ -1,4 +1,7 @@
-"""Gradient rules that a reader would not have, as graphs next to the functions that use them.
+"""Gradient rules that nodes refer to by number, as graphs next to the functions that use them.
+
+These are rules of custom gradients that call their own functions, and rules of ops that a reader
+would not have.
 
 By default, an op in a file has the gradient rule of the op's owner. If this process registered
 another one, it goes into the file. Every rule that uses such an op does so too, because it matters
@@ -14,10 +17,12 @@ from ...core.extend import (
     Graph,
     Node,
     Op,
+    SharedRule,
     StoredRule,
     Symbol,
     is_differentiable,
     line_of,
+    nodes_within,
     registry,
     trace_rule,
 )
@@ -67,7 +72,8 @@ class KeptRules:
         )
         self._entries: dict[Any, _Entry] = {}
         self._differs: dict[Any, bool] = {}
-        self._kept: list[_Entry] = []
+        self._kept: list[tuple[StoredRule | SharedRule, str]] = []
+        self._shared: dict[SharedRule, int] = {}
         self._order = 1
 
     def number(self, node: Node, where: str) -> int | None:
@@ -97,25 +103,40 @@ class KeptRules:
                 "the sizes in an input_signature, or write a gradtape.custom_gradient"
             )
         if entry.number is None and self._order <= _ORDERS:
-            entry.number = len(self._kept)
-            self._kept.append(entry)
-            if entry.number >= MAX_RULES:
-                raise SaveError(
-                    f"{where}: its gradients use more than {MAX_RULES:,} rules that were "
-                    "replaced here; write a gradtape.custom_gradient instead of replacing rules"
-                )
+            entry.number = self._keep_one(stored, f"the gradient rule of op {entry.name!r}", where)
         return entry.number
 
-    def kept(self) -> Iterator[tuple[StoredRule, str]]:
+    def number_of_shared(self, rule: SharedRule, where: str) -> int:
+        """Return the number of a rule that custom gradients share.
+
+        Raises
+        ------
+        SaveError
+            If there are too many rules.
+        """
+        if rule not in self._shared:
+            label = f"the gradient of {rule.label!r}"
+            self._shared[rule] = self._keep_one(rule, label, where)
+        return self._shared[rule]
+
+    def _keep_one(self, rule: StoredRule | SharedRule, label: str, where: str) -> int:
+        number = len(self._kept)
+        self._kept.append((rule, label))
+        if number >= MAX_RULES:
+            raise SaveError(
+                f"{where}: its gradients use more than {MAX_RULES:,} rules that were replaced "
+                "here or that call their own functions, which readers refuse"
+            )
+        return number
+
+    def kept(self) -> Iterator[tuple[StoredRule | SharedRule, str]]:
         """Yield the rules by number, each with a name for messages; writing one may add more."""
         done = 0
         while done < len(self._kept):
             self._order += 1
             level = self._kept[done:]
             done = len(self._kept)
-            for entry in level:
-                assert entry.stored is not None
-                yield entry.stored, f"the gradient rule of op {entry.name!r}"
+            yield from level
 
     def differs(self, node: Node, where: str) -> bool:
         """Return whether a node's gradients, of any order, differ from those of a reader.
@@ -215,11 +236,7 @@ class KeptRules:
 
 def op_nodes(graph: Graph) -> Iterator[Node]:
     """Yield the nodes of a graph that are ops, those of graphs inside it too."""
-    for node in graph.nodes:
-        if isinstance(node.op, Op):
-            yield node
-        for inner in node.graphs:
-            yield from op_nodes(inner)
+    return (node for node in nodes_within(graph) if isinstance(node.op, Op))
 
 
 def _key(node: Node) -> tuple[Any, ...]:

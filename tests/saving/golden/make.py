@@ -18,6 +18,18 @@ def wrong_cube(x: Any) -> Any:
     return x * x * x, lambda g: 10.0 * g * x * x
 
 
+@gt.custom_gradient
+def sine(x: Any) -> Any:
+    """Return the sine, with a gradient whose gradient calls this function."""
+    return gt.sin(x), lambda g: g * cosine(x)
+
+
+@gt.custom_gradient
+def cosine(x: Any) -> Any:
+    """Return the cosine, with a gradient that calls the sine."""
+    return gt.cos(x), lambda g: -g * sine(x)
+
+
 def wrong_exp(g: Any, x: Any) -> Any:
     """Return a gradient of exp that is wrong on purpose."""
     return 3.0 * g * gt.exp(x)
@@ -45,7 +57,7 @@ class Halved(gt.layers.Layer):
 
 
 class Everything(gt.Module):
-    """One of each thing that a file of version 2.0 can hold."""
+    """One of each thing that a file of version 2.1 can hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,6 +137,16 @@ class Everything(gt.Module):
         )
         last, sums = gt.scan(lambda c, y: (gt.tanh(c + y), c * y), gt.constant(0.5), x)
         return grown, last, sums
+
+    @gt.function(input_signature=[gt.TensorSpec([None]), gt.TensorSpec([])])
+    def wave_of(self, x: Any, c: Any) -> Any:
+        """Use custom gradients that call each other, and one that leaves out what it captures."""
+
+        @gt.custom_gradient
+        def scaled(x: Any) -> Any:
+            return x * c, lambda g: g * c
+
+        return sine(x) + gt.cond(c > 0.0, lambda: cosine(x), lambda: x), scaled(x)
 
     @gt.function
     def noise(self, x: Any) -> Any:

@@ -265,7 +265,7 @@ def claim_attacks(draft: Draft) -> Iterator[tuple[str, Attack]]:
     for name in ("extra", "variables/extra", "constants/99", "golden/9/0/float32", "functions/99"):
         yield f"a dataset that nothing uses: {name}", made(arrays={f"/{name}": np.zeros(3)})
         yield f"a text that nothing uses: {name}", made(texts={f"/{name}": "{}"})
-    for version in ("2.1", "2.9999", "3.0", "1.2", "0.1", "99999.0", "-2.0", " 2.0", "2", "two"):
+    for version in ("2.0", "2.9999", "3.0", "1.2", "0.1", "99999.0", "-2.0", " 2.0", "2", "two"):
         yield f"version {version}", made(attributes={"format_version": version})
     for text in ("h5py", "", "GRADTAPE", "x" * 4000):
         yield f"format {text[:9]}", made(attributes={"format": text or " "})
