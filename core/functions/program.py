@@ -16,7 +16,7 @@ from ..base.context import meant, muting, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.sizes import Size, dims_of, known_size
 from ..base.spec import TensorSpec
-from ..base.table import F
+from ..base.table import F, ops
 from ..batches.batched import Batched, as_batched, outermost, running_level
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
@@ -198,30 +198,54 @@ class Program(Op):
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _batch(self, *arrays: Any, order: int = 0, **params: Any) -> list[Any]:
+    def _batch(self, *inputs: Any, order: int = 0, **params: Any) -> list[Any]:
+        """Run on batches: on arrays, or on tensors that the active recorders follow."""
+        followed = any(type(x) is Tensor for x in inputs)
+        arrays = [x.array if type(x) is Tensor else x for x in inputs]
         level = outermost(arrays)
         decides = arrays[: len(self.layout(**params)[0])]
         # the same steps run for all examples if only upstream gradients differ
         alike = not any(map(is_transformed, decides)) or self._acts_for_some(params)
         inside = None if alike else self.in_batch(arrays, level, **params)
         if inside is None:
-            with recording_to(()), muting() if order else nullcontext():
-                return [y.array for y in self.eager([Tensor(x) for x in arrays], order, params)]
+            with muting() if order else nullcontext():
+                if followed:
+                    return self.eager([_apart(x) for x in inputs], order, params)
+                with recording_to(()):
+                    found = self.eager([Tensor(x) for x in arrays], order, params)
+                return [y.array for y in found]
         steps = self._orders(arrays, order, params)
-        like = next(x.array for x in arrays if type(x) is Batched and x.level == level)
+        batched = [type(x) is Batched and x.level == level for x in arrays]
+        leave, enter = _OF_TENSORS if followed else _OF_ARRAYS
+        inner = [leave(x, level) if b else x for x, b in zip(inputs, batched, strict=True)]
+        like = inner[batched.index(True)]
         given = []
-        for i, (x, counts) in enumerate(zip(arrays, steps[order][0], strict=True)):
+        for i, (x, b, counts) in enumerate(zip(inner, batched, steps[order][0], strict=True)):
             if i < self.fixed:
                 given.append(x)
                 continue
-            x = x.array if type(x) is Batched and x.level == level else as_batched(x, like)
+            x = x if b else as_batched(x, like)
             given.append(F.swapaxes(x, axis1=0, axis2=1) if counts else x)
         return [
-            Batched(F.swapaxes(y, axis1=0, axis2=1) if counts else y, level)
+            enter(F.swapaxes(y, axis1=0, axis2=1) if counts else y, level)
             for y, counts in zip(
                 self.raw(*given, order=order, **inside), steps[order][2], strict=True
             )
         ]
+
+
+#: How arrays, and tensors, leave a batch and enter it.
+_OF_ARRAYS: Any = (lambda x, level: x.array, Batched)
+_OF_TENSORS: Any = (
+    lambda x, level: UNHIDE(x, x, level=level),
+    lambda y, level: Op.__call__(HIDE, y, level=level),
+)
+
+
+def _apart(x: Any) -> Tensor:
+    """Return an input as a tensor with a separate id."""
+    result: Tensor = ops["identity"](x) if type(x) is Tensor else Tensor(x)
+    return result
 
 
 def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:

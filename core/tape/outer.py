@@ -41,6 +41,17 @@ class OuterTape(Recorder):
         """Return the adapter of a tape, or any other recorder itself."""
         return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
 
+    @property
+    def levels(self) -> frozenset[int]:  # type: ignore[override]
+        """The levels of the batches in which the tape was opened."""
+        return self.root.levels
+
+    def sums_over(self, level: int, inputs: Sequence[Any]) -> bool:
+        records = self.root.records
+        return level not in self.root.levels and any(
+            type(x) is Tensor and x.id in records and not has_level(x.array, level) for x in inputs
+        )
+
     def accessed(self, variable: Any, read: Tensor) -> None:
         self.root.accessed(variable, read)
 
