@@ -85,7 +85,7 @@ from .batches.batched import (
     rank_of,
     row_of,
 )
-from .batches.boundary import check_randomness, in_words, key_for_examples
+from .batches.boundary import check_randomness, in_words, key_for_examples, leave
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
@@ -304,6 +304,7 @@ __all__ = [
     "kind_of",
     "known_size",
     "largest",
+    "leave",
     "late",
     "lifted",
     "line_of",

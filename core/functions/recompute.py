@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..ops.dispatch import is_transformed
 from ..tape.broken import severed, tell
+from ..tape.outer import summing_over_examples
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
@@ -187,15 +188,17 @@ def _as_then(
     """Run a block with the variables' earlier values, in the batches; undo its assignments."""
     levels = {batch.level for batch in batches}
     inside = (batch for batch in active_batches.get() if batch.level not in levels)
+    ended = not levels.issubset(batch.level for batch in active_batches.get())
     token = active_batches.set((*batches, *inside))
     graph = active_graph.get()
     try:
-        if graph is None:
-            with _holding(states):
-                yield
-        else:
-            with graph.apart([(variable, then.array) for variable, then in states]):
-                yield
+        with summing_over_examples() if ended else nullcontext():
+            if graph is None:
+                with _holding(states):
+                    yield
+            else:
+                with graph.apart([(variable, then.array) for variable, then in states]):
+                    yield
     finally:
         active_batches.reset(token)
 
