@@ -49,17 +49,16 @@ def turning(x):
     "scaled_by": """def scaled_by(w):
     @gt.custom_gradient
     def scaled(x):
-        def backward(g, variables=()):
-            return g * gt.tanh(w), [g * x * (1.0 - gt.tanh(w) ** 2)]
-        return x * gt.tanh(w), backward
+        t = gt.tanh(w)
+        return x * t, lambda g, variables=(): (g * t, [g * x * (1.0 - t ** 2)])
     return scaled if isinstance(w, gt.Variable) else lambda x: x * gt.tanh(w)""",
     "nested_by": """def nested_by(w):
     @gt.custom_gradient
     def nested(x):
-        def backward(g, variables=()):
-            t = gt.tanh(w)
-            return g * t * gt.cos(x), [g * gt.sin(x) * (1.0 - t ** 2)]
-        return scaled_by(w)(gt.sin(x)), backward
+        t = gt.tanh(w)
+        return scaled_by(w)(gt.sin(x)), lambda g, variables=(): (
+            g * t * gt.cos(x), [g * gt.sin(x) * (1.0 - t ** 2)]
+        )
     return nested if isinstance(w, gt.Variable) else lambda x: gt.sin(x) * gt.tanh(w)""",
     "noise": """def noise(shape):
     from gradtape.core.extend import as_shape, ops

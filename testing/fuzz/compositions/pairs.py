@@ -13,7 +13,7 @@ import gradtape as gt
 
 from ..measuring import Case, Refused
 
-__all__ = ["PAIRS", "pairs"]
+__all__ = ["PAIRS", "TRANSFORMATIONS", "pair", "pairs"]
 
 Function = Callable[[Any], Any]
 
@@ -56,7 +56,7 @@ def _slope(f: Function) -> Function:
     """Return the gradient of the weighted sum, by one tape."""
 
     def run(x: Any) -> Any:
-        x = gt.identity(x)
+        x = gt.copy(x)
         with gt.GradientTape() as tape:
             tape.watch(x)
             total = _total(f(x))
@@ -69,7 +69,7 @@ def _rows(f: Function) -> Function:
     """Return the Jacobian, by one backward pass for each element of the result."""
 
     def run(x: Any) -> Any:
-        x = gt.identity(x)
+        x = gt.copy(x)
         with gt.GradientTape(persistent=True) as tape:
             tape.watch(x)
             y = f(x)
@@ -102,35 +102,34 @@ def pairs(case: Case) -> Iterator[tuple[Any, ...]]:
     """A few pairs of transformations of the first result, and the gradients of the outcome."""
     if case.program.stateful:
         raise Refused("it assigns to a variable")
-    x, rest = case.xs[0], case.xs[1:]
-    y = case.want[0]
-    if x.dtype.kind != "f" or y.dtype.kind != "f" or not 0 < x.size <= 6 or not 0 < y.size <= 6:
+    for outer, inner in random.Random(case.program.seed).sample(PAIRS, DRAWN):
+        yield from pair(case, outer, inner)
+
+
+def pair(case: Case, outer: str, inner: str) -> Iterator[tuple[Any, ...]]:
+    """One transformation of another of the first result, and the gradients of the outcome."""
+    x, y = case.xs[0], case.want[0]
+    order = TRANSFORMATIONS[outer][1] + TRANSFORMATIONS[inner][1]
+    if x.dtype.kind != "f" or y.dtype.kind != "f" or not 0 < y.size <= 6:
+        return
+    if not 0 < x.size <= LARGEST[max(order, 1)]:
         return
 
     def first(x: Any) -> Any:
-        return case.run(x, *rest)[0]
+        return case.run(x, *case.xs[1:])[0]
 
-    for outer, inner in random.Random(case.program.seed).sample(PAIRS, DRAWN):
-        order = TRANSFORMATIONS[outer][1] + TRANSFORMATIONS[inner][1]
-        if x.size > LARGEST[max(order, 1)]:
-            continue
-        name = f"{outer} of {inner}"
-        changed, plain = _of(TRANSFORMATIONS, outer, inner, first), PLAIN[outer](PLAIN[inner](first))
-        try:
-            got = _with_gradients(changed, case, x, order)
-        except gt.errors.TraceError:
-            if _refused(first, outer, x) or _refused(first, inner, x):
-                continue
-            raise
-        want = _with_gradients(plain, case, x, order)
-        for i, (mine, right) in enumerate(zip(got, want, strict=True)):
-            scale = ROUNDING * float(np.abs(right.numpy()).max(initial=0.0))
-            yield f"{name}, {f'gradient {i}' if i else 'value'}", mine, right, scale
-
-
-def _of(table: Any, outer: str, inner: str, f: Function) -> Function:
-    changed: Function = table[outer][0](table[inner][0](f))
-    return changed
+    try:
+        changed = TRANSFORMATIONS[outer][0](TRANSFORMATIONS[inner][0](first))
+        got = _with_gradients(changed, case, x, order)
+    except gt.errors.TraceError:
+        if _refused(first, outer, x) or _refused(first, inner, x):
+            return
+        raise
+    want = _with_gradients(PLAIN[outer](PLAIN[inner](first)), case, x, order)
+    for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+        scale = ROUNDING * float(np.abs(right.numpy()).max(initial=0.0))
+        what = f"gradient {i}" if i else "value"
+        yield f"{outer} of {inner}, {what}", mine, right, scale
 
 
 def _refused(f: Function, name: str, x: Any) -> bool:

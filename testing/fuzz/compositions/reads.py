@@ -23,7 +23,7 @@ READS = [
     *("np.asarray(x)", "np.array(x)", "np.array([x, x])[1]", "np.array([[x], [x]])[1, 0]"),
     *("np.stack([x, x])[0]", "np.concatenate([x[None], x[None]])[1]", "np.where(True, x, 0.0)"),
     *("np.sum([x, x], axis=0) * 0.5", "np.mean([[x, x], [x, x]], axis=(0, 1))"),
-    *("np.max([x, x], axis=0)", "np.add([x, x], 0.0)[0]", "np.multiply(x, [1.0])[...]"),
+    *("np.max([x, x], axis=0)", "np.add([x, x], 0.0)[0]", "np.multiply(x, 1.0)"),
     *("gt.stack([x, x])[0]", "gt.sum([x, x], axis=0) * 0.5", "gt.mean((x, x), axis=0)"),
     *("gt.maximum([x, x], [x, x])[0]", "gt.concatenate([[x], [x]])[1]"),
     "x - gt.sum(x) + float(gt.sum(x))",
