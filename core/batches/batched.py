@@ -171,4 +171,3 @@ def levels_of(array: Any) -> frozenset[int]:
 def outermost(arrays: Sequence[Any]) -> int:
     """Return the highest level among arrays, 0 if none of them is a batch."""
     return max((x.level for x in arrays if type(x) is Batched), default=0)
-

@@ -194,9 +194,7 @@ def test_a_variable_that_the_function_reads() -> None:
 
         return compute
 
-    assert_as_small(
-        gradient(lambda: gt.vmap(lambda x: x @ w)(X)), gradient(lambda: X @ w.value)
-    )
+    assert_as_small(gradient(lambda: gt.vmap(lambda x: x @ w)(X)), gradient(lambda: X @ w.value))
 
 
 def test_traced_functions_and_recomputation_inside() -> None:
@@ -215,9 +213,7 @@ def test_control_flow_inside() -> None:
     w = normal(10, 30)
 
     def chosen(w: Any) -> Any:
-        return gt.sum(
-            gt.vmap(lambda x: gt.cond(x[0] > 0, lambda: x @ w, lambda: 2.0 * (x @ w)))(X)
-        )
+        return gt.sum(gt.vmap(lambda x: gt.cond(x[0] > 0, lambda: x @ w, lambda: 2.0 * (x @ w)))(X))
 
     def scanned(w: Any) -> Any:
         def run(x: Any) -> Any:

@@ -293,7 +293,7 @@ def along_axis_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
     (axis,) = reduced_axes(params["axis"], rank_of(x, op), op.name)
     # the examples' indices next to each other, so that the gradient is one array like x
     moved = F.moveaxis(indices, source=(0,), destination=(axis,))
-    before, (size, count), after = moved.shape[:axis], moved.shape[axis:][:2], moved.shape[axis:][2:]
+    before, (size, count, *after) = moved.shape[:axis], moved.shape[axis:]
     result = op.raw(x, F.reshape(moved, shape=(*before, size * count, *after)), axis=axis)
     before, after = result.shape[:axis], result.shape[axis + 1 :]
     result = F.reshape(result, shape=(*before, size, count, *after))
