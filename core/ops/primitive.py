@@ -129,7 +129,7 @@ class Primitive:
         self.rules = None
         # by the tuple of array types; a unary op also has entries by the bare type
         self._kernels: dict[Any, Callable[..., Any]] = {}
-        # the same, for what is looked up for every call
+        # the same; these are looked up for every call
         self._varying: dict[Any, Callable[..., Any]] = {}
         #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self

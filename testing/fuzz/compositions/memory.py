@@ -1,4 +1,4 @@
-"""Memory of ``vmap``: random chains of ops that share arrays, beside the same chains in batches."""
+"""Memory of ``vmap``: random chains of ops that share arrays, compared with batches."""
 
 from __future__ import annotations
 

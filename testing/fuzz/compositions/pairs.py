@@ -1,4 +1,4 @@
-"""Pairs of transformations, one around the other, beside loops over plain tapes."""
+"""Pairs of transformations, one around the other, compared with loops over plain tapes."""
 
 from __future__ import annotations
 

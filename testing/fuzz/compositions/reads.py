@@ -1,4 +1,4 @@
-"""Programs that read a value: the derivative must be right, refused in words or warned of."""
+"""Programs that read a value: the derivative must be right, refused by an error, or warned of."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _number = itertools.count()
 
 
 def with_read(program: Program) -> tuple[str, Program] | None:
-    """Return a read, and a program of the same values with it beside another path."""
+    """Return a read, and a program of the same values that contains it and another path."""
     rng = random.Random(program.seed)
     known = {**program.inputs, **program.values}
     places = [
@@ -87,7 +87,7 @@ def _function(read: str, program: Program, variables: dict[str, Any]) -> Callabl
 
 
 def reads(case: Case) -> Iterator[tuple[Any, ...]]:
-    """With a value read on the way, in tapes of both kinds, traces, ``vmap`` and forward mode."""
+    """With a value that is read: in tapes, traces, ``vmap`` and forward mode."""
     if case.program.stateful:
         raise Refused("it assigns to a variable")
     found = with_read(case.program)
