@@ -82,11 +82,10 @@ from .batches.batched import (
     Shared,
     as_batched,
     has_level,
-    in_words,
     rank_of,
     row_of,
 )
-from .batches.boundary import check_randomness, key_for_examples
+from .batches.boundary import check_randomness, in_words, key_for_examples, leave
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
@@ -319,6 +318,7 @@ __all__ = [
     "known_size",
     "largest",
     "late",
+    "leave",
     "lifted",
     "line_of",
     "local_constants",

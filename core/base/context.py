@@ -7,7 +7,7 @@ code that started it, and a plain new thread starts with none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -51,18 +51,23 @@ active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches"
 
 
 @contextmanager
-def back_in(batches: Sequence[Batching]) -> Iterator[None]:
+def batched_in(batches: Sequence[Batching]) -> Iterator[None]:
+    """Run a block in these batches alone."""
+    token = active_batches.set(tuple(batches))
+    try:
+        yield
+    finally:
+        active_batches.reset(token)
+
+
+def back_in(batches: Sequence[Batching]) -> AbstractContextManager[None]:
     """Run a block in batches that may have ended, in addition to those that run.
 
     A gradient function is written for one example, as the function that it belongs to.
     """
     levels = {batch.level for batch in batches}
     inside = (batch for batch in active_batches.get() if batch.level not in levels)
-    token = active_batches.set((*batches, *inside))
-    try:
-        yield
-    finally:
-        active_batches.reset(token)
+    return batched_in((*batches, *inside))
 
 
 #: Whether the backward pass of a tape is running that recorded inside batches which have ended.

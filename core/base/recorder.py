@@ -37,18 +37,25 @@ class Recorder:
         The reads of variables, by the variable's id: the array that was read, and the id of the
         tensor made from it. Used while no other recorder is active; None if every read is a new
         tensor.
+    levels
+        The levels of the batches in which it was opened.
     """
 
     records: dict[int, Any]
     wants_ops = True
     asks_where = False
     reads: dict[int, tuple[Any, int]] | None = None
+    levels: frozenset[int] = frozenset()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__} cannot be copied or pickled: its records belong to the code "
             "that ran under it; send gradients, or run that code where they are needed"
         )
+
+    def sums_over(self, level: int, inputs: Sequence[Any]) -> bool:
+        """Return whether it sums the gradient of one of ``inputs`` over the examples of a level."""
+        return False
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

@@ -3,3 +3,5 @@
 It uses tensors. It provides ``Batched`` and helpers for batching rules; the ops ``HIDE`` and
 ``UNHIDE`` enter and leave a batch.
 """
+
+from . import running as running

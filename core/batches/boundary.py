@@ -11,7 +11,7 @@ from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
-from .batched import Batched, as_batched, has_level, row_of
+from .batched import Batched, Shared, as_batched, has_level, new_level, row_of, running_levels
 
 __all__ = [
     "HIDE",
@@ -19,6 +19,7 @@ __all__ = [
     "InBatch",
     "check_randomness",
     "in_trace",
+    "in_words",
     "key_for_examples",
     "leave",
     "over_examples",
@@ -110,6 +111,28 @@ UNHIDE: Op = _Boundary(
     jvp="linear",
     gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
 )
+
+
+def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> Any:
+    """Return a batching rule's result from ``fn``, which composes the op for one example."""
+    level = new_level()
+    followed = any(type(x) is Tensor for x in arrays)
+    running_levels.add(level)  # by hand, since this runs for single ops
+    try:
+        if not followed:
+            given = [Batched(x, level) if b else x for x, b in zip(arrays, batched, strict=True)]
+            result = fn(*given)
+            return result.array if has_level(result, level) else Shared(result)
+        given = [
+            Op.__call__(HIDE, x, level=level) if b else x
+            for x, b in zip(arrays, batched, strict=True)
+        ]
+        result = fn(*given)
+        if has_level(result.array, level):
+            return UNHIDE(result, result, level=level)
+        return Shared(result)
+    finally:
+        running_levels.discard(level)
 
 
 def over_examples(g: Any, level: int) -> Any:

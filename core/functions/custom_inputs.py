@@ -346,7 +346,10 @@ class Uses(Recorder):
     def _captured(self, tensors: Sequence[Any]) -> dict[int, Tensor]:
         found: dict[int, Tensor] = {}
         for x in tensors:
-            if type(x) is Tensor and x.id in self.records and is_differentiable(x.dtype):
+            # a tensor with a variable's id is the variable, which is no captured tensor
+            if type(x) is not Tensor or x.id in self.variables:
+                continue
+            if x.id in self.records and is_differentiable(x.dtype):
                 found |= self.records.get(x.id, {x.id: x})
         return found
 

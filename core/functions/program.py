@@ -16,7 +16,7 @@ from ..base.context import meant, muting, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.sizes import Size, dims_of, known_size
 from ..base.spec import TensorSpec
-from ..base.table import F
+from ..base.table import F, ops
 from ..batches.batched import Batched, as_batched, outermost, running_level
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
@@ -111,13 +111,19 @@ class Program(Op):
         """Return the dtypes of the results."""
         raise NotImplementedError
 
-    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        """Return the parameters for inputs with a batch axis first, except the :attr:`fixed` ones.
+    def in_batch(
+        self, arrays: Sequence[Any], level: int, batched: list[bool], **params: Any
+    ) -> dict[str, Any] | None:
+        """Return the parameters for inputs of which those in ``batched`` have a batch axis first.
 
         None if values that differ between examples decide what runs. ``forward`` then runs on
         batches.
         """
         raise NotImplementedError
+
+    def carried(self, **params: Any) -> int:
+        """Return the number of inputs, from the first, that a step replaces by its results."""
+        return 0
 
     #: The number of inputs, from the first, that never have a batch axis.
     fixed = 0
@@ -198,30 +204,54 @@ class Program(Op):
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _batch(self, *arrays: Any, order: int = 0, **params: Any) -> list[Any]:
+    def _batch(self, *inputs: Any, order: int = 0, **params: Any) -> list[Any]:
+        """Run on batches: on arrays, or on tensors that the active recorders follow."""
+        followed = any(type(x) is Tensor for x in inputs)
+        arrays = [x.array if type(x) is Tensor else x for x in inputs]
         level = outermost(arrays)
         decides = arrays[: len(self.layout(**params)[0])]
         # the same steps run for all examples if only upstream gradients differ
         alike = not any(map(is_transformed, decides)) or self._acts_for_some(params)
-        inside = None if alike else self.in_batch(arrays, level, **params)
+        batched = [type(x) is Batched and x.level == level for x in arrays]
+        # what examples share stays one array; a gradient of it differs from example to example
+        start, stop = (0, self.carried(**params)) if order == 0 else (self.fixed, len(arrays))
+        whole = [b or start <= i < stop for i, b in enumerate(batched)]
+        inside = None if alike else self.in_batch(arrays, level, whole, **params)
         if inside is None:
-            with recording_to(()), muting() if order else nullcontext():
-                return [y.array for y in self.eager([Tensor(x) for x in arrays], order, params)]
+            with muting() if order else nullcontext():
+                if followed:
+                    return self.eager([_apart(x) for x in inputs], order, params)
+                with recording_to(()):
+                    found = self.eager([Tensor(x) for x in arrays], order, params)
+                return [y.array for y in found]
         steps = self._orders(arrays, order, params)
-        like = next(x.array for x in arrays if type(x) is Batched and x.level == level)
+        leave, enter = _OF_TENSORS if followed else _OF_ARRAYS
+        inner = [leave(x, level) if b else x for x, b in zip(inputs, batched, strict=True)]
+        like = inner[batched.index(True)]
         given = []
-        for i, (x, counts) in enumerate(zip(arrays, steps[order][0], strict=True)):
-            if i < self.fixed:
-                given.append(x)
-                continue
-            x = x.array if type(x) is Batched and x.level == level else as_batched(x, like)
-            given.append(F.swapaxes(x, axis1=0, axis2=1) if counts else x)
+        for x, b, w, counts in zip(inner, batched, whole, steps[order][0], strict=True):
+            x = as_batched(x, like) if w and not b else x
+            given.append(F.swapaxes(x, axis1=0, axis2=1) if w and counts else x)
         return [
-            Batched(F.swapaxes(y, axis1=0, axis2=1) if counts else y, level)
+            enter(F.swapaxes(y, axis1=0, axis2=1) if counts else y, level)
             for y, counts in zip(
                 self.raw(*given, order=order, **inside), steps[order][2], strict=True
             )
         ]
+
+
+#: How arrays, and tensors, leave a batch and enter it.
+_OF_ARRAYS: Any = (lambda x, level: x.array, Batched)
+_OF_TENSORS: Any = (
+    lambda x, level: UNHIDE(x, x, level=level),
+    lambda y, level: Op.__call__(HIDE, y, level=level),
+)
+
+
+def _apart(x: Any) -> Tensor:
+    """Return an input as a tensor with a separate id."""
+    result: Tensor = ops["identity"](x) if type(x) is Tensor else Tensor(x)
+    return result
 
 
 def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
@@ -238,23 +268,31 @@ def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
 
 
 def batched_graph(
-    graph: Graph, size: Any, run: Callable[[list[Tensor]], list[Tensor]] | None = None
+    graph: Graph,
+    size: Any,
+    batched: Sequence[bool],
+    run: Callable[[list[Tensor]], list[Tensor]] | None = None,
 ) -> Graph:
-    """Return a graph whose inputs and outputs have a leading axis for examples.
+    """Return a graph whose outputs have a leading axis for examples, as have some of its inputs.
 
-    ``run(inputs)`` computes one example; by default, it runs the graph.
+    ``batched`` says which inputs. ``run(inputs)`` computes one example; by default, it runs the
+    graph.
     """
     result = Graph(graph.name)
     size = size if known_size(size) else None
     with running_level() as level, tracing_into(result):
         inputs: list[Symbol] = []
-        for x, shape in zip(graph.inputs, _own_shapes(graph.inputs), strict=True):
-            whole = None if shape is None else (size, *shape)
+        for x, shape, b in zip(graph.inputs, _own_shapes(graph.inputs), batched, strict=True):
+            whole = shape if shape is None or not b else (size, *shape)
             symbol = result.input(TensorSpec(whole, x.dtype))
-            if size is None and symbol.shape is not None:
+            if b and size is None and symbol.shape is not None:
                 size = symbol.shape[0]  # the same unknown size for all inputs
             inputs.append(symbol)
-        given = [Tensor(HIDE.raw(x, level=level)) for x in inputs]
+        given = [
+            Tensor(HIDE.raw(x, level=level) if b else x)
+            for x, b in zip(inputs, batched, strict=True)
+        ]
         found = replay(graph, given) if run is None else run(given)
-        result.outputs = [result.adopt(UNHIDE.raw(y.array, inputs[0], level=level)) for y in found]
+        like = inputs[list(batched).index(True)]
+        result.outputs = [result.adopt(UNHIDE.raw(y.array, like, level=level)) for y in found]
     return result

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..base.context import (
+    active_batches,
     active_graph,
     active_tapes,
     as_converted,
+    batched_in,
     calling_in,
     muting,
     recording_to,
@@ -25,8 +27,10 @@ from ..base.precision import computing, computing_in
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
+from ..batches.batched import running_levels
 from ..ops.dispatch import is_transformed
 from ..tape.broken import severed, tell
+from ..tape.outer import summing_over_examples
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
@@ -189,15 +193,23 @@ class _Again:
         arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
         sources = [*self.captured, *arguments, *self.variables]
         strict = strictness.get()
+        batches = active_batches.get()
+        running = [batch for batch in batches if batch.level in running_levels]
+        # outside the batches that have ended: what their examples share has one gradient
         with (
-            _as_then(self.states),
-            muting(),
-            calling_in(self._training),
-            computing_in(self._dtype),
+            batched_in(running),
             GradientTape(watch_accessed_variables=False, strict=strict) as tape,
         ):
             tape.watch(sources)
-            repeated = self.run(leaves)
+            with (
+                batched_in(batches),
+                summing_over_examples() if len(running) < len(batches) else nullcontext(),
+                _as_then(self.states),
+                muting(),
+                calling_in(self._training),
+                computing_in(self._dtype),
+            ):
+                repeated = self.run(leaves)
         targets = _tensors(repeated)
         if not strict:
             tell(severed(tape, targets, sources), False)

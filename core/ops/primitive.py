@@ -66,6 +66,7 @@ class Primitive:
         "_rules",
         "_shapes_only",
         "_together",
+        "_varying",
         "batch",
         "broadcasts",
         "defaults",
@@ -128,6 +129,8 @@ class Primitive:
         self.rules = None
         # by the tuple of array types; a unary op also has entries by the bare type
         self._kernels: dict[Any, Callable[..., Any]] = {}
+        # the same; these are looked up for every call
+        self._varying: dict[Any, Callable[..., Any]] = {}
         #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self
         self.stored: Any = None
@@ -161,7 +164,7 @@ class Primitive:
         """
         twin: Self = copy.copy(self.original)
         twin.original, twin.stored = self.original, stored
-        twin._kernels = {}
+        twin._kernels, twin._varying = {}, {}
         return twin
 
     def __copy__(self) -> Self:
@@ -364,7 +367,8 @@ class Primitive:
         Returns
         -------
         callable
-            A function of the arrays and the op's parameters.
+            A function of the arrays and the op's parameters. If it has a method ``on_tensors``, it
+            is not remembered, and that method may run the op on tensors instead.
 
         Raises
         ------
@@ -373,18 +377,23 @@ class Primitive:
         BackendMismatch
             If the arrays belong to different backends.
         """
+        types = tuple(map(type, arrays))
+        if types in self._varying:
+            return self._varying[types]
         if len(arrays) != len(self.inputs) and not self.variadic:
             raise TypeError(
                 f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
                 f"got {len(arrays)}"
                 + ("; parameters are keyword-only" if len(arrays) > len(self.inputs) else "")
             )
-        types = tuple(map(type, arrays))
         if any(issubclass(kind, Open) for kind in types):
             return lambda *given, **params: self.raw(*_as_arrays(given), **params)
         found = [transforms[kind] for kind in types if kind in transforms]
         if found:
             kernel = max(found, key=itemgetter(0))[1](self)
+            if hasattr(kernel, "on_tensors"):
+                self._varying[types] = kernel
+                return kernel
         else:
             owners = {}
             for kind in types:
@@ -429,6 +438,7 @@ class Primitive:
     def forget_kernels(self) -> None:
         """Drop remembered kernels, after the registry changed."""
         self._kernels.clear()
+        self._varying.clear()
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]

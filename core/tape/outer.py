@@ -17,7 +17,7 @@ from ..tensors.tensor import Tensor, is_raw
 from .recording import RecordingTape
 from .records import Edge, MultiOutputRecord, edges, is_lost, of_edges
 
-__all__ = ["OuterTape", "batching"]
+__all__ = ["OuterTape", "batching", "summing_over_examples"]
 
 
 class OuterTape(Recorder):
@@ -40,6 +40,17 @@ class OuterTape(Recorder):
     def of(cls, recorder: Recorder) -> Recorder:
         """Return the adapter of a tape, or any other recorder itself."""
         return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
+
+    @property
+    def levels(self) -> frozenset[int]:  # type: ignore[override]
+        """The levels of the batches in which the tape was opened."""
+        return self.root.levels
+
+    def sums_over(self, level: int, inputs: Sequence[Any]) -> bool:
+        records = self.root.records
+        return level not in self.root.levels and any(
+            type(x) is Tensor and x.id in records and not has_level(x.array, level) for x in inputs
+        )
 
     def accessed(self, variable: Any, read: Tensor) -> None:
         self.root.accessed(variable, read)
@@ -157,16 +168,23 @@ def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
 
 
 @contextmanager
+def summing_over_examples() -> Iterator[None]:
+    """Run a block in which the active tapes are outside any batch that they were not opened in."""
+    recorders = tuple(OuterTape.of(recorder) for recorder in active_tapes.get())
+    for recorder in recorders:
+        if type(recorder) is OuterTape:
+            recorder.root.batched = True
+    with recording_to(recorders):
+        yield
+
+
+@contextmanager
 def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
     """Run a block for one example of a batch; outer tapes sum gradients over the examples."""
-    tapes = tuple(OuterTape.of(tape) for tape in active_tapes.get())
-    for tape in tapes:
-        if type(tape) is OuterTape:
-            tape.root.batched = True
     batch = Batching(level, shape_witness(like), randomness)
     token = active_batches.set((*active_batches.get(), batch))
     try:
-        with recording_to(tapes):
+        with summing_over_examples():
             yield
     finally:
         active_batches.reset(token)

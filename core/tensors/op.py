@@ -59,7 +59,9 @@ class Op(Primitive):
     batch
         The batching rule for ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched, params)``,
         which returns the result with the hidden axis first; ``batched`` says which of the arrays
-        have this axis. Without a rule, ``vmap`` runs the op once per example, and warns.
+        have this axis. Without a rule, ``vmap`` runs the op once per example, and warns. A tape
+        outside the batch records what the rule runs, on tensors. So if the rule keeps an input that
+        the examples share as one array, the gradient of this input is also one array.
     jvp
         The forward rule: ``"linear"`` (in all differentiable inputs together), ``"multilinear"``
         (in each of them), or ``jvp(tangents, inputs, outputs, **params)``, which receives None for
@@ -106,6 +108,10 @@ class Op(Primitive):
             if all(type(x) in SCALARS for x in inputs):
                 inputs, arrays = self._coerce(inputs, scalars=True)
             kernel = self.resolve(arrays)
+            if hasattr(kernel, "on_tensors"):
+                followed: Any = kernel.on_tensors(inputs, params)
+                if followed is not None:
+                    return followed
         try:
             result = kernel(*arrays, **params)
         except Exception as error:

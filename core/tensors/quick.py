@@ -86,7 +86,13 @@ class BinaryOp(Op):
             # a Python integer that does not fit the dtype: comparisons, and ops whose result has
             # another dtype, take it unchanged, and other kernels raise
             a, b = getattr(x, "array", x), getattr(y, "array", y)
-        kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
+        kernel = self._kernels.get((type(a), type(b)))
+        if kernel is None:
+            kernel = self.resolve((a, b))
+            if hasattr(kernel, "on_tensors"):
+                followed: Any = kernel.on_tensors((x, y), _NO_PARAMS)
+                if followed is not None:
+                    return followed
         try:
             result = kernel(a, b)
         except Exception as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..base.context import active_tapes, recording_to, strictness
+from ..base.context import active_batches, active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
@@ -94,6 +94,7 @@ class ForwardAccumulator(Recorder):
         if self._recording:
             raise RuntimeError("ForwardAccumulator is already recording; open another to nest")
         self._recording = True
+        self.levels = frozenset(batch.level for batch in active_batches.get())
         active_tapes.set((*active_tapes.get(), self))
         return self
 

@@ -14,7 +14,7 @@ import gradtape as gt
 
 from .program import Array, Line, Program, _helpers
 from .size_templates import SIZES
-from .templates import TEMPLATES, Template
+from .templates import OF_VARIABLES, TEMPLATES, Template
 
 __all__ = ["Draw", "drawn"]
 
@@ -241,7 +241,7 @@ def _state_line(
         )
         return Line(name, f"{variable}.{method}", (rng.choice(same),), assigns=variable)
     if same:
-        text = rng.choice(["{0} * VAR", "VAR + {0}", "gt.sin(VAR) * {0}", "VAR.value - {0}"])
+        text = rng.choice(OF_VARIABLES)
         return Line(name, text.replace("VAR", variable), (rng.choice(same),))
     return Line(name, f"gt.tanh({variable})")
 

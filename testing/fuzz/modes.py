@@ -11,6 +11,9 @@ import numpy as np
 
 import gradtape as gt
 
+from .compositions.memory import memory
+from .compositions.pairs import pairs
+from .compositions.reads import reads
 from .executors import by_executors
 from .measuring import Case, Refused, inner
 from .open_sizes import batched, saved, traced, traces
@@ -209,6 +212,9 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
     "while_loop": in_while,
     "saved": saved,
     "executors": by_executors,
+    "pairs": pairs,
+    "reads": reads,
+    "memory": memory,
 }
 #: The text in a trace's refusal of a program that selects elements by values.
 UNKNOWN = "unknown in this trace"

@@ -32,6 +32,34 @@ def paired(x, y):
     "nested_rule": """@gt.custom_gradient
 def nested_rule(x):
     return cubed(gt.sin(x)), lambda g: 3.0 * g * gt.sin(x) ** 2 * gt.cos(x)""",
+    "weighted": """@gt.custom_gradient
+def weighted(x, y, factor=0.5):
+    return factor * x * gt.sin(y), lambda g: (
+        factor * g * gt.sin(y), factor * g * x * gt.cos(y)
+    )""",
+    "rooted": """@gt.custom_gradient
+def rooted(x):
+    return gt.sqrt(x), lambda g: 0.5 * g / rooted(x)""",
+    "waving": """@gt.custom_gradient
+def waving(x):
+    return gt.sin(x), lambda g: g * turning(x)
+@gt.custom_gradient
+def turning(x):
+    return gt.cos(x), lambda g: -g * waving(x)""",
+    "scaled_by": """def scaled_by(w):
+    @gt.custom_gradient
+    def scaled(x):
+        t = gt.tanh(w)
+        return x * t, lambda g, variables=(): (g * t, [g * x * (1.0 - t ** 2)])
+    return scaled if isinstance(w, gt.Variable) else lambda x: x * gt.tanh(w)""",
+    "nested_by": """def nested_by(w):
+    @gt.custom_gradient
+    def nested(x):
+        t = gt.tanh(w)
+        return scaled_by(w)(gt.sin(x)), lambda g, variables=(): (
+            g * t * gt.cos(x), [g * gt.sin(x) * (1.0 - t ** 2)]
+        )
+    return nested if isinstance(w, gt.Variable) else lambda x: gt.sin(x) * gt.tanh(w)""",
     "noise": """def noise(shape):
     from gradtape.core.extend import as_shape, ops
     shape = as_shape(shape, "noise")
@@ -108,10 +136,9 @@ class Program:
     def prelude(self) -> list[str]:
         """Return the definitions that the program's text needs."""
         text = " ".join(line.text for line in self.lines)
-        needed = [name for name in PRELUDE if name in text]
-        if "nested_rule" in needed and "cubed" not in needed:
-            needed.insert(0, "cubed")
-        return [PRELUDE[name] for name in needed]
+        for name, other in (("nested_rule", "cubed"), ("nested_by", "scaled_by")):
+            text += f" {other}" if name in text else ""
+        return [PRELUDE[name] for name in PRELUDE if name in text]
 
     def function(self, variables: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
         """Return the program as a callable that captures ``variables``."""

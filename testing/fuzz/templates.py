@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .drawing import Draw
 
-__all__ = ["TEMPLATES", "Template"]
+__all__ = ["OF_VARIABLES", "TEMPLATES", "Template"]
 
 #: A text with slots, or a function that returns one, or None if no known value is suitable.
 Template = str | Callable[["Draw"], str | None]
@@ -152,6 +152,57 @@ FLOW: list[Template] = [
     "gt.select([<o> > 0.5, <o> < -0.5], [<r>, 2.0 * <r>], 0.3)",
     "(lambda b: gt.apply_along_axis(lambda a: gt.cumsum(a) * gt.sum(a), 0, b))(<n>)",
 ]
+COMPOSITIONS: list[Template] = [
+    "gt.recompute_grad(lambda a: gt.recompute_grad(lambda b: gt.sin(b) * a)(a) + a)(<r>)",
+    "gt.recompute_grad(lambda a: gt.scan(lambda c, k: (gt.tanh(c + k), c * k), 0.3 * gt.sum(a), a)"
+    "[1])(<n>)",
+    "gt.recompute_grad(lambda a, b: gt.cond(gt.sum(a) > <num>, lambda: gt.sin(a) * b, lambda: a * a"
+    "))(<r>, <s>)",
+    "gt.recompute_grad(lambda a, b: gt.map(lambda row: gt.tanh(row) * gt.sum(b), a))(<n>, <s>)",
+    "gt.recompute_grad(lambda a: gt.while_loop(lambda i, c: i < 2, lambda i, c: (i + 1, gt.tanh(c)"
+    " + a * 0.3), (0, a))[1])(<r>)",
+    *("gt.recompute_grad(cubed)(<r>)", "gt.recompute_grad(lambda a, b: paired(a, b)[0])(<r>, <s>)"),
+    *("weighted(<r>, <s>)", "weighted(<r>, y=<s>)", "weighted(y=<r>, x=<s>)"),
+    *("weighted(x=<r>, y=<s>, factor=0.7)", "weighted(<r>, <s>, factor=<num>)", "cubed(x=<r>)"),
+    *("rooted(<p>)", "waving(<r>)", "paired(<r>, y=<s>)[0]", "paired(y=<r>, x=<s>)[1]"),
+    "gt.vmap(lambda a: gt.cond(gt.sum(a) > 0.1, lambda: cubed(a), lambda: weighted(a, a)))(<n>)",
+    "(lambda k, m: gt.vmap(lambda a: gt.cond(gt.sum(a) > 0.1, lambda: gt.sin(a) * gt.sum(k), lambda"
+    ": a * gt.sum(k * k)))(m))(<r>, <n>)",
+    "(lambda k, m: gt.scan(lambda c, a: gt.cond(c > 0.2, lambda: (c * 0.5 + gt.sum(k), gt.sin(a)),"
+    " lambda: (gt.tanh(gt.sum(a)) + c, a * gt.sum(k))), gt.sum(m), m)[1])(<r>, <n>)",
+    "(lambda k, m: gt.vmap(lambda a: gt.while_loop(lambda i, c: i < 2, lambda i, c: (i + 1,"
+    " gt.tanh(c * gt.sum(k))), (0, a))[1])(m))(<r>, <n>)",
+    "(lambda k, m: gt.vmap(lambda a: gt.scan(lambda c, b: (gt.tanh(c + b * gt.sum(k)), c), gt.sum("
+    "a), gt.stack([a, k[0] * a]))[0])(m))(<v>, <n>)",
+    "(lambda k: gt.cond(gt.sum(k) > <num>, lambda: gt.map(lambda a: a * gt.sum(k), k), lambda:"
+    " gt.sin(k)))(<n>)",
+    "(lambda k, m: gt.vmap(lambda a: gt.sum(k * gt.sum(a)) * a)(m))(<r>, <n>)",
+    "(lambda k, m: gt.vmap(gt.recompute_grad(lambda a: gt.tanh(a * gt.sum(k))))(m))(<r>, <n>)",
+    *("gt.sum([<r>, <s>], axis=0)", "gt.mean([[<r>, <s>], [<s>, <s>]], axis=(0, 1))"),
+    *("gt.multiply([<r>, <s>], 0.5)", "gt.concatenate([[<r>, <s>], [<s>, <s>]])[1]"),
+    "gt.tanh([<r>, <s>])[1]",
+]
+#: Expressions of a variable ``VAR`` and a value of its shape.
+OF_VARIABLES = [
+    *("{0} * VAR", "VAR + {0}", "gt.sin(VAR) * {0}", "VAR.value - {0}"),
+    *("scaled_by(VAR)({0})", "nested_by(VAR)({0})", "weighted({0}, VAR)", "weighted(VAR, y={0})"),
+    "gt.recompute_grad(lambda a: gt.tanh(a * VAR))({0})",
+    "gt.recompute_grad(scaled_by(VAR))({0})",
+    "gt.recompute_grad(lambda a: gt.recompute_grad(lambda b: gt.sin(b * VAR))(a) * VAR)({0})",
+    "gt.recompute_grad(lambda a: gt.scan(lambda c, k: (gt.tanh(c * VAR + k), c), a,"
+    " np.array([0.1, 0.3]))[0])({0})",
+    "gt.recompute_grad(lambda a: gt.cond(gt.sum(a) > 0.1, lambda: a * VAR, lambda: gt.sin(VAR) + a"
+    "))({0})",
+    "gt.cond(gt.sum({0}) > 0.1, lambda: scaled_by(VAR)({0}), lambda: gt.sin(VAR) + {0})",
+    "gt.scan(lambda c, k: (gt.tanh(c + VAR * k), gt.sum(VAR * c)), {0}, np.array([0.4, 1.0]))[0]",
+    "gt.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, gt.tanh(a * VAR)), (0, {0}))[1]",
+    "gt.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, nested_by(VAR)(a)), (0, {0}))[1]",
+    "gt.map(lambda a: scaled_by(VAR)(a) * VAR, gt.stack([{0}, 2.0 * {0}]))[1]",
+    "gt.vmap(lambda a: scaled_by(VAR)(a))(gt.stack([{0}, 0.5 * {0}]))[1]",
+    "gt.vmap(lambda a: gt.cond(gt.sum(a) > 0.1, lambda: scaled_by(VAR)(a), lambda: a * VAR))("
+    "gt.stack([{0}, 1.0 - {0}]))[1]",
+    "gt.function(lambda a: nested_by(VAR)(a) + VAR)({0})",
+]
 SHAPES: list[Template] = [
     *("gt.transpose(<r>)", "gt.ravel(<f>)", "gt.expand_dims(<r>, 0)", "gt.squeeze(<f>)"),
     *("gt.flip(<n2>, axis=<axes>)", "gt.roll(<n2>, <int>, axis=<ax>)", "gt.roll(<r>, <int>)"),
@@ -258,6 +309,7 @@ TEMPLATES: list[tuple[Template, float]] = [
         (LINALG, 12.0),
         (ANALYSIS, 8.0),
         (FLOW, 14.0),
+        (COMPOSITIONS, 12.0),
         (SHAPES, 16.0),
         ([_reshaped, _broadcast, _permuted, _indexed, _indexed], 8.0),
     )

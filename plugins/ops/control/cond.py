@@ -84,11 +84,13 @@ class _Cond(Program):
     def result_dtypes(self, **params: Any) -> list[Any]:
         return [x.dtype for x in params["true"].outputs]
 
-    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
+    def in_batch(
+        self, arrays: Sequence[Any], level: int, batched: list[bool], **params: Any
+    ) -> dict[str, Any] | None:
         if has_level(arrays[0], level):
             return None
-        size = batch_size(arrays, level)
-        return {key: batched_graph(graph, size) for key, graph in params.items()}
+        size, given = batch_size(arrays, level), batched[1 : 1 + len(params["true"].inputs)]
+        return {key: batched_graph(graph, size, given) for key, graph in params.items()}
 
 
 _cond = _Cond(

@@ -189,8 +189,15 @@ class _Scan(Program):
     def result_dtypes(self, **params: Any) -> list[Any]:
         return [x.dtype for x in params["body"].outputs]
 
-    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        return {**params, "body": batched_graph(params["body"], batch_size(arrays, level))}
+    def in_batch(
+        self, arrays: Sequence[Any], level: int, batched: list[bool], **params: Any
+    ) -> dict[str, Any] | None:
+        size, body = batch_size(arrays, level), params["body"]
+        return {**params, "body": batched_graph(body, size, batched[: len(body.inputs)])}
+
+    def carried(self, **params: Any) -> int:
+        count: int = params["carried"]
+        return count
 
 
 _scan = _Scan(

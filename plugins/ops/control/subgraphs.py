@@ -18,7 +18,10 @@ from ....core.extend import (
     as_batched,
     evaluated,
     flatten,
+    has_level,
     is_differentiable,
+    known_size,
+    leave,
     lowered,
     ops,
     pack_like,
@@ -118,12 +121,40 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the same values, with gradients for the chosen examples only.
 
     A function that runs for all examples may have infinite derivatives at those not chosen. Times a
-    zero gradient they give nan, which stops here.
+    zero gradient they give nan. So the others get the values of a chosen example, and what all
+    examples share stays one array, without a gradient if none is chosen.
     """
-    return [
-        ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
-        for x in tensors
-    ]
+    level = chosen.array.level
+    flags = leave(chosen, chosen, level)
+    some = ops["any"](flags, axis=0, keepdims=False)
+    found = []
+    for x in tensors:
+        if x.shape is None:
+            found.append(ops["where"](chosen, x, ops["stop_gradient"](x)))
+        elif has_level(x.array, level):
+            row = _first_chosen(flags, leave(x, x, level))
+            found.append(ops["where"](chosen, x, ops["stop_gradient"](row)))
+        elif is_differentiable(x.dtype):
+            found.append(ops["where"](some, x, ops["stop_gradient"](x)))
+        else:
+            found.append(x)
+    return found
+
+
+def _first_chosen(flags: Tensor, rows: Tensor) -> Tensor:
+    """Return the first row whose flag is true; without one, any values of its shape."""
+    size = None if flags.shape is None else flags.shape[0]
+    if known_size(size) and size:
+        first = ops["argmax"](flags, axis=0, keepdims=False)
+        row: Tensor = ops["take"](rows, first, axis=0)
+        return row
+    # there may be no rows
+    count = ops["cumsum"](ops["cast"](flags, dtype="int64"), axis=0, reverse=False)
+    others = ops["logical_or"](ops["logical_not"](flags), ops["not_equal"](count, 1))
+    if len(rows.shape or ()) > 1:
+        others = ops["expand_dims"](others, axis=tuple(range(1, len(rows.shape or ()))))
+    kept = ops["where"](others, ops["zeros_like"](rows), rows)
+    return ops["cast_like"](ops["sum"](kept, axis=0, keepdims=False), rows)
 
 
 def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:

@@ -103,22 +103,29 @@ class _While(Program):
     def result_dtypes(self, **params: Any) -> list[Any]:
         return [x.dtype for x in params["body"].outputs]
 
-    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        size, holds, body = batch_size(arrays, level), params["cond"], params["body"]
+    def carried(self, **params: Any) -> int:
+        count: int = params["count"]
+        return count
 
-        def step(given: list[Tensor]) -> list[Tensor]:
-            (go_on,) = replay(holds, given)
+    def in_batch(
+        self, arrays: Sequence[Any], level: int, batched: list[bool], **params: Any
+    ) -> dict[str, Any] | None:
+        size, holds, body = batch_size(arrays, level), params["cond"], params["body"]
+        given = batched[: len(body.inputs)]
+
+        def step(tensors: list[Tensor]) -> list[Tensor]:
+            (go_on,) = replay(holds, tensors)
             if type(go_on.array) is not Batched:  # sizes decide, which all examples share
-                return replay(body, given)
+                return replay(body, tensors)
             with meant_for(go_on):
-                found = replay(body, chosen_only(go_on, given))
-            pairs = zip(given, found, strict=False)
+                found = replay(body, chosen_only(go_on, tensors))
+            pairs = zip(tensors, found, strict=False)
             return [each_its_own("while_loop", go_on, y, x) for x, y in pairs]
 
         return {
             **params,
-            "cond": _any(batched_graph(holds, size)),
-            "body": batched_graph(body, size, step),
+            "cond": _any(batched_graph(holds, size, given)),
+            "body": batched_graph(body, size, given, step),
         }
 
 

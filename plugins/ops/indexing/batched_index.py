@@ -11,12 +11,28 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import Batched, F, Op, Size, Symbol, is_transformed, known_size, rank_of
+from ....core.extend import (
+    Batched,
+    F,
+    Op,
+    Size,
+    Symbol,
+    Tensor,
+    is_transformed,
+    known_size,
+    rank_of,
+)
 from ..common.batching import aligned
 
-__all__ = ["EVERYTHING", "batched_index", "example_numbers"]
+__all__ = ["EVERYTHING", "batched_index", "example_numbers", "picked_from_shared"]
 
 EVERYTHING = ("slice", None, None, None)
+
+
+_MASK_DIFFERS = (
+    "a mask that differs from example to example picks different numbers of elements; use "
+    "gradtape.where, which keeps the shape"
+)
 
 
 class BatchedIndex:
@@ -52,10 +68,7 @@ class BatchedIndex:
                 self.source, self.destination = (picked,), (0,)
             return
         if any(masks):
-            raise TraceError(
-                f"{op.name}: a mask that differs from example to example picks different numbers "
-                "of elements; use gradtape.where, which keeps the shape"
-            )
+            raise TraceError(f"{op.name}: {_MASK_DIFFERS}")
         numbers = example_numbers(like)
         numbers = F.expand_dims(numbers, axis=tuple(range(1, picked + 1))) if picked else numbers
         self.arrays = [
@@ -85,7 +98,7 @@ class BatchedIndex:
 def example_numbers(x: Any) -> Any:
     """Return the numbers of the examples, from 0, on the device of ``x``."""
     inside = x
-    while type(inside) is Batched:
+    while type(inside) is Batched or type(inside) is Tensor:
         inside = inside.array
     if isinstance(inside, (np.ndarray, Symbol)) and known_size(x.shape[0]):
         return np.arange(x.shape[0])
@@ -138,7 +151,8 @@ def _without_masks(
             parts.append(part)
             continue
         x, b = arrays[part[1]], batched[part[1]]
-        known = x.dtype.kind == "b" and x.shape and not b and not is_transformed(x)
+        inside = x.array if type(x) is Tensor else x
+        known = x.dtype.kind == "b" and x.shape and not b and not is_transformed(inside)
         for array in F.nonzero(x) if known else [x]:
             parts.append(("array", len(found)))
             found.append(array)
@@ -154,3 +168,21 @@ def batched_index(
     if arrays:
         index = _spelt(index, rank_of(x, op) - 1, arrays, batched)
     return BatchedIndex(op, index, arrays, batched, x)
+
+
+def picked_from_shared(
+    op: Op, x: Any, arrays: list[Any], batched: list[bool], index: tuple[Any, ...]
+) -> Any:
+    """Return ``x[index]``, hidden axis first, of an ``x`` that all examples share.
+
+    The index arrays pick for all examples at once, so the gradient is one array like ``x``.
+    """
+    index, arrays, batched = _without_masks(index, arrays, batched)
+    if any(a.dtype.kind == "b" for a in arrays):
+        raise TraceError(f"{op.name}: {_MASK_DIFFERS}")
+    index = _spelt(index, rank_of(x, op), arrays, batched)
+    picked = max(rank_of(a, op) - b for a, b in zip(arrays, batched, strict=True))
+    given = [aligned(a, picked, op) if b else a for a, b in zip(arrays, batched, strict=True)]
+    result = op.raw(x, *given, index=index)
+    adjacent, front = _layout(index)
+    return F.moveaxis(result, source=(front,), destination=(0,)) if adjacent and front else result

@@ -32,7 +32,7 @@ from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, put, scatter_add, writes_by_arrays
 from ..common.sizes import place_between
-from .batched_index import batched_index
+from .batched_index import batched_index, picked_from_shared
 from .reads import gradients_together
 
 __all__ = ["index_add_kernel"]
@@ -137,7 +137,7 @@ def getitem_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, A
     """Batching rule of ``getitem``."""
     x, *arrays = xs
     if not batched[0]:
-        x = as_batched(x, xs[batched.index(True)])
+        return picked_from_shared(op, x, arrays, batched[1:], params["index"])
     plan = batched_index(op, params["index"], x, arrays, batched[1:])
     return plan.out(op.raw(x, *plan.arrays, index=plan.index))
 

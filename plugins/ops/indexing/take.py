@@ -285,6 +285,21 @@ def along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -
     return scatter_add(xp, out, index_along_axis(xp, like.shape, indices, axis), g)
 
 
+def along_axis_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``take_along_axis``."""
+    x, indices = xs
+    if batched[0]:
+        return along("axis")(op, xs, batched, params)
+    (axis,) = reduced_axes(params["axis"], rank_of(x, op), op.name)
+    # the examples' indices next to each other, so that the gradient is one array like x
+    moved = F.moveaxis(indices, source=(0,), destination=(axis,))
+    before, (size, count, *after) = moved.shape[:axis], moved.shape[axis:]
+    result = op.raw(x, F.reshape(moved, shape=(*before, size * count, *after)), axis=axis)
+    before, after = result.shape[:axis], result.shape[axis + 1 :]
+    result = F.reshape(result, shape=(*before, size, count, *after))
+    return F.moveaxis(result, source=(axis,), destination=(0,))
+
+
 _take_along_axis = op(
     "take_along_axis",
     lambda xp, x, indices, *, axis: xp.take_along_axis(x, indices, axis=axis),
@@ -296,7 +311,7 @@ _take_along_axis = op(
     },
     infer=_along_axis_spec,
     holomorphic=True,
-    batch=along("axis"),
+    batch=along_axis_rule,
     jvp="linear",
     doc="Select entries along an axis, by an index for each position of the other axes.",
 )

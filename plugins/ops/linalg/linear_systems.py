@@ -55,6 +55,12 @@ def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
 def _solve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``solve`` and ``solve_triangular``."""
     (a, b), (ba, bb) = xs, batched
+    if not ba and rank_of(a, op) == 2 == rank_of(b, op) - bb:
+        # the examples' columns next to each other: one factorisation, and one gradient of a
+        rows, (size, count) = b.shape[1], b.shape[::2]
+        columns = F.reshape(F.swapaxes(b, axis1=0, axis2=1), shape=(rows, size * count))
+        result = F.reshape(op.raw(a, columns, **params), shape=(rows, size, count))
+        return F.swapaxes(result, axis1=0, axis2=1)
     if rank_of(b, op) - bb > 1:
         most = max(rank_of(a, op) - ba, rank_of(b, op) - bb)
         a, b = (aligned(x, most, op) if flag else x for x, flag in ((a, ba), (b, bb)))
