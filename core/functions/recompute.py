@@ -31,7 +31,7 @@ from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
-from ..tensors.several import exclusive
+from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import custom_gradient
@@ -189,30 +189,12 @@ def _as_then(
     inside = (batch for batch in active_batches.get() if batch.level not in levels)
     token = active_batches.set((*batches, *inside))
     graph = active_graph.get()
+    arrays = [(variable, then.array) for variable, then in states]
     try:
-        if graph is None:
-            with _holding(states):
-                yield
-        else:
-            with graph.apart([(variable, then.array) for variable, then in states]):
-                yield
+        with holding(arrays) if graph is None else graph.apart(arrays):
+            yield
     finally:
         active_batches.reset(token)
-
-
-@contextmanager
-def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Run a block with the variables' earlier values, then restore the current ones."""
-    others = [(variable, then) for variable, then in states if variable.array is not then.array]
-    with exclusive(variable for variable, _ in others):
-        now = [(variable, variable.array) for variable, _ in others]
-        try:
-            for variable, then in others:
-                variable.set_array(then.array)
-            yield
-        finally:
-            for variable, array in now:
-                variable.set_array(array)
 
 
 def _apart(leaf: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable, kind_of
 from ..base.handle import next_id
+from ..base.limits import changing
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
@@ -206,6 +207,10 @@ class RecordingTape(Recorder):
             self._roots[id] = variable
             live[id] = None
         live[read.id] = (id, read_of, None, None)
+
+    def changing(self, variable: Variable, before: Any) -> None:
+        """Pass on that a variable is about to be assigned (called by the variable)."""
+        changing(variable, before)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

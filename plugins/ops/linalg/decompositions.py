@@ -35,6 +35,7 @@ from .matrices import (
     square_shape,
     with_sizes,
 )
+from .ties import apart
 
 __all__ = ["cholesky", "qr", "svd", "svdvals"]
 
@@ -289,9 +290,14 @@ def _svdvals_rule(g: Any, x: Any) -> Any:
     return F.matmul(u * over_columns(g), vh)
 
 
+def _svd_kernel(xp: Any, x: Any, *, full_matrices: bool = True) -> tuple[Any, Any, Any]:
+    u, s, vh = xp.linalg.svd(x, full_matrices=full_matrices)
+    return u, apart(s, "svd", with_zero=True), vh
+
+
 _svd = op(
     "svd",
-    lambda xp, x, *, full_matrices=True: tuple(xp.linalg.svd(x, full_matrices=full_matrices)),
+    _svd_kernel,
     vjp=_svd_vjp,
     infer=_svd_spec,
     batch=leading,
@@ -313,7 +319,7 @@ def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
 
 _svdvals = op(
     "svdvals",
-    svdvals_kernel,
+    lambda xp, x: apart(svdvals_kernel(xp, x), "svdvals", with_zero=True),
     gradients={"x": _svdvals_rule},
     infer=_svdvals_spec,
     batch=leading,

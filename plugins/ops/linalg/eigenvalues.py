@@ -30,6 +30,7 @@ from .matrices import (
     reciprocal_gaps,
     square_shape,
 )
+from .ties import apart
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
@@ -60,9 +61,14 @@ def _eigvalsh_rule(g: Any, x: Any) -> Any:
     return F.matmul(v * over_columns(g), adjoint(v))
 
 
+def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
+    w, v = xp.linalg.eigh(x)
+    return apart(w, "eigh"), v
+
+
 _eigh = op(
     "eigh",
-    lambda xp, x: tuple(xp.linalg.eigh(x)),
+    _eigh_kernel,
     vjp=_eigh_vjp,
     infer=lambda x: [
         (_eigenvalues(square_shape(x, "eigh")), real_of(x.dtype)),
@@ -73,7 +79,7 @@ _eigh = op(
 )
 _eigvalsh = op(
     "eigvalsh",
-    lambda xp, x: xp.linalg.eigvalsh(x),
+    lambda xp, x: apart(xp.linalg.eigvalsh(x), "eigvalsh"),
     gradients={"x": _eigvalsh_rule},
     infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
     batch=leading,
@@ -186,7 +192,7 @@ def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
     w, v = xp.linalg.eig(x)
     wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
-    return cast_to(xp, w, wide), cast_to(xp, v, wide)
+    return apart(cast_to(xp, w, wide), "eig"), cast_to(xp, v, wide)
 
 
 def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:

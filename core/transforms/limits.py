@@ -1,0 +1,215 @@
+"""Derivatives at points where they are limits: combined from those at points nearby.
+
+A kernel that meets such a point notes it (``core.base.limits``). The function then runs again at
+six points on a line through it, where the rules have an answer. If there is a limit, the derivative
+is smooth along that line, and the polynomial through the six values gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..base.context import active_graph, muting
+from ..base.limits import Derivation, deriving
+from ..base.unknown import warn_user
+from ..batches.batched import Batched
+from ..errors import BrokenPathWarning, GradientError
+from ..ops.backend import to_numpy
+from ..tensors.several import holding
+from ..tensors.tensor import Tensor
+
+__all__ = ["derive", "recorded"]
+
+#: Divisors of the length of a step: the larger ones are for functions with a singularity close by.
+_LENGTHS = (1, 30, 1000)
+#: How many steps away the points are.
+_PLACES = (-3, -2, -1, 1, 2, 3)
+# weights of the values there: Lagrange's polynomials through all six, and through the inner four
+_SIX = (0.05, -0.3, 0.75, 0.75, -0.3, 0.05)
+_FOUR = (0.0, -1 / 6, 2 / 3, 2 / 3, -1 / 6, 0.0)
+
+
+X = TypeVar("X")
+
+
+def derive(
+    run: Callable[[], tuple[Any, list[Any]]], strict: bool = False
+) -> tuple[Any, list[Any]]:
+    """Return the results of ``run``; derivatives that are limits are computed as such.
+
+    Parameters
+    ----------
+    run
+        Returns what to pass on, and derivatives. It is called again, for these alone, if a kernel
+        met a point where rules have no answer. Variables then hold what they held at first.
+    strict
+        Raise ``GradientError`` if a derivative has no limit, instead of a warning.
+
+    Returns
+    -------
+    object
+        What the first call passed on.
+    list
+        The derivatives.
+    """
+    if not _at_the_point():
+        return run()
+    (kept, found), here = _noting(run)
+    if not here.eps:
+        return kept, found
+    states = list(here.changed.values())
+
+    def away(step: float) -> list[Any]:
+        with muting(), holding(states), _deriving(Derivation(step)):
+            return run()[1]
+
+    return kept, _limits(found, away, here, _LENGTHS, strict)
+
+
+def recorded(
+    record: Callable[[], X], derive: Callable[..., list[Any]], strict: bool = False
+) -> tuple[X, Callable[..., list[Any]]]:
+    """Return the result of ``record``, and the function that computes derivatives from it.
+
+    Parameters
+    ----------
+    record
+        Runs the function to differentiate, and returns a record. It is called again at once if a
+        kernel met a point where rules have no answer.
+    derive
+        Takes a record and other arguments; returns derivatives.
+    strict
+        As for :func:`derive`.
+    """
+    if not _at_the_point():
+        first = record()
+        return first, partial(derive, first)
+    first, here = _noting(record)
+    if not here.eps:
+        return first, partial(derive, first)
+    states = list(here.changed.values())
+    lengths = _LENGTHS[:1]
+    others = {}
+    for step in (_step(here, lengths[0], place) for place in _PLACES):
+        with muting(), holding(states), _deriving(Derivation(step)):
+            others[step] = record()
+
+    def limited(*args: Any) -> list[Any]:
+        def away(step: float) -> list[Any]:
+            with _deriving(Derivation(step)):
+                return derive(others[step], *args)
+
+        return _limits(derive(first, *args), away, here, lengths, strict)
+
+    return first, limited
+
+
+def _at_the_point() -> bool:
+    """Return whether kernels run, at the point of interest rather than a step away."""
+    around = deriving.get()
+    return active_graph.get() is None and (around is None or around.step is None)
+
+
+def _noting(run: Callable[[], X]) -> tuple[X, Derivation]:
+    around, here = deriving.get(), Derivation()
+    with _deriving(here):
+        found = run()
+    if around is not None:
+        around.join(here)
+    return found, here
+
+
+@contextmanager
+def _deriving(derivation: Derivation) -> Iterator[None]:
+    token = deriving.set(derivation)
+    try:
+        yield
+    finally:
+        deriving.reset(token)
+
+
+def _step(here: Derivation, divisor: int, place: int) -> float:
+    """Return a step whose length balances rounding with the error of the polynomial."""
+    return place * (here.eps / 36) ** (1 / 7) / divisor
+
+
+def _limits(
+    at: list[Any],
+    away: Callable[[float], list[Any]],
+    here: Derivation,
+    lengths: Sequence[int],
+    strict: bool,
+) -> list[Any]:
+    """Return the limits of derivatives for steps that go to 0.
+
+    Parameters
+    ----------
+    at
+        What the rules give at the point: kept where they give a subgradient at a kink.
+    away
+        Returns the derivatives at a step.
+    here, lengths, strict
+        The point, the divisors of steps to try, and whether it is an error if there is no limit.
+    """
+    found, good = list(at), here.eps**0.6
+    errors = [np.inf if leaf is not None else 0.0 for leaf in at]
+    for length in lengths:
+        with np.errstate(all="ignore"):
+            points = [away(_step(here, length, place)) for place in _PLACES]
+            for i, leaves in enumerate(zip(*points, strict=True)):
+                if errors[i] <= good:
+                    continue
+                values = np.stack([_numbers(leaf) for leaf in leaves])
+                error, is_kink = _error(values, here.eps)
+                if error < errors[i]:
+                    errors[i], found[i] = error, at[i] if is_kink else _combined(leaves)
+        if max(errors) <= good:
+            return found
+    lacking = [error > here.eps**0.3 for error in errors]
+    if any(lacking):
+        _tell(here.met, strict)
+    return [a if lacks else x for a, x, lacks in zip(at, found, lacking, strict=True)]
+
+
+def _error(values: Any, eps: float) -> tuple[float, bool]:
+    """Return the relative error of the limit of values on a line, and whether they have a kink."""
+    if not np.isfinite(values).all():
+        return np.inf, False
+    size = np.abs(values).max(initial=0.0)
+    if size == 0:
+        return 0.0, False
+    near, far = (np.abs(values[3 + k] - values[2 - k]).max() / size for k in (0, 1))
+    if near > eps**0.4 and near > 0.75 * far:  # half as large if smooth, twice at a pole
+        return (0.0, True) if near < 1.4 * far else (np.inf, False)
+    return float(np.abs(np.tensordot(np.subtract(_SIX, _FOUR), values, 1)).max() / size), False
+
+
+def _numbers(leaf: Tensor) -> Any:
+    array = leaf.array
+    while type(array) is Batched:
+        array = array.array
+    numbers = to_numpy(array)
+    return numbers.astype(np.result_type(numbers.dtype, np.float64))
+
+
+def _combined(leaves: Sequence[Any]) -> Any:
+    pairs = zip(leaves[:3], leaves[:2:-1], _SIX, strict=False)
+    terms = [(left + right) * weight for left, right, weight in pairs]
+    return terms[0] + terms[1] + terms[2]
+
+
+def _tell(met: str, strict: bool) -> None:
+    why = (
+        f"{met}: the derivative has no limit there, because the function depends on a choice that "
+        "is arbitrary at this point, or has a singularity close to it"
+    )
+    if strict:
+        raise GradientError(why)
+    warn_user(
+        f"{why}. The derivative lacks terms; strict=True makes this an error", BrokenPathWarning
+    )
