@@ -31,7 +31,7 @@ from .base.dtypes import (
 )
 from .base.handle import next_id
 from .base.holders import COUNTS, Kept
-from .base.limits import Derivation, deriving
+from .base.limits import Derivation, deriving, tell_lacking
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.precision import (
     CASTING,

@@ -9,12 +9,17 @@ same kernel returns the outputs of that point. See ``core.transforms.limits``.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from math import inf
 from typing import TYPE_CHECKING, Any
+
+from ..errors import BrokenPathWarning, GradientError
+from .context import strictness
+from .unknown import warn_user
 
 if TYPE_CHECKING:
     from ..tensors.variable import Variable
 
-__all__ = ["Derivation", "changing", "deriving"]
+__all__ = ["Derivation", "changing", "deriving", "tell_lacking"]
 
 
 class Derivation:
@@ -30,27 +35,30 @@ class Derivation:
     ----------
     eps
         The rounding error of the dtypes in which kernels met such a point; 0.0 if none did.
+    size
+        The smallest size of what they were given there: functions change over such distances.
     met
         What they met, in words.
     changed
         The variables that were assigned, by id, each with its array before.
     """
 
-    __slots__ = ("changed", "eps", "met", "step")
+    __slots__ = ("changed", "eps", "met", "size", "step")
 
     def __init__(self, step: float | None = None) -> None:
         self.step = step
-        self.eps = 0.0
+        self.eps, self.size = 0.0, inf
         self.met = ""
         self.changed: dict[int, tuple[Variable, Any]] = {}
 
-    def meet(self, eps: float, what: str) -> None:
+    def meet(self, eps: float, size: float, what: str) -> None:
         """Note that the derivative at this point is a limit, and why."""
-        self.eps, self.met = max(self.eps, eps), self.met or what
+        self.eps, self.size = max(self.eps, eps), min(self.size, size)
+        self.met = self.met or what
 
     def join(self, other: Derivation) -> None:
         """Note what another derivation did, which was a part of this one."""
-        self.meet(other.eps, other.met)
+        self.meet(other.eps, other.size, other.met)
         self.changed = other.changed | self.changed
 
 
@@ -63,3 +71,12 @@ def changing(variable: Variable, before: Any) -> None:
     derivation = deriving.get()
     if derivation is not None:
         derivation.changed.setdefault(variable.id, (variable, before))
+
+
+def tell_lacking(why: str, strict: bool = False) -> None:
+    """Warn that a derivative lacks terms, or raise if that is an error."""
+    if strict or strictness.get():
+        raise GradientError(why)
+    warn_user(
+        f"{why}. The derivative lacks terms; strict=True makes this an error", BrokenPathWarning
+    )

@@ -317,13 +317,14 @@ class RecordingTape(Recorder):
             return
         needed = tuple([id is not None for id in ids])
         settings = {**op.defaults, **params}
-        vjp = op.vjp
+        vjp, takes_none = op.vjp, getattr(op.vjp, "takes_none", False)
         inputs, held = op.for_vjp(inputs, tuple(outputs))
 
         def backward(gs: list[Any]) -> Sequence[Any]:
             xs, ys = (arrays_of(inputs), arrays_of(held)) if is_raw(gs) else (inputs, held)
-            full = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
-            result: Sequence[Any] = vjp(full, xs, ys, needed, **settings)
+            if not takes_none:
+                gs = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+            result: Sequence[Any] = vjp(gs, xs, ys, needed, **settings)
             return result
 
         made = tuple([y.id for y in outputs])

@@ -92,10 +92,10 @@ def value_and_grad(
             target = real_scalar(result, "grad")
             warn_of_breaks(tape, [target], call.sources)
             grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
-            return ((result, aux) if has_aux else result), grads
+            return (result, aux), grads
 
-        value, grads = derive(run, strict)
-        return value, call.pack(grads)
+        kept, grads = derive(run, strict)
+        return (kept if has_aux else kept[0]), call.pack(grads)
 
     return wrapper
 
@@ -187,22 +187,22 @@ def vjp(
     """
     call = Call("vjp", range(len(primals)), primals, {})
 
-    def record() -> tuple[Any, Any, Any]:
+    def record() -> tuple[Any, ...]:
         with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
         targets = [as_tensor(leaf) for leaf in leaves_of(result)]
         warn_of_breaks(tape, targets, call.sources)
-        return tape, targets, (result, aux)
+        return result, aux, tape, targets
 
-    def gradients(made: tuple[Any, Any, Any], seeds: list[Any]) -> list[Any]:
-        tape, targets, _ = made
+    def gradients(made: tuple[Any, ...], seeds: list[Any]) -> list[Any]:
+        *_, tape, targets = made
         found: list[Any] = tape.gradient(
             targets, call.sources, output_gradients=seeds, unconnected_gradients="zero"
         )
         return found
 
-    (_, _, (result, aux)), pulled = recorded(record, gradients, strict)
+    (result, aux, *_), pulled = recorded(record, gradients, strict)
 
     def pull(cotangents: Any) -> Any:
         same_structure("vjp", "cotangents", cotangents, "the result", result)
@@ -334,7 +334,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
     """
     call = Call("linearize", range(len(primals)), primals, {})
 
-    def record() -> tuple[Any, Any, list[Any], list[Any]]:
+    def record() -> tuple[Any, ...]:
         with tape_of(strict=strict) as tape:
             tape.watch(call.sources)
             result, _ = call.run(fn)
@@ -348,7 +348,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
             grads = tape.gradient(targets, call.sources, output_gradients=seeds)
         return result, transpose, seeds, grads
 
-    def tangents_of(made: tuple[Any, Any, list[Any], list[Any]], given: list[Any]) -> list[Any]:
+    def tangents_of(made: tuple[Any, ...], given: list[Any]) -> list[Any]:
         _, transpose, seeds, grads = made
         connected = [i for i, g in enumerate(grads) if g is not None]
         if not connected:

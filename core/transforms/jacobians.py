@@ -281,9 +281,9 @@ def jacobian(
             with tape_of(persistent=True, strict=strict) as tape:
                 tape.watch(source)
                 result, aux = call.run(fn, has_aux)
-            return aux, [of_structure(tape, result, source)]
+            return (result, aux), [of_structure(tape, result, source)]
 
-        aux, (found,) = derive(run, strict)
+        (_, aux), (found,) = derive(run, strict)
         return (found, aux) if has_aux else found
 
     def of_structure(tape: GradientTape, result: Any, source: Any) -> Tensor:

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..base.context import active_graph, muting
-from ..base.limits import Derivation, deriving
-from ..base.unknown import warn_user
+from ..base.limits import Derivation, deriving, tell_lacking
+from ..base.tree import flatten
 from ..batches.batched import Batched
-from ..errors import BrokenPathWarning, GradientError
 from ..ops.backend import to_numpy
+from ..tensors.convert import as_tensor
 from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 
@@ -34,7 +34,7 @@ _SIX = (0.05, -0.3, 0.75, 0.75, -0.3, 0.05)
 _FOUR = (0.0, -1 / 6, 2 / 3, 2 / 3, -1 / 6, 0.0)
 
 
-X = TypeVar("X")
+X = TypeVar("X", bound=tuple[Any, ...])
 
 
 def derive(
@@ -45,8 +45,9 @@ def derive(
     Parameters
     ----------
     run
-        Returns what to pass on, and derivatives. It is called again, for these alone, if a kernel
-        met a point where rules have no answer. Variables then hold what they held at first.
+        Returns what to pass on, whose first part is the function's result, and derivatives. It is
+        called again, for these alone, if a kernel met a point where rules have no answer. Variables
+        then hold what they held at first.
     strict
         Raise ``GradientError`` if a derivative has no limit, instead of a warning.
 
@@ -68,7 +69,7 @@ def derive(
         with muting(), holding(states), _deriving(Derivation(step)):
             return run()[1]
 
-    return kept, _limits(found, away, here, _LENGTHS, strict)
+    return kept, _limits(found, away, here, kept[0], _LENGTHS, strict)
 
 
 def recorded(
@@ -79,8 +80,9 @@ def recorded(
     Parameters
     ----------
     record
-        Runs the function to differentiate, and returns a record. It is called again at once if a
-        kernel met a point where rules have no answer.
+        Runs the function to differentiate, and returns a record: a tuple that begins with the
+        function's result. It is called again at once if a kernel met a point where rules have no
+        answer.
     derive
         Takes a record and other arguments; returns derivatives.
     strict
@@ -104,7 +106,9 @@ def recorded(
             with _deriving(Derivation(step)):
                 return derive(others[step], *args)
 
-        return _limits(derive(first, *args), away, here, lengths, strict)
+        with _deriving(Derivation()):
+            at = derive(first, *args)
+        return _limits(at, away, here, first[0], lengths, strict)
 
     return first, limited
 
@@ -142,6 +146,7 @@ def _limits(
     at: list[Any],
     away: Callable[[float], list[Any]],
     here: Derivation,
+    result: Any,
     lengths: Sequence[int],
     strict: bool,
 ) -> list[Any]:
@@ -153,10 +158,14 @@ def _limits(
         What the rules give at the point: kept where they give a subgradient at a kink.
     away
         Returns the derivatives at a step.
-    here, lengths, strict
-        The point, the divisors of steps to try, and whether it is an error if there is no limit.
+    here, result
+        The point, and the function's result there, which tells how large rounding errors are.
+    lengths, strict
+        The divisors of steps to try, and whether it is an error if there is no limit.
     """
     found, good = list(at), here.eps**0.6
+    results = [_numbers(as_tensor(leaf)) for leaf in flatten(result)]
+    unit = max((_largest(values) for values in results), default=0.0) / here.size
     errors = [np.inf if leaf is not None else 0.0 for leaf in at]
     for length in lengths:
         with np.errstate(all="ignore"):
@@ -165,28 +174,37 @@ def _limits(
                 if errors[i] <= good:
                     continue
                 values = np.stack([_numbers(leaf) for leaf in leaves])
-                error, is_kink = _error(values, here.eps)
+                error, is_kink = _error(values, unit, here.eps)
                 if error < errors[i]:
                     errors[i], found[i] = error, at[i] if is_kink else _combined(leaves)
         if max(errors) <= good:
             return found
     lacking = [error > here.eps**0.3 for error in errors]
     if any(lacking):
-        _tell(here.met, strict)
+        tell_lacking(
+            f"{here.met}: there is no limit of the derivative, because the function depends on an "
+            "arbitrary choice at this point, or is singular close to it",
+            strict,
+        )
     return [a if lacks else x for a, x, lacks in zip(at, found, lacking, strict=True)]
 
 
-def _error(values: Any, eps: float) -> tuple[float, bool]:
-    """Return the relative error of the limit of values on a line, and whether they have a kink."""
+def _error(values: Any, unit: float, eps: float) -> tuple[float, bool]:
+    """Return the error of the limit of values on a line, and whether they have a kink there.
+
+    It is relative to the largest value, or to ``unit`` if that is larger.
+    """
     if not np.isfinite(values).all():
         return np.inf, False
-    size = np.abs(values).max(initial=0.0)
-    if size == 0:
-        return 0.0, False
-    near, far = (np.abs(values[3 + k] - values[2 - k]).max() / size for k in (0, 1))
-    if near > eps**0.4 and near > 0.75 * far:  # half as large if smooth, twice at a pole
+    size = max(_largest(values), unit) or 1.0
+    near, far = (_largest(values[3 + k] - values[2 - k]) / size for k in (0, 1))
+    if near > eps**0.45 and near > 0.75 * far:  # half as large if smooth, twice at a pole
         return (0.0, True) if near < 1.4 * far else (np.inf, False)
-    return float(np.abs(np.tensordot(np.subtract(_SIX, _FOUR), values, 1)).max() / size), False
+    return _largest(np.tensordot(np.subtract(_SIX, _FOUR), values, 1)) / size, False
+
+
+def _largest(values: Any) -> float:
+    return float(np.abs(values).max(initial=0.0))
 
 
 def _numbers(leaf: Tensor) -> Any:
@@ -201,15 +219,3 @@ def _combined(leaves: Sequence[Any]) -> Any:
     pairs = zip(leaves[:3], leaves[:2:-1], _SIX, strict=False)
     terms = [(left + right) * weight for left, right, weight in pairs]
     return terms[0] + terms[1] + terms[2]
-
-
-def _tell(met: str, strict: bool) -> None:
-    why = (
-        f"{met}: the derivative has no limit there, because the function depends on a choice that "
-        "is arbitrary at this point, or has a singularity close to it"
-    )
-    if strict:
-        raise GradientError(why)
-    warn_user(
-        f"{why}. The derivative lacks terms; strict=True makes this an error", BrokenPathWarning
-    )

@@ -1,9 +1,8 @@
 """Eigenvalues and eigenvectors; matrices are in the last two axes.
 
-The rules are for complex matrices in TensorFlow's convention, which includes real ones. The vectors
-of equal eigenvalues may be any basis. The terms that would be infinite count as 0, which is correct
-for functions that do not depend on the choice of basis. The same holds for the sign or phase of a
-vector, which LAPACK chooses.
+The rules are for complex matrices in TensorFlow's convention, which includes real ones. They are
+correct for functions that do not depend on the sign or phase of a vector, which LAPACK chooses. At
+equal eigenvalues, see the module ``ties``.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ from .matrices import (
     over_columns,
     over_rows,
     real_of,
-    reciprocal_gaps,
     square_shape,
 )
-from .ties import apart
+from .ties import apart, takes_none
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
@@ -49,16 +47,22 @@ def _eigenvalues(shape: Any) -> Any:
 # -- Hermitian matrices ----------------------------------------------------------------------------
 
 
+@takes_none
 def _eigh_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     (gw, gv), (w, v) = gs, outputs
-    inner = reciprocal_gaps(w) * F.matmul(adjoint(v), gv) + on_diagonal(gw, gv)
+    if gv is None:
+        return [F.matmul(v * over_columns(gw), adjoint(v))]
+    inner = F.over_gaps(F.matmul(adjoint(v), gv), w, reported=gw is not None)
+    if gw is not None:
+        inner = inner + on_diagonal(gw, gv)
     whole = F.matmul(F.matmul(v, inner), adjoint(v))
     return [(whole + adjoint(whole)) * 0.5]
 
 
 def _eigvalsh_rule(g: Any, x: Any) -> Any:
-    _, v = F.eigh(x)
-    return F.matmul(v * over_columns(g), adjoint(v))
+    w, v = F.eigh(x)
+    # a function of the values too, so that its own derivative reports equal ones
+    return F.matmul(v * over_columns(g + 0.0 * w), adjoint(v))
 
 
 def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
@@ -195,22 +199,27 @@ def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
     return apart(cast_to(xp, w, wide), "eig"), cast_to(xp, v, wide)
 
 
+@takes_none
 def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     # Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-valued
     # gradients with application to statistically optimum beamforming" (2017), equation 4.77
     (gw, gv), (w, v) = gs, outputs
     vh = adjoint(v)
+    if gv is None:
+        return [as_like(F.solve(vh, vh * over_rows(gw)), inputs[0])]
     turned = F.matmul(vh, gv)
     # vectors keep the length 1
     turned = turned - F.matmul(vh, v * over_columns(_real(diagonals(turned))))
-    inner = F.conj(reciprocal_gaps(w)) * turned + on_diagonal(gw, gv)
+    inner = F.over_gaps(turned, F.conj(w), reported=gw is not None)
+    if gw is not None:
+        inner = inner + on_diagonal(gw, gv)
     return [as_like(F.solve(vh, F.matmul(inner, vh)), inputs[0])]
 
 
 def _eigvals_rule(g: Any, x: Any) -> Any:
-    _, v = F.eig(x)
+    w, v = F.eig(x)
     vh = adjoint(v)
-    return as_like(F.solve(vh, vh * over_rows(g)), x)
+    return as_like(F.solve(vh, vh * over_rows(g + 0.0 * w)), x)
 
 
 _eig = op(

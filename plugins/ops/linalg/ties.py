@@ -2,21 +2,26 @@
 
 The vectors of equal values may be any basis of their space. A function that does not depend on it
 has a derivative, but not one that follows from the upstream gradients of values and vectors: the
-logarithm of the identity has a gradient of 0 for the vectors, and of only the diagonal of its own
-upstream gradient for the values. A step away, where the values are separate and the vectors are
-the same, the rules are right. Kernels return such values while derivatives are computed there.
+logarithm of the identity has a gradient of 0 for the vectors, and for the values only the diagonal
+of its own upstream gradient. A step away, where the values are separate and the vectors are the
+same, the rules are right. Kernels return such values while derivatives are computed there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import deriving
+from ....core.extend import F, deriving, numpy_dtype, tell_lacking
+from ..common.batching import leading
+from ..common.gradients import as_like
+from ..common.op_builders import op
 
-__all__ = ["apart"]
+__all__ = ["apart", "takes_none"]
 
+_MET = "values are equal or nearly so"
 #: Differences below this number of rounding errors of the largest value are rounding.
 _ROUNDING = 8
 
@@ -36,24 +41,22 @@ def apart(values: Any, what: str, with_zero: bool = False) -> Any:
     derivation = deriving.get()
     if derivation is None or type(values) is not np.ndarray or not values.size:
         return values
-    close, zero = _close(values)
+    close, zero = _close(values, min(np.cbrt(np.finfo(values.dtype).eps), 1e-3))
     if derivation.step is not None:
         return values + derivation.step * _direction(values, close, zero, with_zero)
     if close.sum() > values.size or (with_zero and zero.any()):
-        name = "singular values" if with_zero else "eigenvalues"
-        derivation.meet(float(np.finfo(values.dtype).eps), f"{what}: {name} are equal")
+        size = float(np.abs(values).max(axis=-1).min()) or 1.0
+        derivation.meet(float(np.finfo(values.dtype).eps), size, f"{what}: {_MET}")
     return values
 
 
-def _close(values: Any) -> tuple[Any, Any]:
-    """Return which pairs of values are equal or nearly so, and which values are nearly 0."""
-    eps = np.finfo(values.dtype).eps
-    sizes = np.abs(values)
+def _close(values: Any, near: Any) -> tuple[Any, Any]:
+    """Return which pairs differ by rounding or a relative ``near``, and which values are 0."""
+    eps, sizes = np.finfo(values.dtype).eps, np.abs(values)
     rounding = _ROUNDING * eps * values.shape[-1] * sizes.max(axis=-1, keepdims=True)
-    # a rule's error is the rounding error over the gap: half of the digits remain
-    near = 2 * np.sqrt(eps) * np.maximum(sizes[..., :, None], sizes[..., None, :])
+    relative = near * np.maximum(sizes[..., :, None], sizes[..., None, :])
     gaps = np.abs(values[..., :, None] - values[..., None, :])
-    return gaps <= np.maximum(near, rounding[..., None]), sizes <= rounding
+    return gaps <= np.maximum(relative, rounding[..., None]), sizes <= rounding
 
 
 def _direction(values: Any, close: Any, zero: Any, with_zero: bool) -> Any:
@@ -71,3 +74,51 @@ def _direction(values: Any, close: Any, zero: Any, with_zero: bool) -> Any:
     reach = np.where(close, reach[..., None, :], np.inf).min(axis=-1)
     reach = np.where(np.isfinite(reach), reach, 1)
     return (turn * reach).astype(sizes.dtype)
+
+
+# -- quotients in rules ----------------------------------------------------------------------------
+
+
+def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any:
+    eps, sizes = float(np.finfo(numpy_dtype(s.dtype)).eps), xp.abs(s)
+    if 0 in s.shape:
+        return x
+    gaps = s[..., None, :] - s[..., :, None]
+    rounding = _ROUNDING * eps * s.shape[-1] * xp.max(sizes, axis=-1)[..., None, None]
+    equal = xp.abs(gaps) <= rounding
+    if reported and type(s) is np.ndarray and deriving.get() is None:
+        if _close(s, eps**0.75)[0].sum() > s.size:
+            tell_lacking(
+                f"{_MET[:1].upper()}{_MET[1:]}, of which the gradient of a function of both values "
+                "and vectors is a limit. gradtape.grad and other transforms of functions compute "
+                "it outside of traces; a tape and a traced gradient cannot"
+            )
+    return xp.where(equal, 0, x / xp.where(equal, 1, gaps))
+
+
+def _values_rule(g: Any, x: Any, s: Any) -> Any:
+    s = F.conj(s) if s.dtype.kind == "c" else s
+    turned = g * (F.conj(x) if x.dtype.kind == "c" else x)
+    each = F.over_gaps(F.over_gaps(turned, s), s)
+    slopes = F.sum(each, axis=-1) - F.sum(each, axis=-2)
+    of_real = slopes.dtype.kind == "c" and s.dtype.kind != "c"
+    return as_like(F.real(slopes) if of_real else slopes, s)
+
+
+_over_gaps = op(
+    "over_gaps",
+    _over_gaps_kernel,
+    gradients={
+        "x": lambda g, s: F.over_gaps(g, F.conj(s) if s.dtype.kind == "c" else s),
+        "s": _values_rule,
+    },
+    infer=lambda x, s, reported=False: (x.shape, np.result_type(x.dtype, s.dtype)),
+    batch=leading,
+    doc="Divide each element of matrices, in row i and column j, by s[j] - s[i]; 0 if that is 0.",
+)
+
+
+def takes_none(vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a gradient rule that is given None for an output without an upstream gradient."""
+    vjp.takes_none = True  # type: ignore[attr-defined]
+    return vjp
