@@ -22,7 +22,6 @@ from .matrices import (
     adjoint,
     as_inexact,
     conjugate_transpose,
-    diagonals,
     hermitian_from_lower,
     inexact,
     on_diagonal,

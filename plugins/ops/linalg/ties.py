@@ -22,6 +22,11 @@ from ..common.op_builders import op
 __all__ = ["apart", "takes_none"]
 
 _MET = "values are equal or nearly so"
+_LACKING = (
+    "eigenvalues or singular values are equal or nearly so: the gradient of a function of both "
+    "values and vectors is then a limit, which a tape and a traced gradient cannot compute; "
+    "gradtape.grad and the other transforms can, if they are called outside of traces"
+)
 #: Differences below this number of rounding errors of the largest value are rounding.
 _ROUNDING = 8
 
@@ -41,7 +46,7 @@ def apart(values: Any, what: str, with_zero: bool = False) -> Any:
     derivation = deriving.get()
     if derivation is None or type(values) is not np.ndarray or not values.size:
         return values
-    close, zero = _close(values, min(np.cbrt(np.finfo(values.dtype).eps), 1e-3))
+    close, zero = _close(values)
     if derivation.step is not None:
         return values + derivation.step * _direction(values, close, zero, with_zero)
     if close.sum() > values.size or (with_zero and zero.any()):
@@ -50,11 +55,12 @@ def apart(values: Any, what: str, with_zero: bool = False) -> Any:
     return values
 
 
-def _close(values: Any, near: Any) -> tuple[Any, Any]:
-    """Return which pairs differ by rounding or a relative ``near``, and which values are 0."""
+def _close(values: Any) -> tuple[Any, Any]:
+    """Return which pairs of values are equal or nearly so, and which values are nearly 0."""
     eps, sizes = np.finfo(values.dtype).eps, np.abs(values)
     rounding = _ROUNDING * eps * values.shape[-1] * sizes.max(axis=-1, keepdims=True)
-    relative = near * np.maximum(sizes[..., :, None], sizes[..., None, :])
+    # the error of a rule is that of rounding over the gap, to the power of the order
+    relative = min(np.cbrt(eps), 1e-3) * np.maximum(sizes[..., :, None], sizes[..., None, :])
     gaps = np.abs(values[..., :, None] - values[..., None, :])
     return gaps <= np.maximum(relative, rounding[..., None]), sizes <= rounding
 
@@ -80,19 +86,19 @@ def _direction(values: Any, close: Any, zero: Any, with_zero: bool) -> Any:
 
 
 def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any:
-    eps, sizes = float(np.finfo(numpy_dtype(s.dtype)).eps), xp.abs(s)
     if 0 in s.shape:
         return x
+    eps = float(np.finfo(numpy_dtype(s.dtype)).eps)
     gaps = s[..., None, :] - s[..., :, None]
-    rounding = _ROUNDING * eps * s.shape[-1] * xp.max(sizes, axis=-1)[..., None, None]
-    equal = xp.abs(gaps) <= rounding
-    if reported and type(s) is np.ndarray and deriving.get() is None:
-        if _close(s, eps**0.75)[0].sum() > s.size:
-            tell_lacking(
-                f"{_MET[:1].upper()}{_MET[1:]}, of which the gradient of a function of both values "
-                "and vectors is a limit. gradtape.grad and other transforms of functions compute "
-                "it outside of traces; a tape and a traced gradient cannot"
-            )
+    sizes, top = xp.abs(gaps), xp.max(xp.abs(s), axis=-1)[..., None, None]
+    if (
+        reported
+        and type(s) is np.ndarray
+        and deriving.get() is None
+        and np.count_nonzero(sizes <= eps**0.75 * top) > s.size  # which loses most digits
+    ):
+        tell_lacking(_LACKING)
+    equal = sizes <= _ROUNDING * eps * s.shape[-1] * top
     return xp.where(equal, 0, x / xp.where(equal, 1, gaps))
 
 
