@@ -30,6 +30,9 @@ class Derivation:
     step
         None at the point itself. Otherwise the signed, relative length of the step away: a kernel
         that met such a point returns outputs that depend smoothly on it.
+    turned
+        Whether kernels make other arbitrary choices at the point than usual: the limit is the same
+        if there is one.
 
     Attributes
     ----------
@@ -43,10 +46,10 @@ class Derivation:
         The variables that were assigned, by id, each with its array before.
     """
 
-    __slots__ = ("changed", "eps", "met", "size", "step")
+    __slots__ = ("changed", "eps", "met", "size", "step", "turned")
 
-    def __init__(self, step: float | None = None) -> None:
-        self.step = step
+    def __init__(self, step: float | None = None, turned: bool = False) -> None:
+        self.step, self.turned = step, turned
         self.eps, self.size = 0.0, inf
         self.met = ""
         self.changed: dict[int, tuple[Variable, Any]] = {}

@@ -65,8 +65,8 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
         return kept, found
     states = list(here.changed.values())
 
-    def away(step: float) -> list[Any]:
-        with muting(), holding(states), _deriving(Derivation(step)):
+    def away(derivation: Derivation) -> list[Any]:
+        with muting(), holding(states), _deriving(derivation):
             return run()[1]
 
     return kept, _limits(found, away, here, kept[0], _LENGTHS, strict)
@@ -97,16 +97,16 @@ def recorded(
     states = list(here.changed.values())
     lengths = _LENGTHS[:1]
     others = {}
-    for step in (_step(here, lengths[0], place) for place in _PLACES):
-        with suppress(*_OUTSIDE), muting(), holding(states), _deriving(Derivation(step)):
-            others[step] = record()
+    for point in (*_points(here, lengths[0]), *_turned(here, lengths[0])):
+        with suppress(*_OUTSIDE), muting(), holding(states), _deriving(point):
+            others[point.step, point.turned] = record()
 
     def limited(*args: Any) -> list[Any]:
-        def away(step: float) -> list[Any]:
-            if step not in others:
+        def away(point: Derivation) -> list[Any]:
+            if (point.step, point.turned) not in others:
                 raise ArithmeticError
-            with _deriving(Derivation(step)):
-                return derive(others[step], *args)
+            with _deriving(point):
+                return derive(others[point.step, point.turned], *args)
 
         with _deriving(Derivation()):
             at = derive(first, *args)
@@ -144,14 +144,20 @@ def _deriving(derivation: Derivation) -> Iterator[None]:
         deriving.reset(token)
 
 
-def _step(here: Derivation, divisor: int, place: int) -> float:
-    """Return a step whose length balances rounding with the error of the polynomial."""
-    return place * (here.eps / 36) ** (1 / 7) / divisor
+def _points(here: Derivation, divisor: int, places: Any = _PLACES) -> list[Derivation]:
+    """Return the points to compute at: their distance balances rounding with the polynomial."""
+    length = (here.eps / 36) ** (1 / 7) / divisor
+    return [Derivation(place * length) for place in places]
+
+
+def _turned(here: Derivation, divisor: int) -> list[Derivation]:
+    """Return two points with other arbitrary choices."""
+    return [Derivation(point.step, turned=True) for point in _points(here, divisor, (-1, 1))]
 
 
 def _limits(
     at: list[Any],
-    away: Callable[[float], list[Any]],
+    away: Callable[[Derivation], list[Any]],
     here: Derivation,
     result: Any,
     lengths: Sequence[int],
@@ -164,19 +170,21 @@ def _limits(
     at
         What the rules give at the point: kept where they give a subgradient at a kink.
     away
-        Returns the derivatives at a step.
+        Returns the derivatives at another point.
     here, result
         The point, and the function's result there, which tells how large rounding errors are.
     lengths, strict
         The divisors of steps to try, and whether it is an error if there is no limit.
     """
     found, good = list(at), here.eps**0.5
-    results = [_numbers(as_tensor(leaf)) for leaf in flatten(result)]
+    results = [_numbers(as_tensor(leaf)) for leaf in flatten(result) if leaf is not None]
     unit = max((_largest(values) for values in results), default=0.0) / here.size
     errors = [np.inf if leaf is not None else 0.0 for leaf in at]
-    for length in lengths:
+    # of the limits that were found: the divisor, and how far they vary at the points next to it
+    smooth: dict[int, tuple[int, float]] = {}
+    for divisor in lengths:
         with suppress(*_OUTSIDE), np.errstate(all="ignore"):
-            points = [away(_step(here, length, place)) for place in _PLACES]
+            points = [away(point) for point in _points(here, divisor)]
             for i, leaves in enumerate(zip(*points, strict=True)):
                 if errors[i] <= good:
                     continue
@@ -184,8 +192,13 @@ def _limits(
                 error, is_kink = _error(values, unit, here.eps)
                 if error < errors[i]:
                     errors[i], found[i] = error, at[i] if is_kink else _combined(leaves)
+                    smooth.pop(i, None)
+                    if not is_kink:
+                        smooth[i] = divisor, 4 * _largest(values[2:4] - _numbers(found[i]))
         if max(errors) <= good:
-            return found
+            break
+    for i in _arbitrary(found, smooth, away, here, unit):
+        errors[i] = np.inf
     lacking = [error > here.eps**0.3 for error in errors]
     if any(lacking):
         tell_lacking(
@@ -194,6 +207,25 @@ def _limits(
             strict,
         )
     return [a if lacks else x for a, x, lacks in zip(at, found, lacking, strict=True)]
+
+
+def _arbitrary(
+    found: list[Any],
+    smooth: dict[int, tuple[int, float]],
+    away: Callable[[Derivation], list[Any]],
+    here: Derivation,
+    unit: float,
+) -> Iterator[int]:
+    """Give the places of limits that other choices change by more than the derivatives vary."""
+    for divisor in {divisor for divisor, _ in smooth.values()}:
+        with suppress(*_OUTSIDE), np.errstate(all="ignore"):
+            turned = [away(point) for point in _turned(here, divisor)]
+            for i, (used, allowed) in smooth.items():
+                if used == divisor:
+                    left, right, mine = map(_numbers, (turned[0][i], turned[1][i], found[i]))
+                    allowed += here.eps**0.2 * max(_largest(mine), unit)
+                    if _largest((left + right) / 2 - mine) > allowed:
+                        yield i
 
 
 def _error(values: Any, unit: float, eps: float) -> tuple[float, bool]:

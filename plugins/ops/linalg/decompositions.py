@@ -33,7 +33,7 @@ from .matrices import (
     square_shape,
     with_sizes,
 )
-from .ties import apart, takes_none
+from .ties import apart, of_values, takes_none
 
 __all__ = ["cholesky", "qr", "svd", "svdvals"]
 
@@ -284,14 +284,16 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
 
 
 def _svdvals_rule(g: Any, x: Any) -> Any:
-    u, s, vh = F.svd(x, full_matrices=False)
+    with of_values():
+        u, s, vh = F.svd(x, full_matrices=False)
     # a function of the values too, so that its own derivative reports equal ones
     return F.matmul(u * over_columns(g + 0.0 * s), vh)
 
 
 def _svd_kernel(xp: Any, x: Any, *, full_matrices: bool = True) -> tuple[Any, Any, Any]:
     u, s, vh = xp.linalg.svd(x, full_matrices=full_matrices)
-    return u, apart(s, "svd", with_zero=True), vh
+    s, u, v = apart(s, "svd", u, xp.swapaxes(vh, -1, -2), with_zero=True)
+    return u, s, xp.swapaxes(v, -1, -2)
 
 
 _svd = op(
@@ -318,7 +320,7 @@ def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
 
 _svdvals = op(
     "svdvals",
-    lambda xp, x: apart(svdvals_kernel(xp, x), "svdvals", with_zero=True),
+    lambda xp, x: apart(svdvals_kernel(xp, x), "svdvals", with_zero=True)[0],
     gradients={"x": _svdvals_rule},
     infer=_svdvals_spec,
     batch=leading,

@@ -28,7 +28,7 @@ from .matrices import (
     real_of,
     square_shape,
 )
-from .ties import apart, takes_none
+from .ties import apart, of_values, takes_none
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
@@ -60,14 +60,16 @@ def _eigh_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
 
 
 def _eigvalsh_rule(g: Any, x: Any) -> Any:
-    w, v = F.eigh(x)
+    with of_values():
+        w, v = F.eigh(x)
     # a function of the values too, so that its own derivative reports equal ones
     return F.matmul(v * over_columns(g + 0.0 * w), adjoint(v))
 
 
 def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
     w, v = xp.linalg.eigh(x)
-    return apart(w, "eigh"), v
+    values, vectors = apart(w, "eigh", v)
+    return values, vectors
 
 
 _eigh = op(
@@ -83,7 +85,7 @@ _eigh = op(
 )
 _eigvalsh = op(
     "eigvalsh",
-    lambda xp, x: apart(xp.linalg.eigvalsh(x), "eigvalsh"),
+    lambda xp, x: apart(xp.linalg.eigvalsh(x), "eigvalsh")[0],
     gradients={"x": _eigvalsh_rule},
     infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
     batch=leading,
@@ -196,7 +198,8 @@ def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
     w, v = xp.linalg.eig(x)
     wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
-    return apart(cast_to(xp, w, wide), "eig"), cast_to(xp, v, wide)
+    values, vectors = apart(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
+    return values, vectors
 
 
 @takes_none
@@ -217,7 +220,8 @@ def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
 
 
 def _eigvals_rule(g: Any, x: Any) -> Any:
-    w, v = F.eig(x)
+    with of_values():
+        w, v = F.eig(x)
     vh = adjoint(v)
     return as_like(F.solve(vh, vh * over_rows(g + 0.0 * w)), x)
 

@@ -9,7 +9,8 @@ same, the rules are right. Kernels return such values while derivatives are comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..common.batching import leading
 from ..common.gradients import as_like
 from ..common.op_builders import op
 
-__all__ = ["apart", "takes_none"]
+__all__ = ["apart", "of_values", "takes_none"]
 
 _MET = "values are equal or nearly so"
 _LACKING = (
@@ -31,8 +32,8 @@ _LACKING = (
 _ROUNDING = 8
 
 
-def apart(values: Any, what: str, with_zero: bool = False) -> Any:
-    """Return a kernel's values, moved apart where derivatives at separate ones are wanted.
+def apart(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tuple[Any, ...]:
+    """Return a kernel's outputs, moved where derivatives at separate values are wanted.
 
     Parameters
     ----------
@@ -40,19 +41,30 @@ def apart(values: Any, what: str, with_zero: bool = False) -> Any:
         Eigenvalues or singular values, in the last axis.
     what
         The op, for messages.
+    vectors
+        Their vectors, in columns.
     with_zero
         Whether values must be apart from 0 too, and from the negatives of the others.
+
+    Returns
+    -------
+    tuple
+        The values and vectors.
     """
     derivation = deriving.get()
     if derivation is None or type(values) is not np.ndarray or not values.size:
-        return values
+        return values, *vectors
     close, zero = _close(values)
     if derivation.step is not None:
-        return values + derivation.step * _direction(values, close, zero, with_zero)
+        reach = _reach(values, close, zero)
+        if derivation.turned and vectors:
+            turn = _turn(values, close, reach)
+            vectors = tuple(_turned(v, turn) for v in vectors)
+        return values + derivation.step * reach * _sides(close, zero, with_zero), *vectors
     if close.sum() > values.size or (with_zero and zero.any()):
         size = float(np.abs(values).max(axis=-1).min()) or 1.0
         derivation.meet(float(np.finfo(values.dtype).eps), size, f"{what}: {_MET}")
-    return values
+    return values, *vectors
 
 
 def _close(values: Any) -> tuple[Any, Any]:
@@ -61,25 +73,65 @@ def _close(values: Any) -> tuple[Any, Any]:
     rounding = _ROUNDING * eps * values.shape[-1] * sizes.max(axis=-1, keepdims=True)
     # the error of a rule is that of rounding over the gap, to the power of the order
     relative = min(np.cbrt(eps), 1e-3) * np.maximum(sizes[..., :, None], sizes[..., None, :])
-    gaps = np.abs(values[..., :, None] - values[..., None, :])
-    return gaps <= np.maximum(relative, rounding[..., None]), sizes <= rounding
+    close = _gaps(values) <= np.maximum(relative, rounding[..., None])
+    while True:  # what is close to the same value is close
+        wider = close @ close
+        if (wider == close).all():
+            return close, sizes <= rounding
+        close = wider
 
 
-def _direction(values: Any, close: Any, zero: Any, with_zero: bool) -> Any:
-    """Return by how much each value moves in a step of length 1: differently if they are close."""
+def _gaps(values: Any) -> Any:
+    return np.abs(values[..., :, None] - values[..., None, :])
+
+
+def _reach(values: Any, close: Any, zero: Any) -> Any:
+    """Return a part of the distance to the next value or 0, where functions may be singular."""
     sizes = np.abs(values)
-    count = close.sum(axis=-1)
-    place = np.tril(close, -1).sum(axis=-1)
-    turn = np.where(count > 1, 2 * place / np.maximum(count - 1, 1) - 1, 0)
-    if with_zero:
-        turn = np.where(zero, (place + 1) / count, turn)
-    # not as far as the next value or 0, where functions may be singular
-    gaps = np.abs(values[..., :, None] - values[..., None, :])
-    reach = np.where(close, np.inf, gaps).min(axis=-1)
+    reach = np.where(close, np.inf, _gaps(values)).min(axis=-1)
     reach = np.minimum(reach, np.where(zero, np.inf, sizes))
     reach = np.where(close, reach[..., None, :], np.inf).min(axis=-1)
-    reach = np.where(np.isfinite(reach), reach, 1)
-    return (turn * reach).astype(sizes.dtype)
+    return np.where(np.isfinite(reach), reach, 1).astype(sizes.dtype)
+
+
+def _sides(close: Any, zero: Any, with_zero: bool) -> Any:
+    """Return how far to move each value: from -1 to 1, differently if they are close."""
+    count = close.sum(axis=-1)
+    place = np.tril(close, -1).sum(axis=-1)
+    sides = np.where(count > 1, 2 * place / np.maximum(count - 1, 1) - 1, 0)
+    sides = np.where(zero, (place + 1) / count, sides) if with_zero else sides
+    return sides.astype(np.float32)
+
+
+def _turn(values: Any, close: Any, reach: Any) -> Any:
+    """Return reflections that turn the vectors of equal values into another basis."""
+    spread = np.where(close, _gaps(values), 0).max(axis=-1)
+    equal = (close.sum(axis=-1) > 1) & (spread <= 1e-3 * reach)
+    normal = np.where(equal, 1.0 + 0.37 * np.tril(close, -1).sum(axis=-1), 0.0)
+    planes = np.where(close, normal[..., :, None] * normal[..., None, :], 0)
+    lengths = np.where(close, (normal**2)[..., None, :], 0).sum(axis=-1)
+    return np.eye(values.shape[-1]) - 2 * planes / np.where(lengths, lengths, 1)[..., None]
+
+
+def _turned(vectors: Any, turn: Any) -> Any:
+    count = turn.shape[-1]
+    turned = vectors[..., :count] @ turn.astype(vectors.real.dtype)
+    turned = turned / np.linalg.norm(turned, axis=-2, keepdims=True)
+    return np.concatenate([turned, vectors[..., count:]], axis=-1)
+
+
+@contextmanager
+def of_values() -> Iterator[None]:
+    """Run a part of the rule of values alone, which have a subgradient with any vectors."""
+    derivation = deriving.get()
+    if derivation is None or not derivation.turned:
+        yield
+        return
+    derivation.turned = False
+    try:
+        yield
+    finally:
+        derivation.turned = True
 
 
 # -- quotients in rules ----------------------------------------------------------------------------
