@@ -39,9 +39,9 @@ class Derivation:
     eps
         The rounding error of the dtypes in which kernels met such a point; 0.0 if none did.
     size
-        The smallest size of what they were given there: functions change over such distances.
+        The smallest size of their arguments there: functions change over such distances.
     met
-        What they met, in words.
+        A description of the point, for messages.
     changed
         The variables that were assigned, by id, each with its array before.
     """

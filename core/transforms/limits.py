@@ -45,9 +45,9 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
     Parameters
     ----------
     run
-        Returns what to pass on, whose first part is the function's result, and derivatives. It is
-        called again, for these alone, if a kernel met a point where rules have no answer. Variables
-        then hold what they held at first.
+        Returns what to pass on, whose first part is the function's result, and derivatives. If a
+        kernel met a point where rules have no answer, it is called again for the derivatives.
+        Variables then hold what they held at first.
     strict
         Raise ``GradientError`` if a derivative has no limit, instead of a warning.
 
@@ -172,7 +172,7 @@ def _limits(
     away
         Returns the derivatives at another point.
     here, result
-        The point, and the function's result there, which tells how large rounding errors are.
+        The point, and the function's result there: rounding errors are relative to it.
     lengths, strict
         The divisors of steps to try, and whether it is an error if there is no limit.
     """

@@ -1,10 +1,9 @@
 """The Cholesky, QR and singular value decompositions; matrices are in the last two axes.
 
 The rules are for complex matrices in TensorFlow's convention, which includes real ones. A factor
-may not be a differentiable function of the matrix: the vectors of equal singular values may be any
-basis. The terms that would be infinite then count as 0, which is correct for functions that do not
-depend on the choice of basis. The same holds for the sign or phase of a vector, which LAPACK
-chooses.
+may not be a differentiable function of the matrix. The rules are correct for functions that do not
+depend on the sign or phase of a vector, which LAPACK chooses. At equal singular values, see the
+module ``ties``.
 """
 
 from __future__ import annotations
@@ -364,7 +363,9 @@ def svd(
     -----
     Gradients are correct for functions that do not depend on arbitrary choices: the common phase of
     a pair of vectors, the vectors of equal singular values, and the basis of the vectors beyond the
-    first ``min(m, n)``. The projector onto the space of those vectors has a gradient.
+    first ``min(m, n)``. The projector onto the space of those vectors has a gradient. At equal
+    singular values and at those that are 0, transforms of functions compute derivatives as limits;
+    see :func:`eigh`.
 
     References
     ----------

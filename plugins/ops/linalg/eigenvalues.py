@@ -66,10 +66,9 @@ def _eigvalsh_rule(g: Any, x: Any) -> Any:
     return F.matmul(v * over_columns(g + 0.0 * w), adjoint(v))
 
 
-def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
+def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
     w, v = xp.linalg.eigh(x)
-    values, vectors = apart(w, "eigh", v)
-    return values, vectors
+    return apart(w, "eigh", v)
 
 
 _eigh = op(
@@ -130,8 +129,15 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
     Notes
     -----
-    The gradient is Hermitian, shared between both triangles. The gradient of the vectors of equal
-    eigenvalues is correct only for functions that do not depend on the choice of these vectors.
+    The gradient is Hermitian, shared between both triangles.
+
+    The vectors of equal eigenvalues may be any basis of their space. A function that does not
+    depend on this choice has derivatives of every order. :func:`gradtape.grad` and the other
+    transforms of functions compute them as limits: they call the function eight more times or
+    more often.
+    A tape and a traced gradient cannot, if the function depends on values and vectors; they warn.
+    A function that depends on the choice has no derivative there, and causes a warning too. With
+    ``strict=True``, these warnings are errors.
 
     References
     ----------
@@ -173,7 +179,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
 
     Notes
     -----
-    The gradient of an eigenvalue is the outer product of its eigenvector with itself.
+    The gradient of an eigenvalue is the outer product of its eigenvector with itself. For second
+    derivatives at equal eigenvalues, see :func:`eigh`.
 
     Examples
     --------
@@ -194,12 +201,11 @@ def _real(x: Any) -> Any:
     return F.real(x) if x.dtype.kind == "c" else x
 
 
-def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
+def _eig_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
     w, v = xp.linalg.eig(x)
     wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
-    values, vectors = apart(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
-    return values, vectors
+    return apart(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
 
 
 @takes_none
@@ -272,7 +278,7 @@ def eig(a: Any) -> EigResult:
     Notes
     -----
     Gradients need a full set of eigenvectors. The gradient of the vectors is correct only for
-    functions that do not depend on their phase.
+    functions that do not depend on their phase. At equal eigenvalues, see :func:`eigh`.
 
     References
     ----------

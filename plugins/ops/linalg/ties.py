@@ -33,7 +33,7 @@ _ROUNDING = 8
 
 
 def apart(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tuple[Any, ...]:
-    """Return a kernel's outputs, moved where derivatives at separate values are wanted.
+    """Return a kernel's outputs, moved apart while derivatives at separate values are computed.
 
     Parameters
     ----------
