@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,25 +55,47 @@ def apart(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tup
     derivation = deriving.get()
     if derivation is None or type(values) is not np.ndarray or not values.size:
         return values, *vectors
-    close, zero = _close(values)
     if derivation.step is not None:
+        close, zero = _close(values)
         reach = _reach(values, close, zero)
         if derivation.turned and vectors:
             turn = _turn(values, close, reach)
             vectors = tuple(_turned(v, turn) for v in vectors)
         return values + derivation.step * reach * _sides(close, zero, with_zero), *vectors
-    if close.sum() > values.size or (with_zero and zero.any()):
-        size = float(np.abs(values).max(axis=-1).min()) or 1.0
-        derivation.meet(float(np.finfo(values.dtype).eps), size, f"{what}: {_MET}")
+    sizes = np.abs(values)
+    top = sizes.max(axis=-1, keepdims=True)
+    if _are_tied(values, sizes, top, with_zero):
+        size = float(top.min()) or 1.0
+        derivation.meet(_precision(values.dtype)[0], size, f"{what}: {_MET}")
     return values, *vectors
+
+
+@cache
+def _precision(dtype: Any) -> tuple[float, float]:
+    """Return the rounding error, and the relative difference below which values are close."""
+    eps = float(np.finfo(dtype).eps)
+    # the error of a rule is that of rounding over the gap, to the power of the order
+    return eps, min(eps ** (1 / 3), 1e-3)
+
+
+def _are_tied(values: Any, sizes: Any, top: Any, with_zero: bool) -> bool:
+    """Return whether any values are close, or close to 0 where that matters."""
+    eps, near = _precision(values.dtype)
+    rounding = _ROUNDING * eps * values.shape[-1] * top
+    if with_zero and (sizes[..., -1:] <= rounding).any():  # in descending order
+        return True
+    if values.dtype.kind == "c":
+        return bool(_close(values)[0].sum() > values.size)
+    gaps = np.abs(values[..., 1:] - values[..., :-1])  # real ones are sorted
+    larger = np.maximum(sizes[..., 1:], sizes[..., :-1])
+    return bool((gaps <= np.maximum(near * larger, rounding)).any())
 
 
 def _close(values: Any) -> tuple[Any, Any]:
     """Return which pairs of values are equal or nearly so, and which values are nearly 0."""
-    eps, sizes = np.finfo(values.dtype).eps, np.abs(values)
+    (eps, near), sizes = _precision(values.dtype), np.abs(values)
     rounding = _ROUNDING * eps * values.shape[-1] * sizes.max(axis=-1, keepdims=True)
-    # the error of a rule is that of rounding over the gap, to the power of the order
-    relative = min(np.cbrt(eps), 1e-3) * np.maximum(sizes[..., :, None], sizes[..., None, :])
+    relative = near * np.maximum(sizes[..., :, None], sizes[..., None, :])
     close = _gaps(values) <= np.maximum(relative, rounding[..., None])
     while True:  # what is close to the same value is close
         wider = close @ close
@@ -140,7 +163,7 @@ def of_values() -> Iterator[None]:
 def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any:
     if 0 in s.shape:
         return x
-    eps = float(np.finfo(numpy_dtype(s.dtype)).eps)
+    eps, _ = _precision(numpy_dtype(s.dtype))
     gaps = s[..., None, :] - s[..., :, None]
     sizes, top = xp.abs(gaps), xp.max(xp.abs(s), axis=-1)[..., None, None]
     if (
