@@ -166,14 +166,13 @@ def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any
     eps, _ = _precision(numpy_dtype(s.dtype))
     gaps = s[..., None, :] - s[..., :, None]
     sizes, top = xp.abs(gaps), xp.max(xp.abs(s), axis=-1)[..., None, None]
-    if (
-        reported
-        and type(s) is np.ndarray
-        and deriving.get() is None
-        and np.count_nonzero(sizes <= eps**0.75 * top) > s.size  # which loses most digits
-    ):
-        tell_lacking(_LACKING)
-    equal = sizes <= _ROUNDING * eps * s.shape[-1] * top
+    rounding = _ROUNDING * eps * s.shape[-1]
+    if reported and type(s) is np.ndarray and deriving.get() is None:
+        # these lose most digits
+        close = np.count_nonzero(sizes <= max(eps**0.75, rounding) * top)
+        if close > s.size:
+            tell_lacking(_LACKING)
+    equal = sizes <= rounding * top
     return xp.where(equal, 0, x / xp.where(equal, 1, gaps))
 
 
