@@ -31,6 +31,7 @@ from .base.dtypes import (
 )
 from .base.handle import next_id
 from .base.holders import COUNTS, Kept
+from .base.limits import deriving, tell_lacking
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.precision import (
     CASTING,
@@ -283,6 +284,7 @@ __all__ = [
     "decode_index",
     "default",
     "default_dtype",
+    "deriving",
     "describe",
     "dims_of",
     "end_step",
@@ -365,6 +367,7 @@ __all__ = [
     "stage",
     "structure",
     "summary_of",
+    "tell_lacking",
     "telling",
     "to_numpy",
     "told",

@@ -13,8 +13,8 @@ from .table import PACKAGE
 
 __all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
 
-# The packages whose frames are not user code.
-_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
+# The packages whose frames are not user code; generated code belongs to none.
+_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
 
 
 def user_line() -> str:

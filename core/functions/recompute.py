@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..tape.outer import summing_over_examples
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
-from ..tensors.several import exclusive
+from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import attach
@@ -219,31 +219,11 @@ class _Again:
         return grads
 
 
-@contextmanager
-def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> AbstractContextManager[Any]:
     """Run a block with the variables' earlier values, and undo its assignments."""
     graph = active_graph.get()
-    if graph is None:
-        with _holding(states):
-            yield
-    else:
-        with graph.apart([(variable, then.array) for variable, then in states]):
-            yield
-
-
-@contextmanager
-def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Run a block with the variables' earlier values, then restore the current ones."""
-    others = [(variable, then) for variable, then in states if variable.array is not then.array]
-    with exclusive(variable for variable, _ in others):
-        now = [(variable, variable.array) for variable, _ in others]
-        try:
-            for variable, then in others:
-                variable.set_array(then.array)
-            yield
-        finally:
-            for variable, array in now:
-                variable.set_array(array)
+    arrays = [(variable, then.array) for variable, then in states]
+    return holding(arrays) if graph is None else graph.apart(arrays)
 
 
 def _converted(leaf: Any) -> Any:

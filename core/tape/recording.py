@@ -12,6 +12,7 @@ from typing import Any, Self
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable, kind_of
 from ..base.handle import next_id
+from ..base.limits import changing
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
@@ -209,6 +210,10 @@ class RecordingTape(Recorder):
             live[id] = None
         live[read.id] = (id, read_of, None, None)
 
+    def changing(self, variable: Variable, before: Any) -> None:
+        """Pass on that a variable is about to be assigned (called by the variable)."""
+        changing(variable, before)
+
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
@@ -314,13 +319,14 @@ class RecordingTape(Recorder):
             return
         needed = tuple([id is not None for id in ids])
         settings = {**op.defaults, **params}
-        vjp = op.vjp
+        vjp, takes_none = op.vjp, getattr(op.vjp, "takes_none", False)
         inputs, held = op.for_vjp(inputs, tuple(outputs))
 
         def backward(gs: list[Any]) -> Sequence[Any]:
             xs, ys = (arrays_of(inputs), arrays_of(held)) if is_raw(gs) else (inputs, held)
-            full = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
-            result: Sequence[Any] = vjp(full, xs, ys, needed, **settings)
+            if not takes_none:
+                gs = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+            result: Sequence[Any] = vjp(gs, xs, ys, needed, **settings)
             return result
 
         made = tuple([y.id for y in outputs])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
 from ..base.context import active_tapes
 from .variable import Pending, Variable
 
-__all__ = ["exclusive", "put_away", "put_back", "set_arrays"]
+__all__ = ["exclusive", "holding", "put_away", "put_back", "set_arrays"]
 
 # the slot itself, which is set without running Python code
 _hold = vars(Variable)["_array"].__set__
@@ -93,3 +94,24 @@ class exclusive:
     def __exit__(self, *error: object) -> None:
         for lock in self._locks:
             lock.release()
+
+
+@contextmanager
+def holding(states: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
+    """Run a block with other arrays in variables, then restore the current ones.
+
+    Parameters
+    ----------
+    states
+        Variables, each with an array of its backend, shape and dtype.
+    """
+    others = [(variable, then) for variable, then in states if variable.array is not then]
+    with exclusive(variable for variable, _ in states):
+        now = [(variable, variable.array) for variable, _ in states]
+        try:
+            for variable, then in others:
+                variable.set_array(then)
+            yield
+        finally:
+            for variable, array in now:
+                variable.set_array(array)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.context import active_batches, active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.limits import changing
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
@@ -221,6 +222,10 @@ class ForwardAccumulator(Recorder):
         tangent = self.records.get(variable.id)
         if tangent is not None:
             self.records[read.id] = tangent
+
+    def changing(self, variable: Variable, before: Any) -> None:
+        """Pass on that a variable is about to be assigned (called by the variable)."""
+        changing(variable, before)
 
     def record_call(
         self,

@@ -22,6 +22,7 @@ from .calls import (
     tape_of,
 )
 from .forward import ForwardAccumulator
+from .limits import derive, recorded
 from .vmap import check_function, transform_of
 
 __all__ = [
@@ -82,13 +83,18 @@ def value_and_grad(
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("grad", argnums, args, kwargs)
-        with tape_of(strict=strict) as tape:
-            tape.watch(call.sources)
-            result, aux = call.run(fn, has_aux)
-        target = real_scalar(result, "grad")
-        warn_of_breaks(tape, [target], call.sources)
-        grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
-        return ((result, aux) if has_aux else result), call.pack(grads)
+
+        def run() -> tuple[Any, list[Any]]:
+            with tape_of(strict=strict) as tape:
+                tape.watch(call.sources)
+                result, aux = call.run(fn, has_aux)
+            target = real_scalar(result, "grad")
+            warn_of_breaks(tape, [target], call.sources)
+            grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
+            return (result, aux), grads
+
+        kept, grads = derive(run, strict)
+        return (kept if has_aux else kept[0]), call.pack(grads)
 
     return wrapper
 
@@ -179,21 +185,27 @@ def vjp(
     [5.0, 2.0]
     """
     call = Call("vjp", range(len(primals)), primals, {})
-    with tape_of(persistent=True, strict=strict) as tape:
-        tape.watch(call.sources)
-        result, aux = call.run(fn, has_aux)
-    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
-    warn_of_breaks(tape, targets, call.sources)
+
+    def record() -> tuple[Any, ...]:
+        with tape_of(persistent=True, strict=strict) as tape:
+            tape.watch(call.sources)
+            result, aux = call.run(fn, has_aux)
+        targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+        warn_of_breaks(tape, targets, call.sources)
+        return result, aux, tape, targets
+
+    def gradients(made: tuple[Any, ...], seeds: list[Any]) -> list[Any]:
+        *_, tape, targets = made
+        found: list[Any] = tape.gradient(
+            targets, call.sources, output_gradients=seeds, unconnected_gradients="zero"
+        )
+        return found
+
+    (result, aux, *_), pulled = recorded(record, gradients, strict)
 
     def pull(cotangents: Any) -> Any:
         same_structure("vjp", "cotangents", cotangents, "the result", result)
-        grads = tape.gradient(
-            targets,
-            call.sources,
-            output_gradients=leaves_of(cotangents),
-            unconnected_gradients="zero",
-        )
-        return call.pack(grads)
+        return call.pack(pulled(leaves_of(cotangents)))
 
     return (result, pull, aux) if has_aux else (result, pull)
 
@@ -268,14 +280,18 @@ def push(
     has_aux: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any, Any]:
-    with ForwardAccumulator(sources, tangents, strict=strict) as accumulator:
-        result, aux = call.run(fn, has_aux)
-    if not strict:
-        tell(accumulator.lacking(leaves_of(result)), False)
-    found = [
-        None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
-        for leaf in leaves_of(result)
-    ]
+    def run() -> tuple[Any, list[Any]]:
+        with ForwardAccumulator(sources, tangents, strict=strict) as accumulator:
+            result, aux = call.run(fn, has_aux)
+        if not strict:
+            tell(accumulator.lacking(leaves_of(result)), False)
+        found = [
+            None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
+            for leaf in leaves_of(result)
+        ]
+        return (result, aux), found
+
+    (result, aux), found = derive(run, strict)
     return result, pack_like(result, found), aux
 
 
@@ -316,30 +332,39 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
     (9.0, 6.0)
     """
     call = Call("linearize", range(len(primals)), primals, {})
-    with tape_of(strict=strict) as tape:
-        tape.watch(call.sources)
-        result, _ = call.run(fn)
-    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
-    warn_of_breaks(tape, targets, call.sources)
-    # the backward pass is linear in the upstream gradients; its own backward pass is the derivative
-    seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
-    with tape_of(persistent=True) as transpose:
-        transpose.watch(seeds)
-        grads = tape.gradient(targets, call.sources, output_gradients=seeds)
-    connected = [i for i, g in enumerate(grads) if g is not None]
 
-    def push(*tangents: Any) -> Any:
-        same_structure("linearize", "tangents", tangents, "the arguments", primals)
-        given = leaves_of(tangents)
+    def record() -> tuple[Any, ...]:
+        with tape_of(strict=strict) as tape:
+            tape.watch(call.sources)
+            result, _ = call.run(fn)
+        targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+        warn_of_breaks(tape, targets, call.sources)
+        # the backward pass is linear in the upstream gradients; its own backward pass is the
+        # derivative
+        seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
+        with tape_of(persistent=True) as transpose:
+            transpose.watch(seeds)
+            grads = tape.gradient(targets, call.sources, output_gradients=seeds)
+        return result, transpose, seeds, grads
+
+    def tangents_of(made: tuple[Any, ...], given: list[Any]) -> list[Any]:
+        _, transpose, seeds, grads = made
+        connected = [i for i, g in enumerate(grads) if g is not None]
         if not connected:
-            return pack_like(result, [Tensor(F.zeros_like(y.array)) for y in targets])
-        found = transpose.gradient(
+            return seeds
+        found: list[Any] = transpose.gradient(
             [grads[i] for i in connected],
             seeds,
             output_gradients=[given[i] for i in connected],
             unconnected_gradients="zero",
         )
-        return pack_like(result, found)
+        return found
+
+    (result, *_), pushed = recorded(record, tangents_of, strict)
+
+    def push(*tangents: Any) -> Any:
+        same_structure("linearize", "tangents", tangents, "the arguments", primals)
+        return pack_like(result, pushed(leaves_of(tangents)))
 
     return result, push
 

@@ -22,6 +22,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import ArgNums, Call, P, sizes_of, tape_of
 from .functional import grad, push
+from .limits import derive
 from .vmap import check_function, transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
@@ -80,23 +81,28 @@ def jacrev(
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacrev", argnums, args, kwargs)
-        with tape_of(persistent=True, strict=strict) as tape:
-            tape.watch(call.sources)
-            result, aux = call.run(fn, has_aux)
-        _check_fields("jacrev", call.sources, flatten(result))
-        warn_of_breaks(tape, flatten(result), call.sources)
-        blocks = [
-            call.pack(
+
+        def run() -> tuple[Any, list[Any]]:
+            with tape_of(persistent=True, strict=strict) as tape:
+                tape.watch(call.sources)
+                result, aux = call.run(fn, has_aux)
+            _check_fields("jacrev", call.sources, flatten(result))
+            warn_of_breaks(tape, flatten(result), call.sources)
+            rows = [
                 tape.jacobian(
                     leaf,
                     call.sources,
                     unconnected_gradients="zero",
                     parallel_iterations=chunk_size,
                 )
-            )
-            for leaf in flatten(result)
-        ]
-        packed = pack_like(result, blocks)
+                for leaf in flatten(result)
+            ]
+            return (result, aux), [block for row in rows for block in row]
+
+        (result, aux), blocks = derive(run, strict)
+        count = len(call.sources)
+        rows = [call.pack(blocks[i : i + count]) for i in range(0, len(blocks), count)]
+        packed = pack_like(result, rows)
         return (packed, aux) if has_aux else packed
 
     return wrapper
@@ -270,9 +276,17 @@ def jacobian(
                 f"{len(call.sources)} tensors"
             )
         (source,) = call.sources
-        with tape_of(persistent=True, strict=strict) as tape:
-            tape.watch(source)
-            result, aux = call.run(fn, has_aux)
+
+        def run() -> tuple[Any, list[Any]]:
+            with tape_of(persistent=True, strict=strict) as tape:
+                tape.watch(source)
+                result, aux = call.run(fn, has_aux)
+            return (result, aux), [of_structure(tape, result, source)]
+
+        (_, aux), (found,) = derive(run, strict)
+        return (found, aux) if has_aux else found
+
+    def of_structure(tape: GradientTape, result: Any, source: Any) -> Tensor:
         check_strict(tape, flatten(result), [source])
         warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
@@ -289,9 +303,10 @@ def jacobian(
         found = _banded(tape, result, source, n, width)
         if check:
             _check_structure(tape, result, source, found, width, structure)
-        if match[1] is None:
-            found = ops["reshape"](found, shape=result.shape)
-        return (found, aux) if has_aux else found
+        if match[1] is not None:
+            return found
+        diagonal: Tensor = ops["reshape"](found, shape=result.shape)
+        return diagonal
 
     return wrapper
 

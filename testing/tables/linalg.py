@@ -80,6 +80,12 @@ SAMPLES = {
     ],
     "eigh": [Sample(x).fed_through(hermitian).seen_through(pairs) for x in (SYMMETRIC, HERMITIAN)],
     "eigvalsh": [Sample(x).fed_through(hermitian) for x in (SYMMETRIC, HERMITIAN)],
+    "over_gaps": [
+        Sample(S, np.array([1.0, 4.0, 9.0])),
+        Sample(B, np.array([[1.0, 2.0], [3.0, -1.0]])),
+        Sample(ZS, np.array([1.0, 4.0, 9.0])),
+        Sample(ZS, np.array([1.0, 4.0j, 9.0 - 1.0j])),
+    ],
     "eig": [
         Sample(SPREAD).seen_through(pairs),
         Sample(SPREAD + 0.3j * real(3, 3)).seen_through(pairs),

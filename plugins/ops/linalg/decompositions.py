@@ -1,10 +1,9 @@
 """The Cholesky, QR and singular value decompositions; matrices are in the last two axes.
 
 The rules are for complex matrices in TensorFlow's convention, which includes real ones. A factor
-may not be a differentiable function of the matrix: the vectors of equal singular values may be any
-basis. The terms that would be infinite then count as 0, which is correct for functions that do not
-depend on the choice of basis. The same holds for the sign or phase of a vector, which LAPACK
-chooses.
+may not be a differentiable function of the matrix. The rules are correct for functions that do not
+depend on the sign or phase of a vector, which LAPACK chooses. At equal singular values, see the
+module ``ties``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops, same_size, sizes_differ
+from ....core.extend import F, Tensor, TensorSpec, as_tensor, deriving, ops, same_size, sizes_differ
 from ..common.batching import leading
 from ..common.op_builders import named, op
 from .eigenvalues import eigh, eigvalsh
@@ -22,19 +21,18 @@ from .matrices import (
     adjoint,
     as_inexact,
     conjugate_transpose,
-    diagonals,
     hermitian_from_lower,
     inexact,
     on_diagonal,
     over_columns,
     over_rows,
     real_of,
-    reciprocal_gaps,
     sizes_of_matrices,
     smaller_size,
     square_shape,
     with_sizes,
 )
+from .ties import apart, of_values, takes_none
 
 __all__ = ["cholesky", "qr", "svd", "svdvals"]
 
@@ -237,25 +235,26 @@ def _inverse(s: Any) -> Any:
     return F.where(nothing, 0.0, 1.0 / F.where(nothing, 1.0, s))
 
 
-def _unit(s: Any) -> Any:
-    """Return the largest singular value of each matrix, 1 where that is 0."""
-    top = F.sum(F.stop_gradient(s[..., :1]), axis=-1, keepdims=True)
-    return F.where(F.equal(top, 0), 1.0, top)
-
-
 def _may_be_wider(u: Any, vh: Any) -> bool:
     """Return whether one of the square factors may have more vectors than singular values."""
     return u.shape is None or vh.shape is None or not same_size(u.shape[-1], vh.shape[-1])
+
+
+def _is_square(x: Any) -> bool:
+    """Return whether matrices are known to be square."""
+    return x.shape is not None and same_size(*x.shape[-2:])
 
 
 def _skew(x: Any) -> Any:
     return x - adjoint(x)
 
 
+@takes_none
 def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: bool) -> list[Any]:
     # Townsend, "Differentiating the singular value decomposition" (2016); with complex phases as
     # in Wan and Zhang, "Automatic differentiation for complex valued SVD" (2019)
-    (gu, gs_, gvh), (u, s, vh) = gs, outputs
+    (u, s, vh), both = outputs, gs[1] is not None and (gs[0] is not None or gs[2] is not None)
+    gu, gs_, gvh = (F.zeros_like(y) if g is None else g for g, y in zip(gs, outputs, strict=True))
     extra = 0.0
     if full_matrices and _may_be_wider(u, vh):
         # vectors of no singular value move only against the others, to stay at right angles
@@ -268,30 +267,39 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
         extra = extra + F.matmul(scaled, F.matmul(vh, null_v))
     uh, v, gv = adjoint(u), adjoint(vh), adjoint(gvh)
     at_u, at_v = F.matmul(uh, gu), F.matmul(vh, gv)
-    top = _unit(s)
-    part = s / top  # whose squares do not overflow
-    turned = _skew(at_u) * over_columns(part) + _skew(at_v) * over_rows(part)
-    turned = turned * reciprocal_gaps(part * part) / F.expand_dims(top, axis=-1)
+    turn_u, turn_v = _skew(at_u) * 0.5, _skew(at_v) * 0.5
+    turned = F.over_gaps(turn_u + turn_v, s, reported=both)
+    turned = turned + (turn_u - turn_v) * _inverse(over_columns(s) + over_rows(s))
     inner = turned + on_diagonal(gs_, at_u)
     inverse = _inverse(s)
-    if u.dtype.kind == "c":
-        phases = diagonals(_skew(at_u)) * inverse * 0.5
-        inner = inner + on_diagonal(phases, at_u)
-    left = gu * over_columns(inverse)
-    right = over_rows(inverse) * gvh
-    outside = F.matmul(left - F.matmul(u, F.matmul(uh, left)), vh)
-    beside = F.matmul(u, right - F.matmul(F.matmul(right, v), vh))
-    return [F.matmul(F.matmul(u, inner), vh) + outside + beside - extra]
+    whole = F.matmul(F.matmul(u, inner), vh) - extra
+    if not _is_square(u):  # which has no vectors outside
+        left = gu * over_columns(inverse)
+        whole = whole + F.matmul(left - F.matmul(u, F.matmul(uh, left)), vh)
+    if not _is_square(vh):
+        right = over_rows(inverse) * gvh
+        whole = whole + F.matmul(u, right - F.matmul(F.matmul(right, v), vh))
+    return [whole]
 
 
 def _svdvals_rule(g: Any, x: Any) -> Any:
-    u, _, vh = F.svd(x, full_matrices=False)
-    return F.matmul(u * over_columns(g), vh)
+    with of_values():
+        u, s, vh = F.svd(x, full_matrices=False)
+    # a function of the values too, so that its own derivative reports equal ones
+    return F.matmul(u * over_columns(g + 0.0 * s), vh)
+
+
+def _svd_kernel(xp: Any, x: Any, *, full_matrices: bool = True) -> tuple[Any, Any, Any]:
+    u, s, vh = xp.linalg.svd(x, full_matrices=full_matrices)
+    if deriving.get() is not None:
+        s, u, v = apart(s, "svd", u, xp.swapaxes(vh, -1, -2), with_zero=True)
+        vh = xp.swapaxes(v, -1, -2)
+    return u, s, vh
 
 
 _svd = op(
     "svd",
-    lambda xp, x, *, full_matrices=True: tuple(xp.linalg.svd(x, full_matrices=full_matrices)),
+    _svd_kernel,
     vjp=_svd_vjp,
     infer=_svd_spec,
     batch=leading,
@@ -313,7 +321,7 @@ def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
 
 _svdvals = op(
     "svdvals",
-    svdvals_kernel,
+    lambda xp, x: apart(svdvals_kernel(xp, x), "svdvals", with_zero=True)[0],
     gradients={"x": _svdvals_rule},
     infer=_svdvals_spec,
     batch=leading,
@@ -357,7 +365,9 @@ def svd(
     -----
     Gradients are correct for functions that do not depend on arbitrary choices: the common phase of
     a pair of vectors, the vectors of equal singular values, and the basis of the vectors beyond the
-    first ``min(m, n)``. The projector onto the space of those vectors has a gradient.
+    first ``min(m, n)``. The projector onto the space of those vectors has a gradient. At equal
+    singular values and at those that are 0, transforms of functions compute derivatives as limits;
+    see :func:`eigh`.
 
     References
     ----------

@@ -1,9 +1,8 @@
 """Eigenvalues and eigenvectors; matrices are in the last two axes.
 
-The rules are for complex matrices in TensorFlow's convention, which includes real ones. The vectors
-of equal eigenvalues may be any basis. The terms that would be infinite count as 0, which is correct
-for functions that do not depend on the choice of basis. The same holds for the sign or phase of a
-vector, which LAPACK chooses.
+The rules are for complex matrices in TensorFlow's convention, which includes real ones. They are
+correct for functions that do not depend on the sign or phase of a vector, which LAPACK chooses. At
+equal eigenvalues, see the module ``ties``.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from .matrices import (
     over_columns,
     over_rows,
     real_of,
-    reciprocal_gaps,
     square_shape,
 )
+from .ties import apart, of_values, takes_none
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
@@ -48,21 +47,33 @@ def _eigenvalues(shape: Any) -> Any:
 # -- Hermitian matrices ----------------------------------------------------------------------------
 
 
+@takes_none
 def _eigh_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     (gw, gv), (w, v) = gs, outputs
-    inner = reciprocal_gaps(w) * F.matmul(adjoint(v), gv) + on_diagonal(gw, gv)
+    if gv is None:
+        return [F.matmul(v * over_columns(gw), adjoint(v))]
+    inner = F.over_gaps(F.matmul(adjoint(v), gv), w, reported=gw is not None)
+    if gw is not None:
+        inner = inner + on_diagonal(gw, gv)
     whole = F.matmul(F.matmul(v, inner), adjoint(v))
     return [(whole + adjoint(whole)) * 0.5]
 
 
 def _eigvalsh_rule(g: Any, x: Any) -> Any:
-    _, v = F.eigh(x)
-    return F.matmul(v * over_columns(g), adjoint(v))
+    with of_values():
+        w, v = F.eigh(x)
+    # a function of the values too, so that its own derivative reports equal ones
+    return F.matmul(v * over_columns(g + 0.0 * w), adjoint(v))
+
+
+def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
+    w, v = xp.linalg.eigh(x)
+    return apart(w, "eigh", v)
 
 
 _eigh = op(
     "eigh",
-    lambda xp, x: tuple(xp.linalg.eigh(x)),
+    _eigh_kernel,
     vjp=_eigh_vjp,
     infer=lambda x: [
         (_eigenvalues(square_shape(x, "eigh")), real_of(x.dtype)),
@@ -73,7 +84,7 @@ _eigh = op(
 )
 _eigvalsh = op(
     "eigvalsh",
-    lambda xp, x: xp.linalg.eigvalsh(x),
+    lambda xp, x: apart(xp.linalg.eigvalsh(x), "eigvalsh")[0],
     gradients={"x": _eigvalsh_rule},
     infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
     batch=leading,
@@ -118,8 +129,15 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
     Notes
     -----
-    The gradient is Hermitian, shared between both triangles. The gradient of the vectors of equal
-    eigenvalues is correct only for functions that do not depend on the choice of these vectors.
+    The gradient is Hermitian, shared between both triangles.
+
+    The vectors of equal eigenvalues may be any basis of their space. A function that does not
+    depend on this choice has derivatives of every order. :func:`gradtape.grad` and the other
+    transforms of functions compute them as limits: they call the function eight more times or
+    more often.
+    A tape and a traced gradient cannot, if the function depends on values and vectors; they warn.
+    A function that depends on the choice has no derivative there, and causes a warning too. With
+    ``strict=True``, these warnings are errors.
 
     References
     ----------
@@ -161,7 +179,8 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
 
     Notes
     -----
-    The gradient of an eigenvalue is the outer product of its eigenvector with itself.
+    The gradient of an eigenvalue is the outer product of its eigenvector with itself. For second
+    derivatives at equal eigenvalues, see :func:`eigh`.
 
     Examples
     --------
@@ -182,29 +201,35 @@ def _real(x: Any) -> Any:
     return F.real(x) if x.dtype.kind == "c" else x
 
 
-def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
+def _eig_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
     w, v = xp.linalg.eig(x)
     wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
-    return cast_to(xp, w, wide), cast_to(xp, v, wide)
+    return apart(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
 
 
+@takes_none
 def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     # Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-valued
     # gradients with application to statistically optimum beamforming" (2017), equation 4.77
     (gw, gv), (w, v) = gs, outputs
     vh = adjoint(v)
+    if gv is None:
+        return [as_like(F.solve(vh, vh * over_rows(gw)), inputs[0])]
     turned = F.matmul(vh, gv)
     # vectors keep the length 1
     turned = turned - F.matmul(vh, v * over_columns(_real(diagonals(turned))))
-    inner = F.conj(reciprocal_gaps(w)) * turned + on_diagonal(gw, gv)
+    inner = F.over_gaps(turned, F.conj(w), reported=gw is not None)
+    if gw is not None:
+        inner = inner + on_diagonal(gw, gv)
     return [as_like(F.solve(vh, F.matmul(inner, vh)), inputs[0])]
 
 
 def _eigvals_rule(g: Any, x: Any) -> Any:
-    _, v = F.eig(x)
+    with of_values():
+        w, v = F.eig(x)
     vh = adjoint(v)
-    return as_like(F.solve(vh, vh * over_rows(g)), x)
+    return as_like(F.solve(vh, vh * over_rows(g + 0.0 * w)), x)
 
 
 _eig = op(
@@ -253,7 +278,7 @@ def eig(a: Any) -> EigResult:
     Notes
     -----
     Gradients need a full set of eigenvectors. The gradient of the vectors is correct only for
-    functions that do not depend on their phase.
+    functions that do not depend on their phase. At equal eigenvalues, see :func:`eigh`.
 
     References
     ----------

@@ -21,7 +21,6 @@ __all__ = [
     "over_matrix",
     "over_rows",
     "real_of",
-    "reciprocal_gaps",
     "sizes_of_matrices",
     "smaller_size",
     "square_shape",
@@ -53,13 +52,6 @@ def over_columns(s: Any) -> Any:
 def over_rows(s: Any) -> Any:
     """Return vectors shaped so that each element scales a row."""
     return F.expand_dims(s, axis=-1)
-
-
-def reciprocal_gaps(s: Any) -> Any:
-    """Return ``1 / (s[j] - s[i])`` for all pairs, and 0 where two elements are equal."""
-    gaps = over_columns(s) - over_rows(s)
-    equal = F.equal(gaps, 0)
-    return F.where(equal, 0.0, 1.0 / F.where(equal, 1.0, gaps))
 
 
 def diagonals(x: Any) -> Any:
