@@ -14,6 +14,7 @@ from ..base.dtypes import is_differentiable
 from ..base.unknown import warn_user
 from ..errors import BrokenPathWarning, GradientError
 from ..tensors.tensor import Tensor
+from .reads import ReadReason
 from .records import (
     ELSEWHERE,
     MultiOutputRecord,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = ["check_strict", "is_meant", "lost_between", "lost_inputs", "severed", "tell"]
+__all__ = ["check_paths", "is_meant", "lost_between", "lost_inputs", "severed", "tell"]
 
 #: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
 #: intentionally.
@@ -94,15 +95,16 @@ def lost_between(
 def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> list[str]:
     """Return why gradients are incomplete; an empty list if they are complete.
 
-    A value that was read may have gone anywhere, so it counts only if no other path leads to a
-    target. The same holds for an assigned value, except that reads of a followed variable after the
+    A value that was read with ``.numpy()`` may have gone anywhere, so it counts only if no other
+    path leads to a target. Other reads count if a target depends on a constant that may have been
+    computed from the value. The same holds for an assigned value, except that reads of a followed variable after the
     assignment count if they lead to a target.
     """
     if not tape._may_lack:
         return []
     ends, records = {y.id for y in targets}, tape._all
     starts = [x.id for x in sources if is_differentiable(x.dtype)]
-    reasons = lost_between(records, starts, ends)
+    reasons = lost_between(records, starts, ends) + _read(tape, set(starts), ends)
     for start in starts:
         reasons += _assigned(tape, start, ends)
         if start in ends or not ends.isdisjoint(reachable(records, {start}, lost=False)):
@@ -136,20 +138,47 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
 
 
 def tell(reasons: Sequence[str], strict: bool) -> None:
-    """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn."""
+    """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn.
+
+    A value that was read is warned of at the line that read it.
+    """
     if not reasons:
         return
-    why = f"a path from a source to the target is broken: {'; '.join(dict.fromkeys(reasons))}"
+    reasons = list(dict.fromkeys(reasons))
     if strict:
+        why = _broken(reasons)
         raise GradientError(f"{why}. If this is intended, use gradtape.stop_gradient there")
-    warn_user(
-        f"{why}. The derivative does not include that path. If this is intended, use "
-        "gradtape.stop_gradient there; strict=True makes this an error",
-        BrokenPathWarning,
-    )
+    read = [reason for reason in reasons if isinstance(reason, ReadReason) and not reason.told]
+    others = [reason for reason in reasons if not isinstance(reason, ReadReason)]
+    for found, place in [([x], x.place) for x in read] + ([(others, None)] if others else []):
+        if place is not None:
+            found[0].told = True
+        warn_user(
+            f"{_broken(found)}. The derivative does not include that path. If this is intended, "
+            "use gradtape.stop_gradient there; strict=True makes this an error",
+            BrokenPathWarning,
+            place,
+        )
 
 
-def check_strict(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
-    """Raise ``GradientError`` if the tape is strict and a gradient is incomplete."""
+def _broken(reasons: Sequence[str]) -> str:
+    return f"a path from a source to the target is broken: {'; '.join(reasons)}"
+
+
+def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
+    """Raise ``GradientError`` if the tape is strict and a gradient is incomplete.
+
+    Otherwise, warn if it is incomplete because a value was read.
+    """
     if tape._strict:
         tell(severed(tape, targets, sources), True)
+    elif tape.wary:
+        starts = {x.id for x in sources if is_differentiable(x.dtype)}
+        tell(_read(tape, starts, {y.id for y in targets}), False)
+
+
+def _read(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:
+    """Return the reasons of the reads that matter."""
+    if tape._read is None:
+        return []
+    return [line.reason for line in tape._read.lacking(tape._all, starts, ends)]

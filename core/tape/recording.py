@@ -7,7 +7,10 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Self
+
+import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable, kind_of
@@ -21,6 +24,7 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
 from .broken import lost_inputs
+from .reads import Reads
 from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 
 __all__ = ["RecordingTape"]
@@ -50,6 +54,8 @@ class RecordingTape(Recorder):
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
+        # the reads of values after which constants matter
+        self._read: Reads | None = None
         # whether a break may make a gradient incomplete
         self._may_lack = False
         self._stops: list[str] = []
@@ -152,7 +158,8 @@ class RecordingTape(Recorder):
         self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset = self._used = self._may_lack = False
+        self._was_reset = self._used = self._may_lack = self.wary = False
+        self._read, self.wants_ops = None, self._strict
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor or variable, or all those in a nested container.
@@ -238,8 +245,11 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, rule.pick(values), keywords, like))
             else:
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
-        if self._strict:
-            self._follow_lost(op, inputs, output, edges)
+        if self.wants_ops:
+            if self.wary:
+                self._look_at_numbers(inputs, output, not edges)
+            if self._strict:
+                self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
         if kind not in "fc":
@@ -343,6 +353,31 @@ class RecordingTape(Recorder):
             self._join(
                 outputs, MultiOutputRecord(tuple(y.id for y in outputs), ids, backward, name)
             )
+
+    def record_read(self, x: Tensor, site: Any, frame: FrameType, value: Any, held: bool) -> None:
+        """Record that a value was read, and look at all constants that enter from now on."""
+        watches = held and self._recording and self._watch_accessed
+        if x.id not in self.records and not watches:
+            return
+        if self._read is None:
+            self._read = Reads(self._strict)
+            self.wary = self.wants_ops = True
+        reason = self._read.note(x.id, site, frame, value, next_id())
+        self.record_break((x,), (), reason)
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        """Follow a constant if it may have been computed from a value that was read."""
+        if self._read is not None and self._recording:
+            if self._read.array_enters(x.id, value, x.array):
+                self.records.setdefault(x.id)
+
+    def _look_at_numbers(self, inputs: Sequence[Any], output: Tensor, alone: bool) -> None:
+        """Follow the result of an op if one of its numbers may come from a value that was read."""
+        numbers = [x for x in inputs if type(x) is not Tensor and np.ndim(x) == 0]
+        if numbers and self._read is not None and self._recording:
+            if self._read.numbers_enter(output.id, numbers) and alone:
+                if is_differentiable(output.dtype):
+                    self.records.setdefault(output.id)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""

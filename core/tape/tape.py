@@ -27,7 +27,7 @@ from .arguments import (
     unconnected_kind,
 )
 from .backward import run_backward
-from .broken import check_strict
+from .broken import check_paths
 from .explain import explain
 from .jacobian import batch_jacobian, check_examples, jacobian
 from .outer import OuterTape
@@ -219,8 +219,8 @@ class GradientTape(RecordingTape):
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        if self._strict:
-            check_strict(self, targets, [handle_of(x, "sources") for x in known])
+        if self._strict or self.wary:
+            check_paths(self, targets, [handle_of(x, "sources") for x in known])
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -317,7 +317,7 @@ class GradientTape(RecordingTape):
         leaves = flatten(sources)
         handles = [handle_of(leaf, "sources", "jacobian") for leaf in leaves]
         refuse_parts("jacobian", leaves)
-        check_strict(self, [y], handles)
+        check_paths(self, [y], handles)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
         if unconnected is UnconnectedGradients.ZERO:
@@ -388,7 +388,7 @@ class GradientTape(RecordingTape):
         x = handle_of(source, "source", "batch_jacobian")
         refuse_parts("batch_jacobian", [source])
         check_examples(self, y, x, check)
-        check_strict(self, [y], [x])
+        check_paths(self, [y], [x])
         self._used = True
         return batch_jacobian(self, y, x, parallel_iterations if experimental_use_pfor else 1)
 
@@ -453,7 +453,8 @@ class GradientTape(RecordingTape):
                         g = Tensor(g) if seed is None else seed
                     known = grads.get(target.id)
                     grads[target.id] = g if known is None else known + g
-            useful = None if self._roots.keys() <= wanted else reachable(self._all, wanted)
+            whole = self._roots.keys() <= wanted and not self.wary
+            useful = None if whole else reachable(self._all, wanted)
             # a persistent tape keeps its records; any other frees each record after use
             records = self._all.copy() if keep else self._all
             with scope_of(target.array for target in targets):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.context import active_tapes
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
 from ..base.sizes import (
     Condition,
@@ -156,7 +157,15 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
             dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
-    return Tensor(_array(value, dtype))
+    return _entering(Tensor(_array(value, dtype)), value)
+
+
+def _entering(tensor: Tensor, value: Any) -> Tensor:
+    """Return a new constant; tell the tapes that want to know where it may come from."""
+    for tape in active_tapes.get():
+        if tape.wary:
+            tape.record_entry(tensor, value)
+    return tensor
 
 
 def _array(value: Any, dtype: Any) -> Any:
@@ -227,7 +236,7 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
 def _cast_weakly(value: Any, dtype: Any) -> Tensor:
     """Return Python numbers as a tensor of ``dtype``, even if they do not fit."""
     try:
-        return as_tensor(_rectangular(value, dtype))
+        return _entering(Tensor(_array(_rectangular(value, dtype), None)), value)
     except OpenSize:
         return as_tensor(value, dtype)
 

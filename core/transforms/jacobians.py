@@ -14,7 +14,7 @@ from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
-from ..tape.broken import check_strict
+from ..tape.broken import check_paths
 from ..tape.jacobian import identity_rows, pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
@@ -273,7 +273,7 @@ def jacobian(
         with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(source)
             result, aux = call.run(fn, has_aux)
-        check_strict(tape, flatten(result), [source])
+        check_paths(tape, flatten(result), [source])
         warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError(

@@ -1,0 +1,247 @@
+"""Where the user's code reads a value, and which numbers it already has there.
+
+A tape cannot follow a value that Python or NumPy reads. It asks this module which line read it, by
+which call, and which numbers that code knew before: only others can have been computed from it.
+"""
+
+from __future__ import annotations
+
+import dis
+import weakref
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .table import PACKAGE, face
+from .tree import flatten
+from .unknown import package_of, users_frame
+
+__all__ = ["Known", "Site", "given_by_user", "literals", "memory_of", "site_of"]
+
+#: Calls that only ask about a number or compare it: nothing is computed from it.
+_QUESTIONS = frozenset(
+    "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print repr str".split()
+)
+#: Calls by which a program says that it wants a Python number, as logs do.
+_MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
+_KEEP = "compute with the tensor itself, or with gradtape.stack([...]) of a list of tensors"
+_SET = "[...] ="
+_ADVICE = {
+    _SET: (
+        "a tensor never changes: put the parts in a list for gradtape.stack, or use "
+        "x.at[index].set(value)"
+    ),
+    "normal": "use loc + scale * gradtape.random.normal(shape)",
+    "uniform": "use low + (high - low) * gradtape.random.uniform(shape)",
+    "vectorize": "call the function on the tensor itself, or use gradtape.vmap",
+    "array": "use gradtape.stack([...]) for a list, and a tensor as it is",
+    "asarray": "use gradtape.stack([...]) for a list, and a tensor as it is",
+    "fsum": "use gradtape.sum(gradtape.stack([...]))",
+    "__dlpack__": "keep the computation in gradtape, or give it a gradtape.custom_gradient",
+}
+
+
+class Site(NamedTuple):
+    """A place of the user's code that reads values."""
+
+    file: str
+    line: int
+    #: The call that reads, as far as it is known: ``math.sin(...)``.
+    call: str
+    #: What to write so that tapes can follow.
+    advice: str
+    #: Whether the code asked for a Python number: ``float(x)``, ``x.item()``.
+    meant: bool
+
+    @property
+    def reason(self) -> str:
+        """Why a gradient ends here."""
+        return (
+            f"a value that depends on it was read by {self.call} at {self.file}:{self.line}, and "
+            f"what is computed from it there is a constant for the tape ({self.advice}; if it is "
+            "only shown or stored, read it with .numpy())"
+        )
+
+
+def site_of(method: str) -> tuple[Site, FrameType] | None:
+    """Return where the user's code reads a value by ``method``, and its frame.
+
+    Returns
+    -------
+    tuple or None
+        None if the value is not lost: gradtape reads it itself, or it is formatted or tested.
+    """
+    frame = users_frame()
+    if frame is None:
+        return None
+    inner: Any = _reader()
+    outer = ""
+    while inner is not None and inner is not frame:
+        package = package_of(inner)
+        if package == PACKAGE:
+            return None
+        if package == "numpy":
+            outer = f"{inner.f_globals.get('__name__', '')}.{inner.f_code.co_name}"
+            if outer.startswith("numpy.testing"):
+                return None
+        inner = inner.f_back
+    call = _called(frame.f_code, frame.f_lasti)
+    if call == "%":
+        return None
+    name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
+    if name in _QUESTIONS:
+        return None
+    shown = call if call == _SET else f"{call or name}(...)"
+    meant = name in _MEANT or (name not in _ADVICE and method in ("item", "tolist"))
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), meant), frame
+
+
+def _reader() -> FrameType | None:
+    """Return the innermost frame that is not a method of a tensor or a variable."""
+    frame = users_frame.__globals__["sys"]._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _METHODS:
+        frame = frame.f_back
+    return frame
+
+
+_METHODS = frozenset(f"{PACKAGE}.core.{x}" for x in ("tensors.tensor", "tensors.held"))
+
+
+def _advice(name: str) -> str:
+    if name in _ADVICE:
+        return _ADVICE[name]
+    if name not in _MEANT and callable(getattr(face(), name, None)):
+        return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
+    return _KEEP
+
+
+@lru_cache(maxsize=256)
+def _called(code: CodeType, place: int) -> str:
+    """Return the name of the function that the instruction at ``place`` calls.
+
+    ``"%"`` for the formatting of a text, ``"[...] ="`` for an assignment to an element, and an
+    empty text if it is not known.
+    """
+    before: list[dis.Instruction] = []
+    for found in dis.get_instructions(code):
+        if found.offset == place:
+            break
+        before.append(found)
+    else:
+        return ""
+    if found.opname.startswith("STORE_S"):
+        return _SET
+    if found.opname == "BINARY_OP":
+        return "%" if "%" in found.argrepr else ""
+    at = found.positions
+    if not found.opname.startswith("CALL") or at is None or at.lineno is None:
+        return ""
+    names: list[str] = []
+    for one in before:
+        where = one.positions
+        if where is None or where[0] != at.lineno or where[2] != at.col_offset:
+            continue
+        if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            names.append(str(one.argval))
+        elif one.opname.startswith("LOAD_"):
+            names = [str(one.argval)]
+    return ".".join(names)
+
+
+class Known:
+    """The numbers and arrays that running code has: what it reads later is not among them."""
+
+    __slots__ = ("arrays", "numbers")
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self.numbers: set[complex] = set()
+        self.arrays: dict[int, weakref.ref[Any]] = {}
+        depth = 0
+        while frame is not None and depth < _FRAMES:
+            if package_of(frame) not in (PACKAGE, "numpy"):
+                depth += 1
+                for value in _visible(frame):
+                    self._add(value, 2)
+            frame = frame.f_back
+
+    def has_array(self, array: Any) -> bool:
+        """Return whether the code had this array, or one that it is a view of."""
+        owner = memory_of(array)
+        known = self.arrays.get(id(owner))
+        return known is not None and known() is owner
+
+    def _add(self, value: Any, depth: int) -> None:
+        if isinstance(value, (float, complex, np.inexact)):
+            self.numbers.add(value)
+        elif isinstance(value, np.ndarray):
+            owner = memory_of(value)
+            self.arrays[id(owner)] = weakref.ref(owner)
+        elif depth:
+            for part in _parts(value):
+                self._add(part, depth - 1)
+
+
+#: How many of the user's frames are looked at, and how many parts of a container.
+_FRAMES, _PARTS = 8, 64
+
+
+def _visible(frame: FrameType) -> Iterator[Any]:
+    code = frame.f_code
+    yield from frame.f_locals.values()
+    yield from (frame.f_globals[name] for name in code.co_names if name in frame.f_globals)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the parts of a container, or of an object of the user's."""
+    if isinstance(value, (list, tuple, set)):
+        return list(value)[:_PARTS] if len(value) <= _PARTS else []
+    if isinstance(value, dict):
+        return list(value.values())[:_PARTS]
+    if isinstance(value, FunctionType):
+        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    kind = type(value)
+    if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
+        return []
+    return list(getattr(value, "__dict__", {}).values())[:_PARTS]
+
+
+def memory_of(array: Any) -> Any:
+    """Return the array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def literals(frame: FrameType) -> set[Any]:
+    """Return the numbers that are written in the code of a frame, or are global there."""
+    code, scope = frame.f_code, frame.f_globals
+    found = list(flatten([code.co_consts]))
+    if code.co_name != "<module>":
+        found += [scope[name] for name in code.co_names if name in scope]
+    return {x for x in found if type(x) in (float, complex)}
+
+
+def given_by_user() -> tuple[list[Any], FrameType] | None:
+    """Return what the user's code passes to the function of gradtape that it runs, and its frame.
+
+    The numbers and arrays in the arguments of this function; those that gradtape makes itself are
+    not among them.
+    """
+    frame = users_frame()
+    inner: Any = _reader()
+    outer = None
+    while inner is not None and inner is not frame:
+        if package_of(inner) == PACKAGE:
+            outer = inner
+        inner = inner.f_back
+    if outer is None or frame is None:
+        return None
+    code, scope = outer.f_code, outer.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    given = [scope[name] for name in code.co_varnames[:count] if name in scope]
+    kinds = (bool, int, float, complex, np.ndarray, np.generic)
+    return [x for x in flatten(given) if isinstance(x, kinds)], frame

@@ -1,0 +1,169 @@
+"""Reads that matter: a value left the tape, and something computed from it came back.
+
+Nobody can see what Python or NumPy computes from a number. A recorder that has seen a read by
+``float(x)``, ``math.sin(x)`` or ``np.array(x)`` therefore looks at the constants that enter later.
+A constant that the code did not have at the read may have been computed from it. If a target
+depends on such a constant, its gradient may lack a part. A read after which nothing new enters is a
+log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ..base.sites import Known, Site, given_by_user, literals
+from ..base.unknown import Place
+from .records import reachable
+
+__all__ = ["ReadReason", "Reads"]
+
+#: How many of the values that one line has read are compared with constants.
+_VALUES = 256
+#: Numbers that code uses everywhere: that they equal a value that was logged means nothing.
+_COMMON = frozenset({-1.0, 0.0, 1.0})
+
+
+class ReadReason(str):
+    """A reason why a gradient lacks a part, and the line that is responsible.
+
+    ``told`` says whether a warning has named it.
+    """
+
+    __slots__ = ("place", "told")
+    place: Place
+    told: bool
+
+    def __new__(cls, text: str, place: Place) -> ReadReason:
+        reason = super().__new__(cls, text)
+        reason.place, reason.told = place, False
+        return reason
+
+
+class Line:
+    """The reads at one line."""
+
+    __slots__ = ("first", "known", "meant", "reason", "values")
+
+    def __init__(self, site: Site, frame: FrameType) -> None:
+        self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
+        self.meant = site.meant
+        self.known = Known(frame)
+        self.values: dict[Any, None] = {}
+        #: The time of the first read of each tensor, by its id.
+        self.first: dict[int, int] = {}
+
+    def has_number(self, number: Any, written: Collection[Any]) -> bool:
+        """Return whether a number may come from a read."""
+        value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
+        if _is_among(number, self.values):
+            return not (value in _COMMON and value in written and self.meant)
+        # integers count things
+        return type(value) not in (bool, int) and not (
+            _is_among(number, self.known.numbers) or _is_among(number, written)
+        )
+
+    def has_array(self, array: Any, strict: bool) -> bool:
+        """Return whether an array may come from a read."""
+        if not self.known.has_array(array) and (strict or not self.meant):
+            return True
+        read = [x for x in self.values if not (x in _COMMON and self.meant)]
+        with np.errstate(all="ignore"):
+            return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
+
+
+def _is_among(number: Any, numbers: Collection[Any]) -> bool:
+    """Return whether a number is one of several, also after a cast to its dtype."""
+    value = number.item() if isinstance(number, np.ndarray) else number
+    if value in numbers:
+        return True
+    dtype = getattr(number, "dtype", None)
+    if dtype is None:
+        return False
+    with np.errstate(all="ignore"):
+        real = [x for x in numbers if dtype.kind == "c" or not isinstance(x, complex)]
+        return any(np.asarray(x).astype(dtype) == number for x in real)
+
+
+class Reads:
+    """What a recorder knows of the reads of values that it follows."""
+
+    __slots__ = ("entries", "lines", "strict")
+
+    def __init__(self, strict: bool) -> None:
+        self.lines: dict[tuple[str, int], Line] = {}
+        #: The lines that a constant may come from, by its id.
+        self.entries: dict[int, list[Line]] = {}
+        self.strict = strict
+
+    def note(self, id: int, site: Site, frame: FrameType, value: Any, time: int) -> ReadReason:
+        """Note the read of a tensor at a place, and return the reason for messages."""
+        line = self.lines.get((site.file, site.line))
+        if line is None:
+            line = self.lines[site.file, site.line] = Line(site, frame)
+        line.meant = line.meant and site.meant
+        line.first.setdefault(id, time)
+        room = _VALUES - len(line.values)
+        if room > 0:
+            line.values.update(dict.fromkeys(np.ravel(value)[:room].tolist()))
+        return line.reason
+
+    def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
+        """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
+        given = given_by_user()
+        if given is None:
+            return []
+        return self._entered(id, self._of_numbers(values, *given))
+
+    def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:
+        """Return the lines that a value may come from, which becomes a tensor with this id."""
+        given = given_by_user()
+        if given is None or array.dtype.kind not in "fc":
+            return []
+        passed, frame = given
+        if isinstance(value, np.ndarray) and value.ndim:
+            arrays = (x for x in passed if isinstance(x, np.ndarray))
+            if not any(np.may_share_memory(x, value) for x in arrays):
+                return []  # an array of gradtape's own
+            lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
+            return self._entered(id, lines)
+        return self._entered(id, self._of_numbers(list(np.ravel(array)[:_VALUES]), passed, frame))
+
+    def _of_numbers(
+        self, used: Collection[Any], passed: Iterable[Any], frame: FrameType
+    ) -> list[Line]:
+        """Return the lines that numbers of an op may come from, of those that the user passed."""
+        used = list(map(np.asarray, used))
+        written = literals(frame)
+        found: dict[Line, None] = {}
+        for number in passed:
+            if np.ndim(number) == 0 and any(_is_among(x, [number]) for x in used):
+                lines = self.lines.values()
+                found.update({line: None for line in lines if line.has_number(number, written)})
+        return list(found)
+
+    def _entered(self, id: int, lines: list[Line]) -> list[Line]:
+        if lines:
+            self.entries[id] = lines
+        return lines
+
+    def lacking(
+        self, records: dict[int, Any], starts: set[int], ends: Collection[int]
+    ) -> list[Line]:
+        """Return the lines through which starts influence ends, which no gradient shows."""
+        if not self.entries or reachable(records, set(self.entries)).isdisjoint(ends):
+            return []
+        reached = reachable(records, starts)
+        found = []
+        for line in self.lines.values():
+            times = [time for id, time in line.first.items() if id in reached]
+            if not times:
+                continue
+            first = min(times)
+            later = {id for id, lines in self.entries.items() if id > first and line in lines}
+            if later and not reachable(records, later).isdisjoint(ends):
+                found.append(line)
+        return found
