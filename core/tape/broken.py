@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = ["check_paths", "is_meant", "lost_between", "lost_inputs", "severed", "tell"]
+__all__ = ["check_paths", "is_meant", "lost_between", "lost_inputs", "reads_between", "severed", "tell"]
 
 #: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
 #: intentionally.
@@ -104,7 +104,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
         return []
     ends, records = {y.id for y in targets}, tape._all
     starts = [x.id for x in sources if is_differentiable(x.dtype)]
-    reasons = lost_between(records, starts, ends) + _read(tape, set(starts), ends)
+    reasons = lost_between(records, starts, ends) + reads_between(tape, set(starts), ends)
     for start in starts:
         reasons += _assigned(tape, start, ends)
         if start in ends or not ends.isdisjoint(reachable(records, {start}, lost=False)):
@@ -174,10 +174,10 @@ def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence
         tell(severed(tape, targets, sources), True)
     elif tape.wary:
         starts = {x.id for x in sources if is_differentiable(x.dtype)}
-        tell(_read(tape, starts, {y.id for y in targets}), False)
+        tell(reads_between(tape, starts, {y.id for y in targets}), False)
 
 
-def _read(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:
+def reads_between(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:
     """Return the reasons of the reads that matter."""
     if tape._read is None:
         return []

@@ -17,9 +17,10 @@ import numpy as np
 
 from ..base.sites import Known, Site, given_by_user, literals
 from ..base.unknown import Place
+from ..tensors.tensor import Tensor
 from .records import reachable
 
-__all__ = ["ReadReason", "Reads"]
+__all__ = ["ReadReason", "Reads", "numbers_of"]
 
 #: How many of the values that one line has read are compared with constants.
 _VALUES = 256
@@ -46,10 +47,11 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("first", "known", "meant", "reason", "values")
+    __slots__ = ("first", "known", "meant", "reason", "shown", "values")
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
+        self.shown = f"{site.call} at {site.file}:{site.line}"
         self.meant = site.meant
         self.known = Known(frame)
         self.values: dict[Any, None] = {}
@@ -73,6 +75,11 @@ class Line:
         read = [x for x in self.values if not (x in _COMMON and self.meant)]
         with np.errstate(all="ignore"):
             return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
+
+
+def numbers_of(inputs: Iterable[Any]) -> list[Any]:
+    """Return the numbers among the inputs of an op."""
+    return [x for x in inputs if type(x) is not Tensor and np.ndim(x) == 0]
 
 
 def _is_among(number: Any, numbers: Collection[Any]) -> bool:
@@ -113,10 +120,11 @@ class Reads:
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
-        given = given_by_user()
+        used = list(values)
+        given = given_by_user() if used else None
         if given is None:
             return []
-        return self._entered(id, self._of_numbers(values, *given))
+        return self._entered(id, self._of_numbers(used, *given))
 
     def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:
         """Return the lines that a value may come from, which becomes a tensor with this id."""
@@ -149,6 +157,14 @@ class Reads:
         if lines:
             self.entries[id] = lines
         return lines
+
+    def places(self, reached: Collection[int], before: int) -> list[str]:
+        """Return the calls and lines that read one of some tensors before a time."""
+        found = []
+        for line in self.lines.values():
+            if any(id in reached and time < before for id, time in line.first.items()):
+                found.append(line.shown)
+        return found
 
     def lacking(
         self, records: dict[int, Any], starts: set[int], ends: Collection[int]

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-import numpy as np
-
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable, kind_of
 from ..base.handle import next_id
@@ -24,7 +22,7 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
 from .broken import lost_inputs
-from .reads import Reads
+from .reads import Reads, numbers_of
 from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 
 __all__ = ["RecordingTape"]
@@ -373,11 +371,11 @@ class RecordingTape(Recorder):
 
     def _look_at_numbers(self, inputs: Sequence[Any], output: Tensor, alone: bool) -> None:
         """Follow the result of an op if one of its numbers may come from a value that was read."""
-        numbers = [x for x in inputs if type(x) is not Tensor and np.ndim(x) == 0]
-        if numbers and self._read is not None and self._recording:
-            if self._read.numbers_enter(output.id, numbers) and alone:
-                if is_differentiable(output.dtype):
-                    self.records.setdefault(output.id)
+        if self._read is None or not self._recording:
+            return
+        if self._read.numbers_enter(output.id, numbers_of(inputs)) and alone:
+            if is_differentiable(output.dtype):
+                self.records.setdefault(output.id)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""

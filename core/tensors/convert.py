@@ -151,6 +151,9 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
+    if type(value) is np.ndarray and value.dtype.kind == "O":
+        if any(isinstance(item, Operators) for item in value.flat):
+            return as_tensor(value.tolist(), dtype)
     kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:

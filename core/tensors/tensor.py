@@ -255,11 +255,11 @@ class Tensor(Handle, Operators):
         return _read_only(value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self.as_array(dtype, copy, self.leave("__array__"))
-
-    def as_array(self, dtype: Any, copy: bool | None, read: Any) -> NDArray[Any]:
-        """Return the value that was read, as ``__array__`` does."""
-        value = np.asarray(read)
+        if dtype is None and any(self.id in tape.records for tape in active_tapes.get()):
+            objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
+            if objects is not None:
+                return objects
+        value = np.asarray(self.leave("__array__"))
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(

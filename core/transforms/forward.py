@@ -5,10 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from ..base.context import active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
@@ -16,6 +18,7 @@ from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind
 from ..tape.broken import lost_inputs, tell
+from ..tape.reads import Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -74,6 +77,8 @@ class ForwardAccumulator(Recorder):
         # read
         self._lost: dict[int, str] = {}
         self._reads: list[str] = []
+        # the reads of values after which constants matter
+        self._read: Reads | None = None
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
             if not isinstance(primal, (Tensor, Variable)):
                 raise TypeError(
@@ -191,11 +196,34 @@ class ForwardAccumulator(Recorder):
                     reason = reason or f"op {op.name!r} gives {y.dtype}, which has no gradient"
                 elif lost:
                     reason = reason or f"op {op.name!r} does not pass gradients to this input"
+            if self._read is not None:
+                entered = self._read.numbers_enter(y.id, numbers_of(inputs))
+                reason = reason or next((line.reason for line in entered), None)
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
-                self._lost[y.id] = reason
-                known.setdefault(y.id)  # so that ops report their use of it
-                weakref.finalize(y, known.pop, y.id, None).atexit = False
-                weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
+                self._lack(y, reason)
+
+    def _lack(self, y: Tensor, reason: str) -> None:
+        """Follow a tensor that has no tangent, or only a part of it."""
+        known, lost = self.records, self._lost
+        lost[y.id] = reason
+        known.setdefault(y.id)  # so that ops report their use of it
+        for table in (known, lost):
+            weakref.finalize(y, table.pop, y.id, None).atexit = False
+
+    def record_read(self, x: Tensor, site: Any, frame: FrameType, value: Any, held: bool) -> None:
+        """Note that a value was read, and look at all constants that enter from now on."""
+        if self.records.get(x.id) is None:
+            return
+        if self._read is None:
+            self._read, self.wary = Reads(self._strict), True
+        reason = self._read.note(x.id, site, frame, value, next_id())
+        self.record_break([x], (), reason)
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        """Follow a constant if it may have been computed from a value that was read."""
+        entered = self._read.array_enters(x.id, value, x.array) if self._read is not None else ()
+        for line in entered:
+            self._lack(x, line.reason)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Note that a value was used where tangents do not follow."""
