@@ -91,11 +91,14 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     call = _called(frame.f_code, frame.f_lasti)
     if call == "%":
         return None
+    if call.isidentifier():  # perhaps another name for a function
+        scope = frame.f_locals if call in frame.f_locals else frame.f_globals
+        call = getattr(scope.get(call), "__name__", call)
     name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
     if name in _QUESTIONS:
         return None
     shown = call if call == _SET else f"{call or name}(...)"
-    meant = name in _MEANT or (name not in _ADVICE and method in ("item", "tolist"))
+    meant = method in ("item", "tolist") or call.rpartition(".")[2] in _MEANT
     return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), meant), frame
 
 
@@ -137,7 +140,7 @@ def _called(code: CodeType, place: int) -> str:
     if found.opname == "BINARY_OP":
         return "%" if "%" in found.argrepr else ""
     at = found.positions
-    if not found.opname.startswith("CALL") or at is None or at.lineno is None:
+    if not found.opname.startswith(("CALL", "PRECALL")) or at is None or at.lineno is None:
         return ""
     names: list[str] = []
     for one in before:
