@@ -14,6 +14,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
+from xxhash import xxh3_64_intdigest
 
 from .table import PACKAGE, face
 from .tree import flatten
@@ -53,8 +54,8 @@ class Site(NamedTuple):
     call: str
     #: What to write so that tapes can follow.
     advice: str
-    #: Whether the code asked for a Python number: ``float(x)``, ``x.item()``.
-    meant: bool
+    #: Whether the code asked for a number and only keeps it: ``losses.append(float(x))``.
+    is_log: bool
 
     @property
     def reason(self) -> str:
@@ -99,7 +100,10 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
         return None
     shown = call if call == _SET else f"{call or name}(...)"
     meant = method in ("item", "tolist") or call.rpartition(".")[2] in _MEANT
-    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), meant), frame
+    use = _use(frame.f_code, frame.f_lasti) if meant else ""
+    if use == "shown":
+        return None
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), bool(use)), frame
 
 
 def _reader() -> FrameType | None:
@@ -122,36 +126,96 @@ def _advice(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
+
+
+def _at(code: CodeType, place: int) -> dis.Instruction | None:
+    """Return the instruction at a place, which may be within it."""
+    before = [one for one in _instructions(code) if one.offset <= place]
+    return before[-1] if before else None
+
+
+def _span(one: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return where the expression of an instruction begins and ends in the source."""
+    at = one.positions
+    if at is None or None in at:
+        return None
+    line, end_line, column, end_column = at
+    return (line, column), (end_line, end_column)  # type: ignore[return-value]
+
+
+def _is_call(one: dis.Instruction) -> bool:
+    return one.opname.startswith("CALL")
+
+
+@lru_cache(maxsize=256)
 def _called(code: CodeType, place: int) -> str:
     """Return the name of the function that the instruction at ``place`` calls.
 
     ``"%"`` for the formatting of a text, ``"[...] ="`` for an assignment to an element, and an
     empty text if it is not known.
     """
-    before: list[dis.Instruction] = []
-    for found in dis.get_instructions(code):
-        if found.offset == place:
-            break
-        before.append(found)
-    else:
+    found = _at(code, place)
+    if found is None:
         return ""
-    if found.opname.startswith("STORE_S"):
+    if found.opname in ("STORE_SUBSCR", "STORE_SLICE"):
         return _SET
     if found.opname == "BINARY_OP":
         return "%" if "%" in found.argrepr else ""
-    at = found.positions
-    if not found.opname.startswith(("CALL", "PRECALL")) or at is None or at.lineno is None:
+    span = _span(found)
+    if span is None or not (_is_call(found) or found.opname == "PRECALL"):
         return ""
     names: list[str] = []
-    for one in before:
-        where = one.positions
-        if where is None or where[0] != at.lineno or where[2] != at.col_offset:
+    for one in _instructions(code):
+        where = _span(one)
+        if one.offset >= place or where is None or where[0] != span[0]:
             continue
         if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             names.append(str(one.argval))
         elif one.opname.startswith("LOAD_"):
             names = [str(one.argval)]
     return ".".join(names)
+
+
+@lru_cache(maxsize=256)
+def _use(code: CodeType, place: int) -> str:
+    """Return what code does with the number that the call at ``place`` returns.
+
+    ``"shown"`` if it is printed; ``"kept"`` if it is only compared, added up, or put into a
+    container or an attribute, as logs are; an empty text for anything else.
+    """
+    found = _at(code, place)
+    inner = None if found is None else _span(found)
+    plain = True  # nothing is computed from it
+    after = [one for one in _instructions(code) if one.offset > place]
+    for one, following in zip(after, after[1:]):
+        name, outer = one.opname, _span(one)
+        if inner is None:
+            break
+        if name in ("STORE_SUBSCR", "STORE_ATTR", "MAP_ADD"):
+            return "kept" if plain else ""
+        if name.startswith(_ENDS):
+            break
+        if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
+            continue
+        if name.startswith("BUILD_") and "MAP" in name or name == "COMPARE_OP":
+            return "kept"
+        if name == "BINARY_OP" and one.argrepr == "+=":
+            return "kept"
+        if _is_call(one):
+            called = _called(code, one.offset).rpartition(".")[2]
+            if called == "print":
+                return "shown"
+            if called == "append" or following.opname == "POP_TOP":
+                return "kept"
+            inner = outer
+        plain = False
+    return ""
+
+
+#: The instructions that end the expression, other than those that keep its value.
+_ENDS = ("STORE_", "RETURN_", "YIELD_", "JUMP_", "POP_", "LIST_", "SET_")
 
 
 class Known:
@@ -161,7 +225,7 @@ class Known:
 
     def __init__(self, frame: FrameType | None) -> None:
         self.numbers: set[complex] = set()
-        self.arrays: dict[int, weakref.ref[Any]] = {}
+        self.arrays: dict[int, tuple[weakref.ref[Any], int | None]] = {}
         depth = 0
         while frame is not None and depth < _FRAMES:
             if package_of(frame) not in (PACKAGE, "numpy"):
@@ -171,17 +235,17 @@ class Known:
             frame = frame.f_back
 
     def has_array(self, array: Any) -> bool:
-        """Return whether the code had this array, or one that it is a view of."""
+        """Return whether the code had this array, or one that it is a view of, as it is now."""
         owner = memory_of(array)
         known = self.arrays.get(id(owner))
-        return known is not None and known() is owner
+        return known is not None and known[0]() is owner and known[1] == _digest(owner)
 
     def _add(self, value: Any, depth: int) -> None:
         if isinstance(value, (float, complex, np.inexact)):
             self.numbers.add(value)
         elif isinstance(value, np.ndarray):
             owner = memory_of(value)
-            self.arrays[id(owner)] = weakref.ref(owner)
+            self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
         elif depth:
             for part in _parts(value):
                 self._add(part, depth - 1)
@@ -189,6 +253,8 @@ class Known:
 
 #: How many of the user's frames are looked at, and how many parts of a container.
 _FRAMES, _PARTS = 8, 64
+#: Up to this number of bytes, an array is known by its values.
+_SMALL = 1 << 16
 
 
 def _visible(frame: FrameType) -> Iterator[Any]:
@@ -209,6 +275,12 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
         return []
     return list(getattr(value, "__dict__", {}).values())[:_PARTS]
+
+
+def _digest(array: Any) -> int | None:
+    """Return a number for the values of an array; None for a large one, which is taken for data."""
+    small = array.nbytes <= _SMALL and array.dtype.kind in "fc"
+    return xxh3_64_intdigest(array.tobytes()) if small else None
 
 
 def memory_of(array: Any) -> Any:

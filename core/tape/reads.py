@@ -47,12 +47,12 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("first", "known", "meant", "reason", "shown", "values")
+    __slots__ = ("first", "known", "is_log", "reason", "shown", "values")
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
         self.shown = f"{site.call} at {site.file}:{site.line}"
-        self.meant = site.meant
+        self.is_log = site.is_log
         self.known = Known(frame)
         self.values: dict[Any, None] = {}
         #: The time of the first read of each tensor, by its id.
@@ -62,7 +62,7 @@ class Line:
         """Return whether a number may come from a read."""
         value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
         if _is_among(number, self.values):
-            return not (value in _COMMON and value in written and self.meant)
+            return not (value in _COMMON and value in written and self.is_log)
         # integers count things
         return type(value) not in (bool, int) and not (
             _is_among(number, self.known.numbers) or _is_among(number, written)
@@ -70,9 +70,9 @@ class Line:
 
     def has_array(self, array: Any, strict: bool) -> bool:
         """Return whether an array may come from a read."""
-        if not self.known.has_array(array) and (strict or not self.meant):
+        if not self.known.has_array(array) and (strict or not self.is_log):
             return True
-        read = [x for x in self.values if not (x in _COMMON and self.meant)]
+        read = [x for x in self.values if not (x in _COMMON and self.is_log)]
         with np.errstate(all="ignore"):
             return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
 
@@ -111,7 +111,7 @@ class Reads:
         line = self.lines.get((site.file, site.line))
         if line is None:
             line = self.lines[site.file, site.line] = Line(site, frame)
-        line.meant = line.meant and site.meant
+        line.is_log = line.is_log and site.is_log
         line.first.setdefault(id, time)
         room = _VALUES - len(line.values)
         if room > 0:

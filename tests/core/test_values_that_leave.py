@@ -31,6 +31,18 @@ def filled(x):
     return gt.sum(out * TWO)
 
 
+def computed(x):
+    out = np.ones(2)
+    out[1] = math.sin(x[0])
+    return gt.sum(out * TWO)
+
+
+def doubled(x):
+    out = np.ones(2)
+    out[1] = 2 * float(x[0])
+    return gt.sum(out * TWO)
+
+
 def helper(value):
     return math.exp(value) / 3
 
@@ -38,6 +50,18 @@ def helper(value):
 class Parts:
     def __init__(self, x):
         self.part = float(x[0])
+
+
+def named(x):
+    c, s = np.cos(float(x[0])), np.sin(x[0].item())
+    return gt.sum(np.array([[c, -s], [s, c]]) @ TWO * x)
+
+
+def logged(x):
+    values = []
+    for part in x:
+        values.append(part.item())
+    return sum(values)
 
 
 def turned(x):
@@ -64,6 +88,8 @@ LEAVES = {
     "np.float64": lambda x: np.float64(x[0]),
     "out[k] = x": assigned,
     "out[:] = [x]": filled,
+    "out[k] = math.sin(x)": computed,
+    "out[k] = 2 * float(x)": doubled,
     "math.sin": lambda x: math.sin(x[0]),
     "math.hypot": lambda x: math.hypot(x[0], x[1]),
     "math.fsum": lambda x: math.fsum([x[0], x[1]]),
@@ -79,6 +105,9 @@ LEAVES = {
     "float and arithmetic": lambda x: 3 * float(x[0]) + 0.125,
     "float of a list": lambda x: sum([float(part) ** 2 for part in x]),
     "float into an array": lambda x: gt.sum(np.array([float(x[0]), 0.0]) * 1.0),
+    "an array of floats": lambda x: gt.sum(np.array([2 * float(x[0]), math.sin(x[1])])),
+    "an array of floats with names": named,
+    "a list of logs": logged,
     "float in an attribute": lambda x: Parts(x).part,
     "complex": lambda x: gt.real(gt.constant(complex(x[0]))),
     "int": lambda x: int(x[1]) * x[0] * x[1],
@@ -271,6 +300,19 @@ def two_losses(look):
     return f
 
 
+def added(loss):
+    total = 0.0
+    total += loss.item()
+
+
+def kept(loss):
+    logs = {}
+    logs["loss"] = float(loss)
+    Parts.last = loss.item()
+    if float(loss) > 100:
+        raise ValueError
+
+
 LOOKS = {
     "print(float)": lambda loss: print(float(loss)),
     "print": print,
@@ -284,6 +326,9 @@ LOOKS = {
     "np.isfinite": lambda loss: np.isfinite([loss]).all(),
     "an assertion": lambda loss: np.testing.assert_allclose(loss, loss),
     "np.allclose": lambda loss: np.allclose([loss], [1.0]),
+    "print(item, ...)": lambda loss: print("loss", 2 * loss.item(), end=""),
+    "a sum": added,
+    "a dictionary's item": kept,
     "the best": lambda loss: HISTORY.append(min(float(loss), 2.0)),
     "a dictionary": lambda loss: {"loss": float(loss), "twice": 2 * loss.item()},
     "numpy()": lambda loss: HISTORY.append(loss.numpy() * 3),
