@@ -78,9 +78,7 @@ class Recorder:
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Receive notice that gradients stop here, and why."""
 
-    def record_read(
-        self, x: Tensor, site: Site, frame: FrameType, value: Any, held: bool
-    ) -> None:
+    def record_read(self, x: Tensor, site: Site, frame: FrameType, value: Any, held: bool) -> None:
         """Receive notice that Python, NumPy or another library read the value of ``x``.
 
         ``held`` says that ``x`` is the value of a trainable variable.

@@ -1,26 +1,22 @@
-"""Where the user's code reads a value, and which numbers it already has there.
+"""Where the user's code reads the value of a tensor, by which call, and what becomes of it.
 
-A tape cannot follow a value that Python or NumPy reads. It asks this module which line read it, by
-which call, and which numbers that code knew before: only others can have been computed from it.
+A tape cannot follow a value that Python or NumPy reads. Messages name the line and the call, which
+the running code's instructions show.
 """
 
 from __future__ import annotations
 
 import dis
-import weakref
-from collections.abc import Iterator
+import sys
 from functools import lru_cache
-from types import CodeType, FrameType, FunctionType
+from itertools import pairwise
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-import numpy as np
-from xxhash import xxh3_64_intdigest
-
 from .table import PACKAGE, face
-from .tree import flatten
 from .unknown import package_of, users_frame
 
-__all__ = ["Known", "Site", "given_by_user", "literals", "memory_of", "site_of"]
+__all__ = ["Site", "reader", "site_of"]
 
 #: Calls that only ask about a number or compare it: nothing is computed from it.
 _QUESTIONS = frozenset(
@@ -78,7 +74,7 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     frame = users_frame()
     if frame is None:
         return None
-    inner: Any = _reader()
+    inner: Any = reader()
     outer = ""
     while inner is not None and inner is not frame:
         package = package_of(inner)
@@ -106,9 +102,9 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), bool(use)), frame
 
 
-def _reader() -> FrameType | None:
-    """Return the innermost frame that is not a method of a tensor or a variable."""
-    frame = users_frame.__globals__["sys"]._getframe(2)
+def reader() -> FrameType | None:
+    """Return the innermost frame of the caller's callers that is no method of a tensor."""
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__") in _METHODS:
         frame = frame.f_back
     return frame
@@ -189,7 +185,7 @@ def _use(code: CodeType, place: int) -> str:
     inner = None if found is None else _span(found)
     plain = True  # nothing is computed from it
     after = [one for one in _instructions(code) if one.offset > place]
-    for one, following in zip(after, after[1:]):
+    for one, following in pairwise(after):
         name, outer = one.opname, _span(one)
         if inner is None:
             break
@@ -199,7 +195,7 @@ def _use(code: CodeType, place: int) -> str:
             break
         if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
             continue
-        if name.startswith("BUILD_") and "MAP" in name or name == "COMPARE_OP":
+        if (name.startswith("BUILD_") and "MAP" in name) or name == "COMPARE_OP":
             return "kept"
         if name == "BINARY_OP" and one.argrepr == "+=":
             return "kept"
@@ -216,107 +212,3 @@ def _use(code: CodeType, place: int) -> str:
 
 #: The instructions that end the expression, other than those that keep its value.
 _ENDS = ("STORE_", "RETURN_", "YIELD_", "JUMP_", "POP_", "LIST_", "SET_")
-
-
-class Known:
-    """The numbers and arrays that running code has: what it reads later is not among them."""
-
-    __slots__ = ("arrays", "numbers")
-
-    def __init__(self, frame: FrameType | None) -> None:
-        self.numbers: set[complex] = set()
-        self.arrays: dict[int, tuple[weakref.ref[Any], int | None]] = {}
-        depth = 0
-        while frame is not None and depth < _FRAMES:
-            if package_of(frame) not in (PACKAGE, "numpy"):
-                depth += 1
-                for value in _visible(frame):
-                    self._add(value, 2)
-            frame = frame.f_back
-
-    def has_array(self, array: Any) -> bool:
-        """Return whether the code had this array, or one that it is a view of, as it is now."""
-        owner = memory_of(array)
-        known = self.arrays.get(id(owner))
-        return known is not None and known[0]() is owner and known[1] == _digest(owner)
-
-    def _add(self, value: Any, depth: int) -> None:
-        if isinstance(value, (float, complex, np.inexact)):
-            self.numbers.add(value)
-        elif isinstance(value, np.ndarray):
-            owner = memory_of(value)
-            self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
-        elif depth:
-            for part in _parts(value):
-                self._add(part, depth - 1)
-
-
-#: How many of the user's frames are looked at, and how many parts of a container.
-_FRAMES, _PARTS = 8, 64
-#: Up to this number of bytes, an array is known by its values.
-_SMALL = 1 << 16
-
-
-def _visible(frame: FrameType) -> Iterator[Any]:
-    code = frame.f_code
-    yield from frame.f_locals.values()
-    yield from (frame.f_globals[name] for name in code.co_names if name in frame.f_globals)
-
-
-def _parts(value: Any) -> list[Any]:
-    """Return the parts of a container, or of an object of the user's."""
-    if isinstance(value, (list, tuple, set)):
-        return list(value)[:_PARTS] if len(value) <= _PARTS else []
-    if isinstance(value, dict):
-        return list(value.values())[:_PARTS]
-    if isinstance(value, FunctionType):
-        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-    kind = type(value)
-    if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
-        return []
-    return list(getattr(value, "__dict__", {}).values())[:_PARTS]
-
-
-def _digest(array: Any) -> int | None:
-    """Return a number for the values of an array; None for a large one, which is taken for data."""
-    small = array.nbytes <= _SMALL and array.dtype.kind in "fc"
-    return xxh3_64_intdigest(array.tobytes()) if small else None
-
-
-def memory_of(array: Any) -> Any:
-    """Return the array that owns the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def literals(frame: FrameType) -> set[Any]:
-    """Return the numbers that are written in the code of a frame, or are global there."""
-    code, scope = frame.f_code, frame.f_globals
-    found = list(flatten([code.co_consts]))
-    if code.co_name != "<module>":
-        found += [scope[name] for name in code.co_names if name in scope]
-    return {x for x in found if type(x) in (float, complex)}
-
-
-def given_by_user() -> tuple[list[Any], FrameType] | None:
-    """Return what the user's code passes to the function of gradtape that it runs, and its frame.
-
-    The numbers and arrays in the arguments of this function; those that gradtape makes itself are
-    not among them.
-    """
-    frame = users_frame()
-    inner: Any = _reader()
-    outer = None
-    while inner is not None and inner is not frame:
-        if package_of(inner) == PACKAGE:
-            outer = inner
-        inner = inner.f_back
-    if outer is None or frame is None:
-        return None
-    code, scope = outer.f_code, outer.f_locals
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    given = [scope[name] for name in code.co_varnames[:count] if name in scope]
-    kinds = (bool, int, float, complex, np.ndarray, np.generic)
-    return [x for x in flatten(given) if isinstance(x, kinds)], frame

@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = ["check_paths", "is_meant", "lost_between", "lost_inputs", "reads_between", "severed", "tell"]
+__all__ = [
+    "check_paths",
+    "is_meant",
+    "lost_between",
+    "lost_inputs",
+    "reads_between",
+    "severed",
+    "tell",
+]
 
 #: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
 #: intentionally.
@@ -97,8 +105,8 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
 
     A value that was read with ``.numpy()`` may have gone anywhere, so it counts only if no other
     path leads to a target. Other reads count if a target depends on a constant that may have been
-    computed from the value. The same holds for an assigned value, except that reads of a followed variable after the
-    assignment count if they lead to a target.
+    computed from the value. The same as for ``.numpy()`` holds for an assigned value, except that
+    reads of a followed variable after the assignment count if they lead to a target.
     """
     if not tape._may_lack:
         return []

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base.sites import Known, Site, given_by_user, literals
+from ..base.known import Known, given_by_user, literals
+from ..base.sites import Site
 from ..base.unknown import Place
 from ..tensors.tensor import Tensor
 from .records import reachable
@@ -47,7 +48,7 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("first", "known", "is_log", "reason", "shown", "values")
+    __slots__ = ("first", "is_log", "known", "reason", "shown", "values")
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
@@ -160,11 +161,11 @@ class Reads:
 
     def places(self, reached: Collection[int], before: int) -> list[str]:
         """Return the calls and lines that read one of some tensors before a time."""
-        found = []
-        for line in self.lines.values():
-            if any(id in reached and time < before for id, time in line.first.items()):
-                found.append(line.shown)
-        return found
+        return [
+            line.shown
+            for line in self.lines.values()
+            if any(id in reached and time < before for id, time in line.first.items())
+        ]
 
     def lacking(
         self, records: dict[int, Any], starts: set[int], ends: Collection[int]

@@ -365,17 +365,15 @@ class RecordingTape(Recorder):
 
     def record_entry(self, x: Tensor, value: Any) -> None:
         """Follow a constant if it may have been computed from a value that was read."""
-        if self._read is not None and self._recording:
-            if self._read.array_enters(x.id, value, x.array):
-                self.records.setdefault(x.id)
+        if self._read is not None and self._read.array_enters(x.id, value, x.array):
+            self.records.setdefault(x.id)
 
     def _look_at_numbers(self, inputs: Sequence[Any], output: Tensor, alone: bool) -> None:
         """Follow the result of an op if one of its numbers may come from a value that was read."""
-        if self._read is None or not self._recording:
-            return
-        if self._read.numbers_enter(output.id, numbers_of(inputs)) and alone:
-            if is_differentiable(output.dtype):
-                self.records.setdefault(output.id)
+        read = self._read
+        entered = read is not None and read.numbers_enter(output.id, numbers_of(inputs))
+        if entered and alone and is_differentiable(output.dtype):
+            self.records.setdefault(output.id)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""

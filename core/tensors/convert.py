@@ -151,9 +151,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
-    if type(value) is np.ndarray and value.dtype.kind == "O":
-        if any(isinstance(item, Operators) for item in value.flat):
-            return as_tensor(value.tolist(), dtype)
+    if _holds_tensors(value):
+        return as_tensor(value.tolist(), dtype)
     kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:
@@ -161,6 +160,12 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
     return _entering(Tensor(_array(value, dtype)), value)
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return whether a value is an array of objects, some of which are tensors."""
+    objects = type(value) is np.ndarray and value.dtype.kind == "O"
+    return objects and any(isinstance(item, Operators) for item in value.flat)
 
 
 def _entering(tensor: Tensor, value: Any) -> Tensor:

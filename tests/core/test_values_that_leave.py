@@ -60,7 +60,7 @@ def named(x):
 def logged(x):
     values = []
     for part in x:
-        values.append(part.item())
+        values.append(part.item())  # noqa: PERF401
     return sum(values)
 
 
@@ -152,6 +152,7 @@ SOURCES["tape's jacobian"] = lambda f, **s: on_tape(f, "jacobian", **s)
 def test_a_value_that_comes_back_is_told_of(name, ask) -> None:
     leave = LEAVES[name]
     for beside in BESIDE.values():
+
         def f(x, beside=beside):
             return beside(leave(x), x)
 
