@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -15,24 +14,39 @@ from .table import PACKAGE
 from .tree import flatten
 from .unknown import package_of, users_frame
 
-__all__ = ["Known", "given_by_user", "literals"]
+__all__ = ["Known", "equals", "given_by_user"]
 
 
 class Known:
-    """The numbers and arrays that running code has: what it reads later is not among them."""
+    """The numbers and arrays that running code has: what it computes later is not among them.
 
-    __slots__ = ("arrays", "numbers")
+    They are known as objects. A number that is computed later is another object, even if it is
+    equal to one that was computed in an earlier run.
+    """
+
+    __slots__ = ("arrays", "modules", "numbers")
 
     def __init__(self, frame: FrameType | None) -> None:
-        self.numbers: set[complex] = set()
+        self.numbers: dict[int, Any] = {}
+        self.modules: set[int] = set()
         self.arrays: dict[int, tuple[weakref.ref[Any], int | None]] = {}
         depth = 0
         while frame is not None and depth < _FRAMES:
             if package_of(frame) not in (PACKAGE, "numpy"):
                 depth += 1
-                for value in _visible(frame):
-                    self._add(value, 2)
+                self._look_at(frame)
             frame = frame.f_back
+
+    def has_number(self, number: Any, frame: FrameType) -> bool:
+        """Return whether the code had this number, or it is written in the code of ``frame``."""
+        if type(number) is np.ndarray:  # made from a Python number, so its object is gone
+            return any(equals(x, number) for x in (*self.numbers.values(), *_written(frame)))
+        if id(number) in self.numbers or any(x == number for x in _written(frame)):
+            return True
+        if id(frame.f_globals) in self.modules:
+            return False
+        names = (frame.f_globals.get(name) for name in frame.f_code.co_names)
+        return any(x is number for x in names)
 
     def has_array(self, array: Any) -> bool:
         """Return whether the code had this array, or one that it is a view of, as it is now."""
@@ -40,9 +54,20 @@ class Known:
         known = self.arrays.get(id(owner))
         return known is not None and known[0]() is owner and known[1] == _digest(owner)
 
+    def _look_at(self, frame: FrameType) -> None:
+        scope = frame.f_globals
+        for value in frame.f_locals.values():
+            self._add(value, 2)
+        for name in frame.f_code.co_names:
+            self._add(scope.get(name), 2)
+        if id(scope) not in self.modules:
+            self.modules.add(id(scope))
+            for value in list(scope.values()):
+                self._add(value, 0)
+
     def _add(self, value: Any, depth: int) -> None:
         if isinstance(value, (float, complex, np.inexact)):
-            self.numbers.add(value)
+            self.numbers[id(value)] = value
         elif isinstance(value, np.ndarray):
             owner = _memory_of(value)
             self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
@@ -57,10 +82,16 @@ _FRAMES, _PARTS = 8, 64
 _SMALL = 1 << 16
 
 
-def _visible(frame: FrameType) -> Iterator[Any]:
-    code = frame.f_code
-    yield from frame.f_locals.values()
-    yield from (frame.f_globals[name] for name in code.co_names if name in frame.f_globals)
+def _written(frame: FrameType) -> list[Any]:
+    """Return the floats that are written in the code of a frame."""
+    return [x for x in flatten([frame.f_code.co_consts]) if type(x) in (float, complex)]
+
+
+def equals(x: Any, number: Any) -> bool:
+    """Return whether a number is another one, cast to its dtype."""
+    real = number.dtype.kind == "c" or not isinstance(x, complex)
+    with np.errstate(all="ignore"):
+        return bool(real and np.asarray(x).astype(number.dtype) == number)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -90,20 +121,11 @@ def _memory_of(array: Any) -> Any:
     return array
 
 
-def literals(frame: FrameType) -> set[Any]:
-    """Return the numbers that are written in the code of a frame, or are global there."""
-    code, scope = frame.f_code, frame.f_globals
-    found = list(flatten([code.co_consts]))
-    if code.co_name != "<module>":
-        found += [scope[name] for name in code.co_names if name in scope]
-    return {x for x in found if type(x) in (float, complex)}
-
-
 def given_by_user() -> tuple[list[Any], FrameType] | None:
     """Return what the user's code passes to the function of gradtape that it runs, and its frame.
 
-    The numbers and arrays in the arguments of this function; those that gradtape makes itself are
-    not among them.
+    The numbers and arrays in the arguments of this function, also those of other libraries; what
+    gradtape makes itself is not among them.
     """
     frame = users_frame()
     inner: Any = reader()
@@ -118,5 +140,11 @@ def given_by_user() -> tuple[list[Any], FrameType] | None:
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
     given = [scope[name] for name in code.co_varnames[:count] if name in scope]
-    kinds = (bool, int, float, complex, np.ndarray, np.generic)
-    return [x for x in flatten(given) if isinstance(x, kinds)], frame
+    return [x for x in flatten(given) if _is_foreign(x)], frame
+
+
+def _is_foreign(x: Any) -> bool:
+    if isinstance(x, (bool, int, float, complex)):
+        return True
+    kind = type(x)
+    return kind.__module__.partition(".")[0] != PACKAGE and hasattr(kind, "__array__")

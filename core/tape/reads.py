@@ -9,16 +9,15 @@ log.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from ..base.known import Known, given_by_user, literals
+from ..base.known import Known, equals, given_by_user
 from ..base.sites import Site
 from ..base.unknown import Place
-from ..tensors.tensor import Tensor
 from .records import reachable
 
 __all__ = ["ReadReason", "Reads", "numbers_of"]
@@ -59,15 +58,15 @@ class Line:
         #: The time of the first read of each tensor, by its id.
         self.first: dict[int, int] = {}
 
-    def has_number(self, number: Any, written: Collection[Any]) -> bool:
+    def has_number(self, number: Any, frame: FrameType) -> bool:
         """Return whether a number may come from a read."""
         value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
-        if _is_among(number, self.values):
-            return not (value in _COMMON and value in written and self.is_log)
+        if self.known.has_number(number, frame) and (self.is_log or value in _COMMON):
+            return False
+        if value in self.values or any(equals(x, np.asarray(number)) for x in self.values):
+            return True
         # integers count things
-        return type(value) not in (bool, int) and not (
-            _is_among(number, self.known.numbers) or _is_among(number, written)
-        )
+        return type(value) not in (bool, int) and not self.known.has_number(number, frame)
 
     def has_array(self, array: Any, strict: bool) -> bool:
         """Return whether an array may come from a read."""
@@ -80,31 +79,21 @@ class Line:
 
 def numbers_of(inputs: Iterable[Any]) -> list[Any]:
     """Return the numbers among the inputs of an op."""
-    return [x for x in inputs if type(x) is not Tensor and np.ndim(x) == 0]
-
-
-def _is_among(number: Any, numbers: Collection[Any]) -> bool:
-    """Return whether a number is one of several, also after a cast to its dtype."""
-    value = number.item() if isinstance(number, np.ndarray) else number
-    if value in numbers:
-        return True
-    dtype = getattr(number, "dtype", None)
-    if dtype is None:
-        return False
-    with np.errstate(all="ignore"):
-        real = [x for x in numbers if dtype.kind == "c" or not isinstance(x, complex)]
-        return any(np.asarray(x).astype(dtype) == number for x in real)
+    numbers = (int, float, complex, np.inexact, np.ndarray)
+    return [x for x in inputs if isinstance(x, numbers) and type(x) is not bool and np.ndim(x) == 0]
 
 
 class Reads:
     """What a recorder knows of the reads of values that it follows."""
 
-    __slots__ = ("entries", "lines", "strict")
+    __slots__ = ("entries", "lines", "numbers", "strict")
 
     def __init__(self, strict: bool) -> None:
         self.lines: dict[tuple[str, int], Line] = {}
         #: The lines that a constant may come from, by its id.
         self.entries: dict[int, list[Line]] = {}
+        #: The same by the value of a number.
+        self.numbers: dict[Any, list[Line]] = {}
         self.strict = strict
 
     def note(self, id: int, site: Site, frame: FrameType, value: Any, time: int) -> ReadReason:
@@ -121,11 +110,12 @@ class Reads:
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
-        used = list(values)
+        used = list(map(np.asarray, values))
         given = given_by_user() if used else None
-        if given is None:
-            return []
-        return self._entered(id, self._of_numbers(used, *given))
+        lines = [] if given is None else self._of_numbers(used, *given)
+        if not lines:  # a rule may use a number that an op has used
+            lines = next((self.numbers[x.item()] for x in used if x.item() in self.numbers), [])
+        return self._entered(id, lines)
 
     def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:
         """Return the lines that a value may come from, which becomes a tensor with this id."""
@@ -134,24 +124,25 @@ class Reads:
             return []
         passed, frame = given
         if isinstance(value, np.ndarray) and value.ndim:
-            arrays = (x for x in passed if isinstance(x, np.ndarray))
-            if not any(np.may_share_memory(x, value) for x in arrays):
+            arrays = (x for x in passed if np.ndim(x))
+            if not any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
                 return []  # an array of gradtape's own
             lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
             return self._entered(id, lines)
-        return self._entered(id, self._of_numbers(list(np.ravel(array)[:_VALUES]), passed, frame))
+        used = list(map(np.asarray, np.ravel(array)[:_VALUES]))
+        return self._entered(id, self._of_numbers(used, passed, frame))
 
     def _of_numbers(
-        self, used: Collection[Any], passed: Iterable[Any], frame: FrameType
+        self, used: Sequence[Any], passed: Iterable[Any], frame: FrameType
     ) -> list[Line]:
         """Return the lines that numbers of an op may come from, of those that the user passed."""
-        used = list(map(np.asarray, used))
-        written = literals(frame)
         found: dict[Line, None] = {}
         for number in passed:
-            if np.ndim(number) == 0 and any(_is_among(x, [number]) for x in used):
-                lines = self.lines.values()
-                found.update({line: None for line in lines if line.has_number(number, written)})
+            same = [x for x in used if equals(number, x)] if np.ndim(number) == 0 else ()
+            lines = [x for x in self.lines.values() if same and x.has_number(number, frame)]
+            found.update(dict.fromkeys(lines))
+            if lines:
+                self.numbers.update({x.item(): lines for x in same})
         return list(found)
 
     def _entered(self, id: int, lines: list[Line]) -> list[Line]:

@@ -245,7 +245,7 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
         if self.wants_ops:
             if self.wary:
-                self._look_at_numbers(inputs, output, not edges)
+                self._look_at_numbers((*inputs, *params.values()), [output], not edges)
             if self._strict:
                 self._follow_lost(op, inputs, output, edges)
         if not edges:
@@ -288,6 +288,9 @@ class RecordingTape(Recorder):
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
+        if self.wary:
+            alone = not any(type(x) is Tensor and x.id in live for x in inputs)
+            self._look_at_numbers((*inputs, *params.values()), outputs, alone)
         together = op.together
         if together is not None:
             x = inputs[0]
@@ -368,12 +371,15 @@ class RecordingTape(Recorder):
         if self._read is not None and self._read.array_enters(x.id, value, x.array):
             self.records.setdefault(x.id)
 
-    def _look_at_numbers(self, inputs: Sequence[Any], output: Tensor, alone: bool) -> None:
-        """Follow the result of an op if one of its numbers may come from a value that was read."""
-        read = self._read
-        entered = read is not None and read.numbers_enter(output.id, numbers_of(inputs))
-        if entered and alone and is_differentiable(output.dtype):
-            self.records.setdefault(output.id)
+    def _look_at_numbers(
+        self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool
+    ) -> None:
+        """Follow the results of an op if one of its numbers may come from a value that was read."""
+        numbers = numbers_of(given)
+        for y in outputs if numbers and self._read is not None else ():
+            entered = self._read.numbers_enter(y.id, numbers)
+            if entered and alone and is_differentiable(y.dtype):
+                self.records.setdefault(y.id)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""

@@ -167,14 +167,16 @@ class ForwardAccumulator(Recorder):
         self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
         """Compute the tangents of an op's outputs."""
-        self._note_lost(op, inputs, outputs)
+        self._note_lost(op, inputs, outputs, params)
         tangents = self._tangents(inputs)
         if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
             return
         with self._aside():
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
-    def _note_lost(self, op: Op, inputs: Any, outputs: list[Tensor]) -> None:
+    def _note_lost(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
         """Follow tensors that depend on the primals but have no tangent."""
         known, rules = self.records, op.rules
         passing = [
@@ -197,7 +199,7 @@ class ForwardAccumulator(Recorder):
                 elif lost:
                     reason = reason or f"op {op.name!r} does not pass gradients to this input"
             if self._read is not None:
-                entered = self._read.numbers_enter(y.id, numbers_of(inputs))
+                entered = self._read.numbers_enter(y.id, numbers_of((*inputs, *params.values())))
                 reason = reason or next((line.reason for line in entered), None)
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
                 self._lack(y, reason)
