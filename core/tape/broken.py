@@ -189,4 +189,7 @@ def reads_between(tape: GradientTape, starts: set[int], ends: set[int]) -> list[
     """Return the reasons of the reads that matter."""
     if tape._read is None:
         return []
-    return [line.reason for line in tape._read.lacking(tape._all, starts, ends)]
+    reasons: list[str] = [x.reason for x in tape._read.lacking(tape._all, starts, ends)]
+    assigned = [id for id in tape._read.entries if not reasons and _assigned(tape, id, ends)]
+    reasons += [line.reason for id in assigned for line in tape._read.entries[id]]
+    return reasons

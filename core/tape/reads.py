@@ -110,12 +110,10 @@ class Reads:
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
-        used = list(map(np.asarray, values))
-        given = given_by_user() if used else None
-        lines = [] if given is None else self._of_numbers(used, *given)
-        if not lines:  # a rule may use a number that an op has used
-            lines = next((self.numbers[x.item()] for x in used if x.item() in self.numbers), [])
-        return self._entered(id, lines)
+        given = given_by_user()
+        if given is None:
+            return []
+        return self._entered(id, self._of_numbers(list(map(np.asarray, values)), *given))
 
     def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:
         """Return the lines that a value may come from, which becomes a tensor with this id."""
@@ -124,10 +122,12 @@ class Reads:
             return []
         passed, frame = given
         if isinstance(value, np.ndarray) and value.ndim:
-            arrays = (x for x in passed if np.ndim(x))
-            if not any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
-                return []  # an array of gradtape's own
-            lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
+            arrays = [x for x in passed if np.ndim(x)]
+            if any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
+                lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
+            else:  # an array of gradtape's own
+                numbers = [x for x in passed if np.ndim(x) == 0]
+                lines = self._of_numbers(list(map(np.asarray, numbers)), numbers, frame)
             return self._entered(id, lines)
         used = list(map(np.asarray, np.ravel(array)[:_VALUES]))
         return self._entered(id, self._of_numbers(used, passed, frame))
@@ -135,14 +135,19 @@ class Reads:
     def _of_numbers(
         self, used: Sequence[Any], passed: Iterable[Any], frame: FrameType
     ) -> list[Line]:
-        """Return the lines that numbers of an op may come from, of those that the user passed."""
+        """Return the lines that the numbers of an op may come from.
+
+        The function that the user's code calls may have computed them from those that it passed.
+        """
         found: dict[Line, None] = {}
-        for number in passed:
-            same = [x for x in used if equals(number, x)] if np.ndim(number) == 0 else ()
-            lines = [x for x in self.lines.values() if same and x.has_number(number, frame)]
-            found.update(dict.fromkeys(lines))
-            if lines:
-                self.numbers.update({x.item(): lines for x in same})
+        for number in passed if used else ():
+            if np.ndim(number) == 0:
+                lines = [x for x in self.lines.values() if x.has_number(number, frame)]
+                found.update(dict.fromkeys(lines))
+                if lines:
+                    self.numbers.update({x.item(): lines for x in used if equals(number, x)})
+        for x in used if not found else ():  # a rule may use a number that an op has used
+            found.update(dict.fromkeys(self.numbers.get(x.item(), ())))
         return list(found)
 
     def _entered(self, id: int, lines: list[Line]) -> list[Line]:
@@ -165,7 +170,7 @@ class Reads:
         if not self.entries or reachable(records, set(self.entries)).isdisjoint(ends):
             return []
         reached = reachable(records, starts)
-        found = []
+        found: list[Line] = []
         for line in self.lines.values():
             times = [time for id, time in line.first.items() if id in reached]
             if not times:

@@ -388,5 +388,7 @@ class RecordingTape(Recorder):
                 self._may_lack = True
                 now = next_id()
                 self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
+                if self.wary and not self._watch_accessed:  # later reads of a variable matter
+                    self.records.update({y.id: None for y in outputs if y.id not in self.records})
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))

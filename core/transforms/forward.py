@@ -231,12 +231,17 @@ class ForwardAccumulator(Recorder):
         """Note that a value was used where tangents do not follow."""
         if any(self.records.get(x.id) is not None for x in inputs):
             self._reads.append(why)
+        lost = [self._lost[x.id] for x in inputs if x.id in self._lost]
+        if lost and self.wary:  # a variable is assigned what lacks a part
+            self._lost.update({y.id: lost[0] for y in outputs})
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Give the read of a variable the variable's tangent."""
         tangent = self.records.get(variable.id)
         if tangent is not None:
             self.records[read.id] = tangent
+        if variable.id in self._lost:
+            self._lack(read, self._lost[variable.id])
 
     def record_call(
         self,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import struct
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -69,6 +71,16 @@ def turned(x):
     return gt.sum(np.array([[c, -s], [s, c]]) @ TWO * x)
 
 
+def inner(x):
+    s = math.sin(x[0])
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.sum(x * s)
+    return gt.sum(tape.gradient(y, x))
+
+
+STATE = gt.Variable(np.array(0.5))
+TRACED = gt.function(lambda x, a: gt.sum(x * a))
 #: How a value leaves: x -> a number that depends on it, of which no gradient knows.
 LEAVES = {
     "np.array": lambda x: gt.sum(np.array(x) ** 2),
@@ -101,6 +113,21 @@ LEAVES = {
     "gt.full": lambda x: gt.sum(gt.full((2,), math.exp(x[0]), dtype="float64")),
     "gt.where": lambda x: gt.where(x[0] > 0, math.exp(x[0]), x[1]),
     "a power": lambda x: x[0] ** math.exp(x[1]),
+    "a power of it": lambda x: math.exp(x[0]) ** x[1],
+    "a slope": lambda x: gt.sum(gt.nn.leaky_relu(x - 2.0, math.sin(x[0]))),
+    "a bound": lambda x: gt.sum(np.clip(x, 0.0, math.exp(x[0]) / 2)),
+    "an argument of a trace": lambda x: TRACED(x, math.sin(x[0])),
+    "a setting": lambda x: gt.quantile(x, math.sin(x[0])),
+    "a random mean": lambda x: gt.sum(gt.random.normal((2,), math.sin(x[0]), 0.1)),
+    "a range": lambda x: gt.sum(gt.linspace(0.0, math.exp(x[0]), 3)),
+    "an update": lambda x: gt.sum(x.at[0].set(math.sin(x[1]))),
+    "a closure": lambda x: (lambda s: gt.sum(gt.vmap(lambda a: a * s)(x)))(math.sin(x[0])),
+    "an assigned variable": lambda x: STATE.assign(math.sin(x[0])) * x[0],
+    "a new variable": lambda x: gt.Variable(math.sin(x[0]), dtype="float64") * x[0],
+    "an inner gradient": inner,
+    "a text": lambda x: float(str(float(x[0]))),
+    "a decimal": lambda x: float(Decimal(x[0].item()).sqrt()),
+    "struct": lambda x: struct.unpack("d", struct.pack("d", x[0]))[0] * 2,
     "float": lambda x: float(x[0]),
     "float and arithmetic": lambda x: 3 * float(x[0]) + 0.125,
     "float of a list": lambda x: sum([float(part) ** 2 for part in x]),
