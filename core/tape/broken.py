@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import is_differentiable
-from ..base.unknown import warn_user
+from ..base.unknown import Place, warn_user
 from ..errors import BrokenPathWarning, GradientError
 from ..tensors.tensor import Tensor
 from .reads import ReadReason
@@ -154,23 +154,27 @@ def tell(reasons: Sequence[str], strict: bool) -> None:
         return
     reasons = list(dict.fromkeys(reasons))
     if strict:
-        why = _broken(reasons)
-        raise GradientError(f"{why}. If this is intended, use gradtape.stop_gradient there")
-    read = [reason for reason in reasons if isinstance(reason, ReadReason) and not reason.told]
+        raise GradientError(f"{_broken(reasons)}. {_INTENDED}")
+    for reason in reasons:
+        if isinstance(reason, ReadReason) and not reason.told:
+            reason.told = True
+            _warn([reason], reason.place)
     others = [reason for reason in reasons if not isinstance(reason, ReadReason)]
-    for found, place in [([x], x.place) for x in read] + ([(others, None)] if others else []):
-        if place is not None:
-            found[0].told = True
-        warn_user(
-            f"{_broken(found)}. The derivative does not include that path. If this is intended, "
-            "use gradtape.stop_gradient there; strict=True makes this an error",
-            BrokenPathWarning,
-            place,
-        )
+    if others:
+        _warn(others, None)
+
+
+_INTENDED = "If this is intended, use gradtape.stop_gradient there"
 
 
 def _broken(reasons: Sequence[str]) -> str:
     return f"a path from a source to the target is broken: {'; '.join(reasons)}"
+
+
+def _warn(reasons: Sequence[str], place: Place | None) -> None:
+    lacks = f"The derivative does not include that path. {_INTENDED}"
+    text = f"{_broken(reasons)}. {lacks}; strict=True makes this an error"
+    warn_user(text, BrokenPathWarning, place)
 
 
 def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:

@@ -62,9 +62,10 @@ class GradientTape(RecordingTape):
     strict
         Raise :class:`GradientError` if a gradient is incomplete or ``None`` because a path from a
         source to the target is broken. An op without gradient rules breaks a path, as do rounding,
-        integers that become floats again, and an assignment to a watched variable. If no other path
-        leads to the target, an assignment to another variable and reading a value (``x.numpy()``)
-        also break it. :func:`gradtape.stop_gradient`, conditions, and integers that select elements
+        integers that become floats again, an assignment to a watched variable, and a value that was
+        read (``float(x)``, ``np.array(x)``) if the target depends on what was computed from it. If
+        no other path leads to the target, an assignment to another variable and ``x.numpy()`` also
+        break it. :func:`gradtape.stop_gradient`, conditions, and integers that select elements
         do not. A strict tape costs a little more per op. False by default.
 
     Examples
@@ -185,7 +186,8 @@ class GradientTape(RecordingTape):
         RuntimeError
             If the tape was never entered, or if it is not persistent and was already used.
         GradientError
-            If the tape is strict, and a path is broken.
+            If the tape is strict, and a path is broken. If it is not strict, a value that was read
+            and came back causes a ``BrokenPathWarning``, once per line.
         TypeError
             If the target is ``None`` or not a tensor.
         ValueError
