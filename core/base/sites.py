@@ -18,9 +18,10 @@ from .unknown import package_of, users_frame
 
 __all__ = ["Site", "reader", "site_of"]
 
-#: Calls that only ask about a number or compare it: nothing is computed from it.
-_QUESTIONS = frozenset(
-    "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print repr str".split()
+#: Calls that only ask about a number, compare it or show it: nothing is computed from it.
+_LOOKS = frozenset(
+    "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
+    "debug info warning error critical exception".split()
 )
 #: Calls by which a program says that it wants a Python number, as logs do.
 _MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
@@ -92,14 +93,15 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
         scope = frame.f_locals if call in frame.f_locals else frame.f_globals
         call = getattr(scope.get(call), "__name__", call)
     name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
-    if name in _QUESTIONS:
+    if name in _LOOKS:
         return None
     shown = call if call == _SET else f"{call or name}(...)"
     meant = method in ("item", "tolist") or call.rpartition(".")[2] in _MEANT
-    use = _use(frame.f_code, frame.f_lasti) if meant else ""
+    use = _use(frame.f_code, frame.f_lasti)
     if use == "shown":
         return None
-    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), bool(use)), frame
+    is_log = meant and use == "kept"
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), is_log), frame
 
 
 def reader() -> FrameType | None:
@@ -178,8 +180,8 @@ def _called(code: CodeType, place: int) -> str:
 def _use(code: CodeType, place: int) -> str:
     """Return what code does with the number that the call at ``place`` returns.
 
-    ``"shown"`` if it is printed; ``"kept"`` if it is only compared, added up, or put into a
-    container or an attribute, as logs are; an empty text for anything else.
+    ``"shown"`` if it is printed, formatted or tested; ``"kept"`` if it is only compared, added up,
+    or put into a container or an attribute, as logs are; an empty text for anything else.
     """
     found = _at(code, place)
     inner = None if found is None else _span(found)
@@ -199,15 +201,27 @@ def _use(code: CodeType, place: int) -> str:
             return "kept"
         if name == "BINARY_OP" and one.argrepr == "+=":
             return "kept"
+        if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
+            return "shown"
         if _is_call(one):
             called = _called(code, one.offset).rpartition(".")[2]
-            if called == "print":
+            if called in _LOOKS:
                 return "shown"
             if called == "append" or following.opname == "POP_TOP":
                 return "kept"
             inner = outer
         plain = False
     return ""
+
+
+def _is_text(code: CodeType, start: tuple[int, int]) -> bool:
+    """Return whether an expression begins with a text."""
+    texts = (
+        _span(one)
+        for one in _instructions(code)
+        if one.opname == "LOAD_CONST" and isinstance(one.argval, str)
+    )
+    return any(span is not None and span[0] == start for span in texts)
 
 
 #: The instructions that end the expression, other than those that keep its value.
