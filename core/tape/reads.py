@@ -9,15 +9,16 @@ log.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection, Iterable, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from ..base.known import Known, equals, given_by_user
 from ..base.sites import Site
-from ..base.unknown import Place
+from ..base.unknown import Place, users_frame
 from .records import reachable
 
 __all__ = ["ReadReason", "Reads", "numbers_of"]
@@ -77,6 +78,10 @@ class Line:
             return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
 
 
+#: In this module, ``id`` is that of a tensor.
+_address = builtins.id
+
+
 def numbers_of(inputs: Iterable[Any]) -> list[Any]:
     """Return the numbers among the inputs of an op."""
     numbers = (int, float, complex, np.inexact, np.ndarray)
@@ -86,7 +91,7 @@ def numbers_of(inputs: Iterable[Any]) -> list[Any]:
 class Reads:
     """What a recorder knows of the reads of values that it follows."""
 
-    __slots__ = ("entries", "lines", "numbers", "strict")
+    __slots__ = ("_asked", "entries", "lines", "numbers", "strict")
 
     def __init__(self, strict: bool) -> None:
         self.lines: dict[tuple[str, int], Line] = {}
@@ -94,6 +99,7 @@ class Reads:
         self.entries: dict[int, list[Line]] = {}
         #: The same by the value of a number.
         self.numbers: dict[Any, list[Line]] = {}
+        self._asked: dict[Any, tuple[CodeType, list[Line]]] = {}
         self.strict = strict
 
     def note(self, id: int, site: Site, frame: FrameType, value: Any, time: int) -> ReadReason:
@@ -110,10 +116,18 @@ class Reads:
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
-        given = given_by_user()
-        if given is None:
+        frame = users_frame()
+        if frame is None:
             return []
-        return self._entered(id, self._of_numbers(list(map(np.asarray, values)), *given))
+        used = list(map(np.asarray, values))
+        # an op at the same place has the same numbers again and again
+        key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *(x.item() for x in used))
+        known = self._asked.get(key)
+        if known is None:
+            given = given_by_user()
+            lines = [] if given is None else self._of_numbers(used, *given)
+            known = self._asked[key] = frame.f_code, lines
+        return self._entered(id, known[1])
 
     def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:
         """Return the lines that a value may come from, which becomes a tensor with this id."""
