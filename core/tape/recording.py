@@ -375,10 +375,11 @@ class RecordingTape(Recorder):
         self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool
     ) -> None:
         """Follow the results of an op if one of its numbers may come from a value that was read."""
-        numbers = numbers_of(given)
-        for y in outputs if numbers and self._read is not None else ():
-            entered = self._read.numbers_enter(y.id, numbers)
-            if entered and alone and is_differentiable(y.dtype):
+        read, numbers = self._read, numbers_of(given)
+        if read is None or not numbers:
+            return
+        for y in outputs:
+            if read.numbers_enter(y.id, numbers) and alone and is_differentiable(y.dtype):
                 self.records.setdefault(y.id)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:

@@ -151,29 +151,28 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
-    if _holds_tensors(value):
-        return as_tensor(value.tolist(), dtype)
     kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:
             dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
-    return _entering(Tensor(_array(value, dtype)), value)
+    try:
+        tensor = Tensor(_array(value, dtype))
+    except NotNumbers:
+        if not _holds_tensors(value):
+            raise
+        return as_tensor(value.tolist(), dtype)
+    for tape in active_tapes.get():
+        if tape.wary:
+            tape.record_entry(tensor, value)
+    return tensor
 
 
 def _holds_tensors(value: Any) -> bool:
     """Return whether a value is an array of objects, some of which are tensors."""
     objects = type(value) is np.ndarray and value.dtype.kind == "O"
     return objects and any(isinstance(item, Operators) for item in value.flat)
-
-
-def _entering(tensor: Tensor, value: Any) -> Tensor:
-    """Return a new constant; tell the tapes that want to know where it may come from."""
-    for tape in active_tapes.get():
-        if tape.wary:
-            tape.record_entry(tensor, value)
-    return tensor
 
 
 def _array(value: Any, dtype: Any) -> Any:
@@ -244,7 +243,7 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
 def _cast_weakly(value: Any, dtype: Any) -> Tensor:
     """Return Python numbers as a tensor of ``dtype``, even if they do not fit."""
     try:
-        return _entering(Tensor(_array(_rectangular(value, dtype), None)), value)
+        return as_tensor(_rectangular(value, dtype))
     except OpenSize:
         return as_tensor(value, dtype)
 
