@@ -23,6 +23,8 @@ from .records import reachable
 
 __all__ = ["ReadReason", "Reads", "numbers_of"]
 
+#: How many places are remembered where numbers entered.
+_PLACES = 4096
 #: How many of the values that one line has read are compared with constants.
 _VALUES = 256
 #: Numbers that code uses everywhere: that they equal a value that was logged means nothing.
@@ -124,6 +126,8 @@ class Reads:
         key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *(x.item() for x in used))
         known = self._asked.get(key)
         if known is None:
+            if len(self._asked) >= _PLACES:
+                self._asked.clear()
             given = given_by_user()
             lines = [] if given is None else self._of_numbers(used, *given)
             known = self._asked[key] = frame.f_code, lines
@@ -140,8 +144,7 @@ class Reads:
             if any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
                 lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
             else:  # an array of gradtape's own
-                numbers = [x for x in passed if np.ndim(x) == 0]
-                lines = self._of_numbers(list(map(np.asarray, numbers)), numbers, frame)
+                lines = self._of_numbers(list(value.ravel()[:1]), passed, frame)
             return self._entered(id, lines)
         used = list(map(np.asarray, np.ravel(array)[:_VALUES]))
         return self._entered(id, self._of_numbers(used, passed, frame))
@@ -154,14 +157,15 @@ class Reads:
         The function that the user's code calls may have computed them from those that it passed.
         """
         found: dict[Line, None] = {}
-        for number in passed if used else ():
-            if np.ndim(number) == 0:
-                lines = [x for x in self.lines.values() if x.has_number(number, frame)]
-                found.update(dict.fromkeys(lines))
-                if lines:
-                    self.numbers.update({x.item(): lines for x in used if equals(number, x)})
-        for x in used if not found else ():  # a rule may use a number that an op has used
-            found.update(dict.fromkeys(self.numbers.get(x.item(), ())))
+        given = [x for x in passed if np.ndim(x) == 0] if used else []
+        for number in given:
+            lines = [x for x in self.lines.values() if x.has_number(number, frame)]
+            found.update(dict.fromkeys(lines))
+            if lines:
+                self.numbers.update({x.item(): lines for x in used if equals(number, x)})
+        if not given:  # a rule may use a number that an op has used
+            for x in used:
+                found.update(dict.fromkeys(self.numbers.get(x.item(), ())))
         return list(found)
 
     def _entered(self, id: int, lines: list[Line]) -> list[Line]:

@@ -28,7 +28,7 @@ class Held(Operators):
         handle = self.handle()
         unread = [t for t in active_tapes.get() if handle.id not in t.records]
         if unread and getattr(self, "trainable", False):
-            handle.leave(method, held=True)
+            handle._leave(method, held=True)
         return handle
 
     def numpy(self) -> NDArray[Any] | Any:

@@ -238,7 +238,7 @@ class Tensor(Handle, Operators):
             tape.record_break((self,), (), TO_NUMPY)
         return _read_only(value)
 
-    def leave(self, method: str, held: bool = False) -> NDArray[Any] | Any:
+    def _leave(self, method: str, held: bool = False) -> NDArray[Any] | Any:
         """Return the value as :meth:`numpy` does, and tell the tapes that ``method`` reads it.
 
         ``held`` says that it is the value of a trainable variable.
@@ -259,7 +259,7 @@ class Tensor(Handle, Operators):
             objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
             if objects is not None:
                 return objects
-        value = np.asarray(self.leave("__array__"))
+        value = np.asarray(self._leave("__array__"))
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(
@@ -292,7 +292,7 @@ class Tensor(Handle, Operators):
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
         if _on_host(self):
-            self.leave("__dlpack__")
+            self._leave("__dlpack__")
         if copy is not False:
             owner = backend_of(self.array)
             own = owner.asarray(self.array, device=owner.device(self.array))
@@ -338,7 +338,7 @@ class Tensor(Handle, Operators):
             While a function is traced or transformed, when there is no value.
         """
         try:
-            result: bool | int | float | complex = np.asarray(self.leave("item")).item(*index)
+            result: bool | int | float | complex = np.asarray(self._leave("item")).item(*index)
         except (IndexError, ValueError) as error:
             raise type(error)(f"item: {error}") from None
         return result
@@ -351,16 +351,16 @@ class Tensor(Handle, Operators):
         list or number
             A list per axis; a number if there are no axes.
         """
-        return np.asarray(self.leave("tolist")).tolist()
+        return np.asarray(self._leave("tolist")).tolist()
 
     def __float__(self) -> float:
-        return float(_real(self, "float").leave("float"))
+        return float(_real(self, "float")._leave("float"))
 
     def __int__(self) -> int:
-        return int(_real(self, "int").leave("int"))
+        return int(_real(self, "int")._leave("int"))
 
     def __complex__(self) -> complex:
-        return complex(self.leave("complex"))
+        return complex(self._leave("complex"))
 
     def __bool__(self) -> bool:
         return bool(self.numpy())
