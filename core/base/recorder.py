@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ..tensors.op import Op
     from ..tensors.tensor import Tensor
     from ..tensors.variable import Variable
+    from .sites import Site
 
 __all__ = ["Everything", "Recorder"]
 
@@ -39,10 +42,13 @@ class Recorder:
         tensor.
     levels
         The levels of the batches in which it was opened.
+    wary
+        Whether it has seen a read after which it looks at constants; see :meth:`record_read`.
     """
 
     records: dict[int, Any]
     wants_ops = True
+    wary = False
     asks_where = False
     reads: dict[int, tuple[Any, int]] | None = None
     levels: frozenset[int] = frozenset()
@@ -86,6 +92,15 @@ class Recorder:
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Receive notice that gradients stop here, and why."""
+
+    def record_read(self, x: Tensor, site: Site, frame: FrameType, value: Any, held: bool) -> None:
+        """Receive notice that Python, NumPy or another library read the value of ``x``.
+
+        ``held`` says that ``x`` is the value of a trainable variable.
+        """
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        """Receive a constant made of a number or array; only for a recorder that is ``wary``."""
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Receive the read of a variable; ``read`` is its value."""

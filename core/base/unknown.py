@@ -6,26 +6,43 @@ import sys
 import traceback
 import warnings
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
+__all__ = [
+    "Place",
+    "is_users_call",
+    "line_of",
+    "not_known",
+    "package_of",
+    "user_line",
+    "users_frame",
+    "warn_user",
+]
 
 # The packages whose frames are not user code; generated code belongs to none.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
 
 
+class Place(NamedTuple):
+    """A line of code, and the global names of its module."""
+
+    file: str
+    line: int
+    scope: dict[str, Any]
+
+
 def user_line() -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
-    frame = _users_frame()
+    frame = users_frame()
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def is_users_call() -> bool:
     """Return whether the caller of this function was called from outside gradtape."""
-    return _package_of(sys._getframe(2)) != PACKAGE
+    return package_of(sys._getframe(2)) != PACKAGE
 
 
 def line_of(error: BaseException) -> str:
@@ -35,36 +52,34 @@ def line_of(error: BaseException) -> str:
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if _package_of(frame) not in _NOT_USERS:
+        if package_of(frame) not in _NOT_USERS:
             place = f"{frame.f_code.co_filename}:{line}"
     return place
 
 
-def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn at the user's running line: once per line, by Python's default filters."""
-    frame = _users_frame()
-    if frame is None:
+def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
+    """Warn at a place, by default the user's running line: once, by Python's default filters."""
+    frame = users_frame()
+    if place is None and frame is not None:
+        place = Place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+    if place is None:
         warnings.warn(text, category, stacklevel=2)
         return
-    scope = frame.f_globals
-    warnings.warn_explicit(
-        text,
-        category,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        scope.get("__name__"),
-        scope.setdefault("__warningregistry__", {}),
-    )
+    file, line, scope = place
+    name, registry = scope.get("__name__"), scope.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, file, line, name, registry)
 
 
-def _users_frame() -> FrameType | None:
+def users_frame() -> FrameType | None:
+    """Return the innermost frame outside gradtape and NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _package_of(frame) in _NOT_USERS:
+    while frame is not None and package_of(frame) in _NOT_USERS:
         frame = frame.f_back
     return frame
 
 
-def _package_of(frame: FrameType) -> str:
+def package_of(frame: FrameType) -> str:
+    """Return the name of the package whose code a frame runs."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 

@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import is_differentiable
-from ..base.unknown import warn_user
+from ..base.unknown import Place, warn_user
 from ..errors import BrokenPathWarning, GradientError
 from ..tensors.tensor import Tensor
+from .reads import ReadReason
 from .records import (
     ELSEWHERE,
     MultiOutputRecord,
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from .tape import GradientTape
 
 __all__ = [
-    "check_strict",
+    "check_paths",
     "is_meant",
     "lost_between",
     "lost_inputs",
+    "reads_between",
     "severed",
     "tell",
     "warn_of_breaks",
@@ -102,15 +104,16 @@ def lost_between(
 def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> list[str]:
     """Return why gradients are incomplete; an empty list if they are complete.
 
-    A value that was read may have gone anywhere, so it counts only if no other path leads to a
-    target. The same holds for an assigned value, except that reads of a followed variable after the
-    assignment count if they lead to a target.
+    A value that was read with ``.numpy()`` may have gone anywhere, so it counts only if no other
+    path leads to a target. Other reads count if a target depends on a constant that may have been
+    computed from the value. The same as for ``.numpy()`` holds for an assigned value, except that
+    reads of a followed variable after the assignment count if they lead to a target.
     """
     if not tape._may_lack:
         return []
     ends, records = {y.id for y in targets}, tape._all
     starts = [x.id for x in sources if is_differentiable(x.dtype)]
-    reasons = lost_between(records, starts, ends)
+    reasons = lost_between(records, starts, ends) + reads_between(tape, set(starts), ends)
     for start in starts:
         reasons += _assigned(tape, start, ends)
         if start in ends or not ends.isdisjoint(reachable(records, {start}, lost=False)):
@@ -144,33 +147,65 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
 
 
 def tell(reasons: Sequence[str], strict: bool) -> None:
-    """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn."""
+    """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn.
+
+    A value that was read is warned of at the line that read it.
+    """
     if not reasons:
         return
-    why = f"a path from a source to the target is broken: {'; '.join(dict.fromkeys(reasons))}"
+    reasons = list(dict.fromkeys(reasons))
     if strict:
-        raise GradientError(f"{why}. If this is intended, use gradtape.stop_gradient there")
-    warn_user(
-        f"{why}. The derivative does not include that path. If this is intended, use "
-        "gradtape.stop_gradient there; strict=True makes this an error",
-        BrokenPathWarning,
-    )
+        raise GradientError(f"{_broken(reasons)}. {_INTENDED}")
+    for reason in reasons:
+        if isinstance(reason, ReadReason) and not reason.told:
+            reason.told = True
+            _warn([reason], reason.place)
+    others = [reason for reason in reasons if not isinstance(reason, ReadReason)]
+    if others:
+        _warn(others, None)
 
 
-def warn_of_breaks(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
-    """Warn if derivatives of targets lack a part, once per reason; a strict tape raises instead."""
+_INTENDED = "If this is intended, use gradtape.stop_gradient there"
+
+
+def _broken(reasons: Sequence[str]) -> str:
+    return f"a path from a source to the target is broken: {'; '.join(reasons)}"
+
+
+def _warn(reasons: Sequence[str], place: Place | None) -> None:
+    lacks = f"The derivative does not include that path. {_INTENDED}"
+    text = f"{_broken(reasons)}. {lacks}; strict=True makes this an error"
+    warn_user(text, BrokenPathWarning, place)
+
+
+def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Warn if derivatives of results lack a part, once per reason; a strict tape raises instead."""
     if tape._may_lack and not tape._strict:
+        targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
         reasons = [x for x in severed(tape, targets, sources) if x not in tape._told]
         tape._told.update(reasons)
         tell(reasons, False)
 
 
-def check_strict(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
+def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
     """Raise ``GradientError`` if the tape is strict and a gradient is incomplete.
 
-    Otherwise, warn if a custom gradient is the reason.
+    Otherwise, warn if it is incomplete because a value was read, or because of a custom gradient.
     """
     if tape._strict:
         tell(severed(tape, targets, sources), True)
     elif tape._lacks_calls:
         warn_of_breaks(tape, targets, sources)
+    elif tape.wary:
+        starts = {x.id for x in sources if is_differentiable(x.dtype)}
+        tell(reads_between(tape, starts, {y.id for y in targets}), False)
+
+
+def reads_between(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:
+    """Return the reasons of the reads that matter."""
+    if tape._read is None:
+        return []
+    reasons: list[str] = [x.reason for x in tape._read.lacking(tape._all, starts, ends)]
+    assigned = [id for id in tape._read.entries if not reasons and _assigned(tape, id, ends)]
+    reasons += [line.reason for id in assigned for line in tape._read.entries[id]]
+    return reasons

@@ -15,7 +15,7 @@ from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .backward import run_backward
-from .broken import is_meant, lost_between
+from .broken import is_meant, lost_between, reads_between
 from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
 
 def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int], name: str) -> str:
     """Return a sentence that says where other paths end or may end, or an empty string."""
-    known = lost_between(tape._all, {source.id}, {target.id})
+    returned = reads_between(tape, {source.id}, {target.id})
+    known = list(dict.fromkeys(lost_between(tape._all, {source.id}, {target.id}) + returned))
     if known:
         return f" Other paths from {name} end: {'; '.join(known)}."
     guessed = {
@@ -113,9 +114,13 @@ def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int],
         and b.input in reached
         and b.output < target.id
     }
+    text = ""
     if guessed and not tape._strict:
-        return f" Other paths from {name} may end before it: {'; '.join(guessed)}."
-    return ""
+        text = f" Other paths from {name} may end before it: {'; '.join(guessed)}."
+    read = tape._read.places(reached, target.id) if tape._read is not None else []
+    if read:
+        text += f" Values that depend on {name} were read by {', '.join(read)}."
+    return text
 
 
 def _watched(tape: GradientTape) -> str:

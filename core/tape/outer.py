@@ -82,6 +82,17 @@ class OuterTape(Recorder):
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         self.root.record_break(inputs, outputs, why)
 
+    def record_read(self, *read: Any) -> None:
+        self.root.record_read(*read)
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        self.root.record_entry(x, value)
+
+    @property
+    def wary(self) -> bool:  # type: ignore[override]
+        """Whether the tape looks at constants."""
+        return self.root.wary
+
     def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
         levels = frozenset().union(*(levels_of(y.array) for y in outputs)) - self.root.levels
         if not levels:

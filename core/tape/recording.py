@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Self
 
 from ..base.context import active_batches, active_tapes
@@ -22,6 +23,7 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
 from .broken import lost_inputs
+from .reads import Reads, numbers_of
 from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 
 __all__ = ["RecordingTape"]
@@ -51,6 +53,8 @@ class RecordingTape(Recorder):
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
+        # the reads of values after which constants matter
+        self._read: Reads | None = None
         # whether a break may make a gradient incomplete, and whether a custom gradient does
         self._may_lack = self._lacks_calls = False
         self._told: set[str] = set()
@@ -154,8 +158,10 @@ class RecordingTape(Recorder):
         self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset = self._used = self._may_lack = self._lacks_calls = False
+        self._was_reset = self._used = self.wary = False
+        self._may_lack = self._lacks_calls = False
         self._told = set()
+        self._read, self.wants_ops = None, self._strict
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor or variable, or all those in a nested container.
@@ -245,8 +251,11 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, rule.pick(values), keywords, like))
             else:
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
-        if self._strict:
-            self._follow_lost(op, inputs, output, edges)
+        if self.wants_ops:
+            if self.wary:
+                self._look_at_numbers((*inputs, *params.values()), [output], not edges)
+            if self._strict:
+                self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
         if kind not in "fc":
@@ -287,6 +296,9 @@ class RecordingTape(Recorder):
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
+        if self.wary:
+            alone = not any(type(x) is Tensor and x.id in live for x in inputs)
+            self._look_at_numbers((*inputs, *params.values()), outputs, alone)
         together = op.together
         if together is not None:
             x = inputs[0]
@@ -372,6 +384,33 @@ class RecordingTape(Recorder):
         live.update(kept)
         live[made[0]] = _beside(record, places, aside)
 
+    def record_read(self, x: Tensor, site: Any, frame: FrameType, value: Any, held: bool) -> None:
+        """Record that a value was read, and look at all constants that enter from now on."""
+        watches = held and self._recording and self._watch_accessed
+        if x.id not in self.records and not watches:
+            return
+        if self._read is None:
+            self._read = Reads(self._strict)
+            self.wary = self.wants_ops = True
+        reason = self._read.note(x.id, site, frame, value, next_id())
+        self.record_break((x,), (), reason)
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        """Follow a constant if it may have been computed from a value that was read."""
+        if self._read is not None and self._read.array_enters(x.id, value, x.array):
+            self.records.setdefault(x.id)
+
+    def _look_at_numbers(
+        self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool
+    ) -> None:
+        """Follow the results of an op if one of its numbers may come from a value that was read."""
+        read, numbers = self._read, numbers_of(given)
+        if read is None or not numbers:
+            return
+        for y in outputs:
+            if read.numbers_enter(y.id, numbers) and alone and is_differentiable(y.dtype):
+                self.records.setdefault(y.id)
+
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Record that gradients stop here, and why."""
         for x in inputs:
@@ -379,6 +418,8 @@ class RecordingTape(Recorder):
                 self._may_lack = True
                 now = next_id()
                 self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
+                if self.wary and not self._watch_accessed:  # later reads of a variable matter
+                    self.records.update({y.id: None for y in outputs if y.id not in self.records})
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))
 

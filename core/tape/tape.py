@@ -27,7 +27,7 @@ from .arguments import (
     unconnected_kind,
 )
 from .backward import run_backward
-from .broken import check_strict
+from .broken import check_paths
 from .explain import explain
 from .jacobian import batch_jacobian, check_examples, jacobian
 from .outer import OuterTape
@@ -62,9 +62,10 @@ class GradientTape(RecordingTape):
     strict
         Raise :class:`GradientError` if a gradient is incomplete or ``None`` because a path from a
         source to the target is broken. An op without gradient rules breaks a path, as do rounding,
-        integers that become floats again, and an assignment to a watched variable. If no other path
-        leads to the target, an assignment to another variable and reading a value (``x.numpy()``)
-        also break it. :func:`gradtape.stop_gradient`, conditions, and integers that select elements
+        integers that become floats again, an assignment to a watched variable, and a value that was
+        read (``float(x)``, ``np.array(x)``) if the target depends on what was computed from it. If
+        no other path leads to the target, an assignment to another variable and ``x.numpy()`` also
+        break it. :func:`gradtape.stop_gradient`, conditions, and integers that select elements
         do not. A strict tape costs a little more per op. False by default.
 
     Examples
@@ -185,7 +186,8 @@ class GradientTape(RecordingTape):
         RuntimeError
             If the tape was never entered, or if it is not persistent and was already used.
         GradientError
-            If the tape is strict, and a path is broken.
+            If the tape is strict, and a path is broken. If it is not strict, a value that was read
+            and came back causes a ``BrokenPathWarning``, once per line.
         TypeError
             If the target is ``None`` or not a tensor.
         ValueError
@@ -219,8 +221,8 @@ class GradientTape(RecordingTape):
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        if self._strict or self._lacks_calls:
-            check_strict(self, targets, [handle_of(x, "sources") for x in known])
+        if self._strict or self.wary or self._lacks_calls:
+            check_paths(self, targets, [handle_of(x, "sources") for x in known])
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -317,7 +319,7 @@ class GradientTape(RecordingTape):
         leaves = flatten(sources)
         handles = [handle_of(leaf, "sources", "jacobian") for leaf in leaves]
         refuse_parts("jacobian", leaves)
-        check_strict(self, [y], handles)
+        check_paths(self, [y], handles)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
         if unconnected is UnconnectedGradients.ZERO:
@@ -388,7 +390,7 @@ class GradientTape(RecordingTape):
         x = handle_of(source, "source", "batch_jacobian")
         refuse_parts("batch_jacobian", [source])
         check_examples(self, y, x, check)
-        check_strict(self, [y], [x])
+        check_paths(self, [y], [x])
         self._used = True
         return batch_jacobian(self, y, x, parallel_iterations if experimental_use_pfor else 1)
 
@@ -453,7 +455,8 @@ class GradientTape(RecordingTape):
                         g = Tensor(g) if seed is None else seed
                     known = grads.get(target.id)
                     grads[target.id] = g if known is None else known + g
-            useful = None if self._roots.keys() <= wanted else reachable(self._all, wanted)
+            whole = self._roots.keys() <= wanted and not self.wary
+            useful = None if whole else reachable(self._all, wanted)
             # a persistent tape keeps its records; any other frees each record after use
             records = self._all.copy() if keep else self._all
             with scope_of(target.array for target in targets):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.context import active_tapes
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
 from ..base.sizes import (
     Condition,
@@ -156,7 +157,22 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
             dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
-    return Tensor(_array(value, dtype))
+    try:
+        tensor = Tensor(_array(value, dtype))
+    except NotNumbers:
+        if not _holds_tensors(value):
+            raise
+        return as_tensor(value.tolist(), dtype)
+    for tape in active_tapes.get():
+        if tape.wary:
+            tape.record_entry(tensor, value)
+    return tensor
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return whether a value is an array of objects, some of which are tensors."""
+    objects = type(value) is np.ndarray and value.dtype.kind == "O"
+    return objects and any(isinstance(item, Operators) for item in value.flat)
 
 
 def _array(value: Any, dtype: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..base.context import active_tapes
 from .tensor import Operators, Tensor
 
 __all__ = ["Held"]
@@ -22,6 +23,14 @@ class Held(Operators):
         """Return the value without watching the object."""
         raise NotImplementedError
 
+    def _leaving(self, method: str) -> Tensor:
+        """Return the value; tell the tapes that do not follow it yet that ``method`` reads it."""
+        handle = self.handle()
+        unread = [t for t in active_tapes.get() if handle.id not in t.records]
+        if unread and getattr(self, "trainable", False):
+            handle._leave(method, held=True)
+        return handle
+
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array, without watching the variable.
 
@@ -33,11 +42,11 @@ class Held(Operators):
         return self.handle().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self.handle().__array__(dtype, copy)
+        return self._leaving("__array__").__array__(dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         """Return a DLPack capsule of the value, as :meth:`Tensor.__dlpack__` does."""
-        return self.handle().__dlpack__(**options)
+        return self._leaving("__dlpack__").__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return self.handle().__dlpack_device__()
@@ -55,7 +64,7 @@ class Held(Operators):
         TraceError
             While a function is traced or transformed, when there is no value.
         """
-        return self.handle().tolist()
+        return self._leaving("tolist").tolist()
 
     def item(self, *index: Any) -> Any:
         """Return the only element, or the one at ``index``, as a Python number.
@@ -77,16 +86,16 @@ class Held(Operators):
         IndexError
             If the index is out of bounds.
         """
-        return self.handle().item(*index)
+        return self._leaving("item").item(*index)
 
     def __float__(self) -> float:
-        return float(self.handle())
+        return float(self._leaving("float"))
 
     def __int__(self) -> int:
-        return int(self.handle())
+        return int(self._leaving("int"))
 
     def __complex__(self) -> complex:
-        return complex(self.handle())
+        return complex(self._leaving("complex"))
 
     def __bool__(self) -> bool:
         return bool(self.handle())

@@ -7,6 +7,7 @@ tape, trace or batch is active: no gradient can be lost then. Otherwise it is an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,9 @@ import numpy as np
 from ..base.context import active_batches, active_graph, active_tapes
 from ..base.tree import flatten, map_structure
 from ..ops.dispatch import is_transformed
-from .tensor import Operators
+from .tensor import Operators, Tensor
 
-__all__ = ["OnlyValues", "instead", "into_array", "of_values"]
+__all__ = ["OnlyValues", "instead", "into_array", "kept", "of_values"]
 
 
 class OnlyValues(Exception):
@@ -52,6 +53,45 @@ def of_values(
         lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
     )
     return function(*args, **kwargs)
+
+
+def kept(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    """Return the elements as an array of objects, if NumPy asks for them only to add them.
+
+    NumPy turns a list of tensors into an array, and its elements have no gradients. A few of its
+    functions are written in Python and compute with objects by Python's operators. These keep the
+    gradients where they return one number; with several, they would return an array of objects,
+    which most functions refuse.
+    """
+    frame = sys._getframe(2)
+    name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
+    keeps = _KEEPING.get(name.removeprefix("numpy.").removeprefix("_core."))
+    if keeps is None or not keeps(frame.f_locals) or not 0 < tensor.size <= _MOST:
+        return None
+    found = np.empty(tensor.shape, object)
+    for place in np.ndindex(tensor.shape):
+        found[place] = tensor[place] if place else tensor
+    return found
+
+
+#: Of larger tensors, the values are read.
+_MOST = 64
+
+
+def _adds(scope: dict[str, Any]) -> bool:
+    reduction = scope.get("ufunc") in (np.add, np.multiply) and not scope.get("passkwargs")
+    return reduction and all(scope.get(key, 0) is None for key in ("axis", "dtype", "out"))
+
+
+def _measures(scope: dict[str, Any]) -> bool:
+    return scope.get("ord", 0) is scope.get("axis", 0) is None and scope.get("keepdims") is False
+
+
+#: NumPy's functions that compute with objects, and whether a call returns one number.
+_KEEPING = {
+    "fromnumeric._wrapreduction": _adds,
+    "linalg._linalg.norm": _measures,
+}
 
 
 def into_array(place: str, target: Any, advice: str) -> Exception:

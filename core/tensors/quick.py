@@ -104,7 +104,7 @@ class BinaryOp(Op):
             x_live = x is not a and x.id in records
             y_live = y is not b and y.id in records
             if x_live is y_live:
-                if x_live:
+                if x_live or tape.wary:
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
             # one watched operand with the result's shape and dtype is by far the most common case

@@ -12,6 +12,7 @@ from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
+from ..base.sites import site_of
 from ..base.sizes import is_open
 from ..base.table import late, ops
 from ..base.unknown import is_users_call, not_known
@@ -235,14 +236,30 @@ class Tensor(Handle, Operators):
         value = to_numpy(self.array)
         for tape in active_tapes.get():  # so that it can explain a missing gradient
             tape.record_break((self,), (), TO_NUMPY)
-        if not value.shape:
-            return value[()]
-        view = value.view()
-        view.flags.writeable = False
-        return view
+        return _read_only(value)
+
+    def _leave(self, method: str, held: bool = False) -> NDArray[Any] | Any:
+        """Return the value as :meth:`numpy` does, and tell the tapes that ``method`` reads it.
+
+        ``held`` says that it is the value of a trainable variable.
+        """
+        value = to_numpy(self.array)
+        tapes = [t for t in active_tapes.get() if held or self.id in t.records]
+        if tapes and self.dtype.kind in "fc":
+            site, whole = site_of(method), method == "int"
+            for tape in tapes:
+                if site is None:
+                    tape.record_break((self,), (), TO_NUMPY)
+                else:
+                    tape.record_read(self, *site, np.trunc(value) if whole else value, held)
+        return _read_only(value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        value = np.asarray(self.numpy())
+        if dtype is None and any(self.id in tape.records for tape in active_tapes.get()):
+            objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
+            if objects is not None:
+                return objects
+        value = np.asarray(self._leave("__array__"))
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(
@@ -274,6 +291,8 @@ class Tensor(Handle, Operators):
             raise not_known(self.array, "a tensor's value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
+        if _on_host(self):
+            self._leave("__dlpack__")
         if copy is not False:
             owner = backend_of(self.array)
             own = owner.asarray(self.array, device=owner.device(self.array))
@@ -319,7 +338,7 @@ class Tensor(Handle, Operators):
             While a function is traced or transformed, when there is no value.
         """
         try:
-            result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
+            result: bool | int | float | complex = np.asarray(self._leave("item")).item(*index)
         except (IndexError, ValueError) as error:
             raise type(error)(f"item: {error}") from None
         return result
@@ -332,16 +351,16 @@ class Tensor(Handle, Operators):
         list or number
             A list per axis; a number if there are no axes.
         """
-        return np.asarray(self.numpy()).tolist()
+        return np.asarray(self._leave("tolist")).tolist()
 
     def __float__(self) -> float:
-        return float(_real(self, "float").numpy())
+        return float(_real(self, "float")._leave("float"))
 
     def __int__(self) -> int:
-        return int(_real(self, "int").numpy())
+        return int(_real(self, "int")._leave("int"))
 
     def __complex__(self) -> complex:
-        return complex(self.numpy())
+        return complex(self._leave("complex"))
 
     def __bool__(self) -> bool:
         return bool(self.numpy())
@@ -379,7 +398,7 @@ class Tensor(Handle, Operators):
             yield self[i]
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.shape == () else str(self)
+        return format(self.numpy().item(), spec) if spec and self.shape == () else str(self)
 
     def __copy__(self) -> Tensor:
         return self
@@ -408,6 +427,14 @@ class Tensor(Handle, Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={tuple(self.array.shape)}, dtype={self.dtype})"
+
+
+def _read_only(value: Any) -> Any:
+    if not value.shape:
+        return value[()]
+    view = value.view()
+    view.flags.writeable = False
+    return view
 
 
 def _real(tensor: Tensor, to: str) -> Tensor:

@@ -105,13 +105,16 @@ class Variable(Held):
         if callable(initial_value):
             initial_value = initial_value()
         _check_trainable(trainable)
-        array = constant(initial_value, dtype).array
+        initial = constant(initial_value, dtype)
+        array = initial.array
         if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
             raise not_known(array, "the initial value of a Variable")
         self._array = array
         self._begin(array.dtype, trainable, name, None)
         given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
         self.unasked = given and numpy_dtype(array.dtype) != default_dtype()
+        if any(tape.wary for tape in active_tapes.get()):
+            self._told(initial, "assign")
 
     def _begin(
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from ..base.context import active_batches, active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
 from ..base.limits import changing
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
@@ -17,6 +19,7 @@ from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind
 from ..tape.broken import lost_inputs, tell
+from ..tape.reads import Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -75,6 +78,8 @@ class ForwardAccumulator(Recorder):
         # read
         self._lost: dict[int, str] = {}
         self._reads: list[str] = []
+        # the reads of values after which constants matter
+        self._read: Reads | None = None
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
             if not isinstance(primal, (Tensor, Variable)):
                 raise TypeError(
@@ -164,14 +169,16 @@ class ForwardAccumulator(Recorder):
         self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
         """Compute the tangents of an op's outputs."""
-        self._note_lost(op, inputs, outputs)
+        self._note_lost(op, inputs, outputs, params)
         tangents = self._tangents(inputs)
         if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
             return
         with self._aside():
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
-    def _note_lost(self, op: Op, inputs: Any, outputs: list[Tensor]) -> None:
+    def _note_lost(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
         """Follow tensors that depend on the primals but have no tangent."""
         known, rules = self.records, op.rules
         passing = [
@@ -193,15 +200,34 @@ class ForwardAccumulator(Recorder):
                     reason = reason or f"op {op.name!r} gives {y.dtype}, which has no gradient"
                 elif lost:
                     reason = reason or f"op {op.name!r} does not pass gradients to this input"
+            if self._read is not None:
+                entered = self._read.numbers_enter(y.id, numbers_of((*inputs, *params.values())))
+                reason = reason or next((line.reason for line in entered), None)
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
-                self._lose(y, reason)
+                self._lack(y, reason)
 
-    def _lose(self, y: Tensor, reason: str) -> None:
-        """Note that a tensor's tangent lacks a part."""
-        self._lost[y.id] = reason
-        self.records.setdefault(y.id)  # so that ops report their use of it
-        weakref.finalize(y, self.records.pop, y.id, None).atexit = False
-        weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
+    def _lack(self, y: Tensor, reason: str) -> None:
+        """Follow a tensor that has no tangent, or only a part of it."""
+        known, lost = self.records, self._lost
+        lost[y.id] = reason
+        known.setdefault(y.id)  # so that ops report their use of it
+        for table in (known, lost):
+            weakref.finalize(y, table.pop, y.id, None).atexit = False
+
+    def record_read(self, x: Tensor, site: Any, frame: FrameType, value: Any, held: bool) -> None:
+        """Note that a value was read, and look at all constants that enter from now on."""
+        if self.records.get(x.id) is None:
+            return
+        if self._read is None:
+            self._read, self.wary = Reads(self._strict), True
+        reason = self._read.note(x.id, site, frame, value, next_id())
+        self.record_break([x], (), reason)
+
+    def record_entry(self, x: Tensor, value: Any) -> None:
+        """Follow a constant if it may have been computed from a value that was read."""
+        entered = self._read.array_enters(x.id, value, x.array) if self._read is not None else ()
+        for line in entered:
+            self._lack(x, line.reason)
 
     def record_lost(
         self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
@@ -210,18 +236,23 @@ class ForwardAccumulator(Recorder):
         if any(inputs[i].id in self.records for i in places):
             for y in outputs:
                 if is_differentiable(y.dtype):
-                    self._lose(y, why)
+                    self._lack(y, why)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Note that a value was used where tangents do not follow."""
         if any(self.records.get(x.id) is not None for x in inputs):
             self._reads.append(why)
+        lost = [self._lost[x.id] for x in inputs if x.id in self._lost]
+        if lost and self.wary:  # a variable is assigned what lacks a part
+            self._lost.update({y.id: lost[0] for y in outputs})
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Give the read of a variable the variable's tangent."""
         tangent = self.records.get(variable.id)
         if tangent is not None:
             self.records[read.id] = tangent
+        if variable.id in self._lost:
+            self._lack(read, self._lost[variable.id])
 
     def changing(self, variable: Variable, before: Any) -> None:
         """Pass on that a variable is about to be assigned (called by the variable)."""

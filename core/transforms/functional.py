@@ -55,9 +55,9 @@ def value_and_grad(
         Whether ``fn`` returns a pair: the scalar and an auxiliary result to pass through.
     strict
         Raise ``GradientError`` if a gradient lacks a part, or is zeros, because a path is broken;
-        see :class:`GradientTape`. If false, two kinds of breaks cause a ``BrokenPathWarning``, once
-        per line: an op without gradient rules, and a value that was read (``x.numpy()``) if there
-        is no other path.
+        see :class:`GradientTape`. If false, three kinds of breaks cause a ``BrokenPathWarning``,
+        once per line: an op without gradient rules, a value that was read (``float(x)``) if the
+        result depends on what was computed from it, and ``x.numpy()`` if there is no other path.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
-from ..tape.broken import check_strict, warn_of_breaks
+from ..tape.broken import check_paths, warn_of_breaks
 from ..tape.jacobian import identity_rows, pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
@@ -287,7 +287,7 @@ def jacobian(
         return (found, aux) if has_aux else found
 
     def of_structure(tape: GradientTape, result: Any, source: Any) -> Tensor:
-        check_strict(tape, flatten(result), [source])
+        check_paths(tape, flatten(result), [source])
         warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError(

@@ -16,6 +16,7 @@ def x() -> gt.Tensor:
     return gt.constant([1.5, 2.0])
 
 
+@pytest.mark.filterwarnings("ignore::gradtape.errors.BrokenPathWarning")
 @pytest.mark.parametrize(
     "leave",
     [

@@ -1,0 +1,150 @@
+"""The numbers and arrays that the user's code has, and those that it passes to gradtape."""
+
+from __future__ import annotations
+
+import weakref
+from types import FrameType, FunctionType
+from typing import Any
+
+import numpy as np
+from xxhash import xxh3_64_intdigest
+
+from .sites import reader
+from .table import PACKAGE
+from .tree import flatten
+from .unknown import package_of, users_frame
+
+__all__ = ["Known", "equals", "given_by_user"]
+
+
+class Known:
+    """The numbers and arrays that running code has: what it computes later is not among them.
+
+    They are known as objects. A number that is computed later is another object, even if it is
+    equal to one that was computed in an earlier run.
+    """
+
+    __slots__ = ("arrays", "modules", "numbers")
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self.numbers: dict[int, Any] = {}
+        self.modules: set[int] = set()
+        self.arrays: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+        depth = 0
+        while frame is not None and depth < _FRAMES:
+            if package_of(frame) not in (PACKAGE, "numpy"):
+                depth += 1
+                self._look_at(frame)
+            frame = frame.f_back
+
+    def has_number(self, number: Any, frame: FrameType) -> bool:
+        """Return whether the code had this number, or it is written in the code of ``frame``."""
+        if type(number) is np.ndarray:  # made from a Python number, so its object is gone
+            return any(equals(x, number) for x in (*self.numbers.values(), *_written(frame)))
+        if id(number) in self.numbers or any(x == number for x in _written(frame)):
+            return True
+        if id(frame.f_globals) in self.modules:
+            return False
+        names = (frame.f_globals.get(name) for name in frame.f_code.co_names)
+        return any(x is number for x in names)
+
+    def has_array(self, array: Any) -> bool:
+        """Return whether the code had this array, or one that it is a view of, as it is now."""
+        owner = _memory_of(array)
+        known = self.arrays.get(id(owner))
+        return known is not None and known[0]() is owner and known[1] == _digest(owner)
+
+    def _look_at(self, frame: FrameType) -> None:
+        scope = frame.f_globals
+        for value in frame.f_locals.values():
+            self._add(value, 2)
+        for name in frame.f_code.co_names:
+            self._add(scope.get(name), 2)
+        if id(scope) not in self.modules:
+            self.modules.add(id(scope))
+            for value in list(scope.values()):
+                self._add(value, 0)
+
+    def _add(self, value: Any, depth: int) -> None:
+        if isinstance(value, (float, complex, np.inexact)):
+            self.numbers[id(value)] = value
+        elif isinstance(value, np.ndarray):
+            owner = _memory_of(value)
+            self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
+        elif depth:
+            for part in _parts(value):
+                self._add(part, depth - 1)
+
+
+#: How many of the user's frames are looked at, and how many parts of a container.
+_FRAMES, _PARTS = 8, 64
+#: Up to this number of bytes, an array is known by its values.
+_SMALL = 1 << 16
+
+
+def _written(frame: FrameType) -> list[Any]:
+    """Return the floats that are written in the code of a frame."""
+    return [x for x in flatten([frame.f_code.co_consts]) if type(x) in (float, complex)]
+
+
+def equals(x: Any, number: Any) -> bool:
+    """Return whether a number is another one, cast to its dtype."""
+    real = number.dtype.kind == "c" or not isinstance(x, complex)
+    with np.errstate(all="ignore"):
+        return bool(real and np.asarray(x).astype(number.dtype) == number)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the parts of a container, or of an object of the user's."""
+    if isinstance(value, (list, tuple, set)):
+        return list(value)[:_PARTS] if len(value) <= _PARTS else []
+    if isinstance(value, dict):
+        return list(value.values())[:_PARTS]
+    if isinstance(value, FunctionType):
+        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    kind = type(value)
+    if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
+        return []
+    return list(getattr(value, "__dict__", {}).values())[:_PARTS]
+
+
+def _digest(array: Any) -> int | None:
+    """Return a number for the values of an array; None for a large one, which is data."""
+    small = array.nbytes <= _SMALL and array.dtype.kind in "fc"
+    return xxh3_64_intdigest(array.tobytes()) if small else None
+
+
+def _memory_of(array: Any) -> Any:
+    """Return the array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def given_by_user() -> tuple[list[Any], FrameType] | None:
+    """Return what the user's code passes to the function of gradtape that it runs, and its frame.
+
+    The numbers and arrays in the arguments of this function, also those of other libraries; what
+    gradtape makes itself is not among them.
+    """
+    frame = users_frame()
+    inner: Any = reader()
+    outer = None
+    while inner is not None and inner is not frame:
+        if package_of(inner) == PACKAGE:
+            outer = inner
+        inner = inner.f_back
+    if outer is None or frame is None:
+        return None
+    code, scope = outer.f_code, outer.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    given = [scope[name] for name in code.co_varnames[:count] if name in scope]
+    return [x for x in flatten(given) if _is_foreign(x)], frame
+
+
+def _is_foreign(x: Any) -> bool:
+    if isinstance(x, (bool, int, float, complex)):
+        return True
+    kind = type(x)
+    return kind.__module__.partition(".")[0] != PACKAGE and hasattr(kind, "__array__")

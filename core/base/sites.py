@@ -1,0 +1,228 @@
+"""Where the user's code reads the value of a tensor, by which call, and what becomes of it.
+
+A tape cannot follow a value that Python or NumPy reads. Messages name the line and the call, which
+the running code's instructions show.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from .table import PACKAGE, face
+from .unknown import package_of, users_frame
+
+__all__ = ["Site", "reader", "site_of"]
+
+#: Calls that only ask about a number, compare it or show it: nothing is computed from it.
+_LOOKS = frozenset(
+    "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
+    "debug info warning error critical exception".split()
+)
+#: Calls by which a program says that it wants a Python number, as logs do.
+_MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
+_KEEP = "compute with the tensor itself, or with gradtape.stack([...]) of a list of tensors"
+_SET = "[...] ="
+_ADVICE = {
+    _SET: (
+        "a tensor never changes: put the parts in a list for gradtape.stack, or use "
+        "x.at[index].set(value)"
+    ),
+    "normal": "use loc + scale * gradtape.random.normal(shape)",
+    "uniform": "use low + (high - low) * gradtape.random.uniform(shape)",
+    "vectorize": "call the function on the tensor itself, or use gradtape.vmap",
+    "array": "use gradtape.stack([...]) for a list, and a tensor as it is",
+    "asarray": "use gradtape.stack([...]) for a list, and a tensor as it is",
+    "fsum": "use gradtape.sum(gradtape.stack([...]))",
+    "__dlpack__": "keep the computation in gradtape, or give it a gradtape.custom_gradient",
+}
+
+
+class Site(NamedTuple):
+    """A place of the user's code that reads values."""
+
+    file: str
+    line: int
+    #: The call that reads, as far as it is known: ``math.sin(...)``.
+    call: str
+    #: What to write so that tapes can follow.
+    advice: str
+    #: Whether the code asked for a number and only keeps it: ``losses.append(float(x))``.
+    is_log: bool
+
+    @property
+    def reason(self) -> str:
+        """Why a gradient ends here."""
+        return (
+            f"a value that depends on it was read by {self.call} at {self.file}:{self.line}, and "
+            f"what is computed from it there is a constant for the tape ({self.advice}; if it is "
+            "only shown or stored, read it with .numpy())"
+        )
+
+
+def site_of(method: str) -> tuple[Site, FrameType] | None:
+    """Return where the user's code reads a value by ``method``, and its frame.
+
+    Returns
+    -------
+    tuple or None
+        None if the value is not lost: gradtape reads it itself, or it is formatted or tested.
+    """
+    frame = users_frame()
+    if frame is None:
+        return None
+    inner: Any = reader()
+    outer = ""
+    while inner is not None and inner is not frame:
+        package = package_of(inner)
+        if package == PACKAGE:
+            return None
+        if package == "numpy":
+            outer = f"{inner.f_globals.get('__name__', '')}.{inner.f_code.co_name}"
+            if outer.startswith("numpy.testing"):
+                return None
+        inner = inner.f_back
+    call = _called(frame.f_code, frame.f_lasti)
+    if call == "%":
+        return None
+    if call.isidentifier():  # perhaps another name for a function
+        scope = frame.f_locals if call in frame.f_locals else frame.f_globals
+        call = getattr(scope.get(call), "__name__", call)
+    name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
+    if name in _LOOKS:
+        return None
+    shown = call if call == _SET else f"{call or name}(...)"
+    meant = method in ("item", "tolist") or call.rpartition(".")[2] in _MEANT
+    use = _use(frame.f_code, frame.f_lasti)
+    if use == "shown":
+        return None
+    is_log = meant and use == "kept"
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), is_log), frame
+
+
+def reader() -> FrameType | None:
+    """Return the innermost frame of the caller's callers that is no method of a tensor."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _METHODS:
+        frame = frame.f_back
+    return frame
+
+
+_METHODS = frozenset(f"{PACKAGE}.core.{x}" for x in ("tensors.tensor", "tensors.held"))
+
+
+def _advice(name: str) -> str:
+    if name in _ADVICE:
+        return _ADVICE[name]
+    if name not in _MEANT and callable(getattr(face(), name, None)):
+        return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
+    return _KEEP
+
+
+@lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
+
+
+def _at(code: CodeType, place: int) -> dis.Instruction | None:
+    """Return the instruction at a place, which may be within it."""
+    before = [one for one in _instructions(code) if one.offset <= place]
+    return before[-1] if before else None
+
+
+def _span(one: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return where the expression of an instruction begins and ends in the source."""
+    at = one.positions
+    if at is None or None in at:
+        return None
+    line, end_line, column, end_column = at
+    return (line, column), (end_line, end_column)  # type: ignore[return-value]
+
+
+def _is_call(one: dis.Instruction) -> bool:
+    return one.opname.startswith("CALL")
+
+
+@lru_cache(maxsize=256)
+def _called(code: CodeType, place: int) -> str:
+    """Return the name of the function that the instruction at ``place`` calls.
+
+    ``"%"`` for the formatting of a text, ``"[...] ="`` for an assignment to an element, and an
+    empty text if it is not known.
+    """
+    found = _at(code, place)
+    if found is None:
+        return ""
+    if found.opname in ("STORE_SUBSCR", "STORE_SLICE"):
+        return _SET
+    if found.opname == "BINARY_OP":
+        return "%" if "%" in found.argrepr else ""
+    span = _span(found)
+    if span is None or not (_is_call(found) or found.opname == "PRECALL"):
+        return ""
+    names: list[str] = []
+    for one in _instructions(code):
+        where = _span(one)
+        if one.offset >= place or where is None or where[0] != span[0]:
+            continue
+        if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            names.append(str(one.argval))
+        elif one.opname.startswith("LOAD_"):
+            names = [str(one.argval)]
+    return ".".join(names)
+
+
+@lru_cache(maxsize=256)
+def _use(code: CodeType, place: int) -> str:
+    """Return what code does with the number that the call at ``place`` returns.
+
+    ``"shown"`` if it is printed, formatted or tested; ``"kept"`` if it is only compared, added up,
+    or put into a container or an attribute, as logs are; an empty text for anything else.
+    """
+    found = _at(code, place)
+    inner = None if found is None else _span(found)
+    plain = True  # nothing is computed from it
+    after = [one for one in _instructions(code) if one.offset > place]
+    for one, following in pairwise(after):
+        name, outer = one.opname, _span(one)
+        if inner is None:
+            break
+        if name in ("STORE_SUBSCR", "STORE_ATTR", "MAP_ADD"):
+            return "kept" if plain else ""
+        if name.startswith(_ENDS):
+            break
+        if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
+            continue
+        if (name.startswith("BUILD_") and "MAP" in name) or name == "COMPARE_OP":
+            return "kept"
+        if name == "BINARY_OP" and one.argrepr == "+=":
+            return "kept"
+        if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
+            return "shown"
+        if _is_call(one):
+            called = _called(code, one.offset).rpartition(".")[2]
+            if called in _LOOKS:
+                return "shown"
+            if called == "append" or following.opname == "POP_TOP":
+                return "kept"
+            inner = outer
+        plain = False
+    return ""
+
+
+def _is_text(code: CodeType, start: tuple[int, int]) -> bool:
+    """Return whether an expression begins with a text."""
+    texts = (
+        _span(one)
+        for one in _instructions(code)
+        if one.opname == "LOAD_CONST" and isinstance(one.argval, str)
+    )
+    return any(span is not None and span[0] == start for span in texts)
+
+
+#: The instructions that end the expression, other than those that keep its value.
+_ENDS = ("STORE_", "RETURN_", "YIELD_", "JUMP_", "POP_", "LIST_", "SET_")
