@@ -1,0 +1,81 @@
+"""Error functions and the normal distribution."""
+
+from __future__ import annotations
+
+from .building import Refusal, known, ufunc
+
+_ROOT = "1.1283791670955126"  # 2 / sqrt(pi)
+_HALF = "0.8862269254527580"  # sqrt(pi) / 2
+_WIDE = "2.5066282746310002"  # sqrt(2 * pi)
+_THIN = "0.3989422804014327"  # 1 / sqrt(2 * pi)
+
+known("erf", "erf", "DLMF 7.2.1", x=f"{_ROOT} * exp(-x * x)")
+known("erfc", "erfc", "DLMF 7.2.2", x=f"-{_ROOT} * exp(-x * x)")
+ufunc("erfi", "DLMF 7.5.1", complex=True, x=f"{_ROOT} * exp(x * x)")
+ufunc("erfcx", "DLMF 7.10.1", complex=True, x=f"2 * x * out - {_ROOT}")
+ufunc("erfinv", "DLMF 7.17.1", x=f"{_HALF} * exp(out * out)")
+ufunc("erfcinv", "DLMF 7.17.1", x=f"-{_HALF} * exp(out * out)")
+ufunc("dawsn", "DLMF 7.10.2", complex=True, x="1 - 2 * x * out")
+ufunc("wofz", "DLMF 7.10.3", complex=True, x=f"{_ROOT} * 1j - 2 * x * out")
+ufunc("ndtr", "DLMF 7.2.1", x=f"{_THIN} * exp(-x * x / 2)")
+ufunc("ndtri", "DLMF 7.17.1", x=f"{_WIDE} * exp(out * out / 2)")
+ufunc("log_ndtr", "DLMF 7.8.1", x="0.7978845608028654 / erfcx(-0.7071067811865476 * x)")
+ufunc("ndtri_exp", "DLMF 7.8.1", x="1.2533141373155003 * erfcx(-0.7071067811865476 * out)")
+ufunc(
+    "owens_t",
+    "Owen 1956, 2.3",
+    h=f"-{_THIN} / 2 * exp(-h * h / 2) * erf(0.7071067811865476 * a * h)",
+    a="exp(-h * h * (1 + a * a) / 2) / (2 * pi * (1 + a * a))",
+)
+ufunc(
+    "fresnel",
+    "DLMF 7.2.7",
+    complex=True,
+    results=("s", "c"),
+    z=("sin(pi / 2 * z * z)", "cos(pi / 2 * z * z)"),
+)
+ufunc(
+    "modfresnelp",
+    "DLMF 7.2.6",
+    results=("f", "k"),
+    x=(
+        "-exp(1j * x * x)",
+        "-2j * x * k - (0.3989422804014327 - 0.3989422804014327j)",
+    ),
+)
+ufunc(
+    "modfresnelm",
+    "DLMF 7.2.6",
+    results=("f", "k"),
+    x=(
+        "-exp(-1j * x * x)",
+        "2j * x * k - (0.3989422804014327 + 0.3989422804014327j)",
+    ),
+)
+_Z = "(x + 1j * gamma_) / (1.4142135623730951 * sigma)"
+_SLOPE = f"({_ROOT} * 1j - 2 * {_Z} * wofz({_Z}))"
+ufunc(
+    "voigt_profile",
+    "DLMF 7.19.4, 7.10.3",
+    x=f"real({_SLOPE}) / (3.5449077018110318 * sigma ** 2)",
+    sigma=f"-out / sigma - real({_Z} * {_SLOPE}) / ({_WIDE} * sigma ** 2)",
+    gamma_=f"-imag({_SLOPE}) / (3.5449077018110318 * sigma ** 2)",
+)
+_ROOT_OF_K = Refusal("the number of samples is a whole number")
+ufunc("kolmogorov", "Marsaglia, Tsang and Wang 2003", x="kolmogp(x)")
+ufunc("kolmogi", "Marsaglia, Tsang and Wang 2003", x="1 / kolmogp(out)")
+ufunc(
+    "smirnov",
+    "Birnbaum and Tingey 1951, 3.0",
+    n=_ROOT_OF_K,
+    d="smirnovp(n, d)",
+)
+ufunc(
+    "smirnovi",
+    "Birnbaum and Tingey 1951, 3.0",
+    n=_ROOT_OF_K,
+    p="1 / smirnovp(n, out)",
+)
+_NO_SECOND = Refusal("SciPy has no second derivative of this distribution function")
+ufunc("_kolmogp", "", module="scipy.special._ufuncs", x=_NO_SECOND)
+ufunc("_smirnovp", "", module="scipy.special._ufuncs", n=_ROOT_OF_K, d=_NO_SECOND)
