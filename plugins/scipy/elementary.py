@@ -109,7 +109,7 @@ ufunc(
 
 def _tukey_density(p: Any, lmbda: Any) -> Any:
     inside = (p > 0) & (p < 1)
-    p = F.where(inside, p, F.full_like(p, 0.5))
+    p = F.where(inside, p, 0.5 + F.zeros_like(p))
     density = 1 / (F.exp((lmbda - 1) * F.log(p)) + F.exp((lmbda - 1) * F.log1p(-p)))
     return F.where(inside, density, F.zeros_like(density))
 
@@ -117,7 +117,7 @@ def _tukey_density(p: Any, lmbda: Any) -> Any:
 def _power_slope(p: Any, lmbda: Any) -> Any:
     """Return the derivative of ``(p**lmbda - 1) / lmbda`` with respect to ``lmbda``."""
     inside = (p > 0) & (p < 1)
-    size = F.log(F.where(inside, p, F.full_like(p, 0.5)))
+    size = F.log(F.where(inside, p, 0.5 + F.zeros_like(p)))
     return F.square(size) * NAMES["hyp1f1"](2.0, 3.0, lmbda * size) / 2
 
 
