@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from types import FrameType
-from typing import Any
+from types import FrameType, FunctionType
+from typing import Any, NamedTuple
 
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
+__all__ = ["is_users_call", "library_call", "line_of", "not_known", "user_line", "warn_user"]
 
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -40,9 +40,9 @@ def line_of(error: BaseException) -> str:
     return place
 
 
-def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn at the user's running line: once per line, by Python's default filters."""
-    frame = _users_frame()
+def warn_user(text: str, category: type[Warning], frame: FrameType | None = None) -> None:
+    """Warn at a frame's line, by default the user's: once per line, by Python's default filters."""
+    frame = frame or _users_frame()
     if frame is None:
         warnings.warn(text, category, stacklevel=2)
         return
@@ -55,6 +55,31 @@ def warn_user(text: str, category: type[Warning]) -> None:
         scope.get("__name__"),
         scope.setdefault("__warningregistry__", {}),
     )
+
+
+class LibraryCall(NamedTuple):
+    """A running function of a library, and the frame that called it."""
+
+    package: str
+    #: The names that it may have, the most likely ones first.
+    names: list[str]
+    place: FrameType
+
+
+def library_call() -> LibraryCall | None:
+    """Return the call into the package whose code runs, outside gradtape and NumPy."""
+    frame = _users_frame()
+    if frame is None:
+        return None
+    package, names = _package_of(frame), list[str]()
+    while frame is not None and _package_of(frame) in (package, *_NOT_USERS):
+        if _package_of(frame) == package:
+            code = frame.f_code
+            inside = [frame.f_locals.get(name) for name in code.co_freevars]  # of a decorator
+            names += [x.__name__ for x in inside if isinstance(x, FunctionType)]
+            names.append(code.co_name)
+        frame = frame.f_back
+    return frame and LibraryCall(package, names[::-1], frame)
 
 
 def _users_frame() -> FrameType | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...public import IMPORTING
@@ -166,6 +166,31 @@ class Registry:
                         self._load_functions(key)
             found = self._replacements.get(function)
         return found
+
+    def instead_of(self, package: str, names: Sequence[str]) -> tuple[str, str] | None:
+        """Return what to use instead of a Python function that tensors cannot intercept.
+
+        Parameters
+        ----------
+        package
+            The top-level package that defines the function.
+        names
+            The names that the function may have; the first known one counts.
+
+        Returns
+        -------
+        tuple or None
+            The function's full name and the name to use; ``None`` if no plugin says one.
+        """
+        if not any(module.partition(".")[0] == package for module, _ in self.functions):
+            return None
+        self.replacement(None)  # loads the tables
+        known = {
+            theirs.rpartition(".")[2]: (theirs, item)
+            for theirs, item in self._replacements.values()
+            if type(item) is str and theirs.partition(".")[0] == package
+        }
+        return next((known[name] for name in names if name in known), None)
 
     def _load_functions(self, key: tuple[str, str]) -> None:
         """Resolve the names in a plugin's table of another library's functions."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..base.context import active_tapes
+from ..base.table import late
 from .tensor import Operators, Tensor
 
 __all__ = ["Held"]
@@ -33,6 +35,8 @@ class Held(Operators):
         return self.handle().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if active_tapes.get():
+            late("core.tensors.numpy_values").tell_library(self)
         return self.handle().__array__(dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:

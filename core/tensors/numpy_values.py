@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..base.context import active_batches, active_graph, active_tapes
+from ..base.table import registry
 from ..base.tree import flatten, map_structure
+from ..base.unknown import library_call, warn_user
+from ..errors import BrokenPathWarning, GradientError
 from ..ops.dispatch import is_transformed
 from .tensor import Operators
 
-__all__ = ["OnlyValues", "instead", "into_array", "of_values"]
+__all__ = ["OnlyValues", "instead", "into_array", "of_values", "tell_library"]
 
 
 class OnlyValues(Exception):
@@ -52,6 +55,30 @@ def of_values(
         lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
     )
     return function(*args, **kwargs)
+
+
+def tell_library(x: Operators) -> None:
+    """Warn if a function of another library reads a followed tensor, and a plugin has a better one.
+
+    Raises
+    ------
+    GradientError
+        Instead of the warning, if a strict tape follows the tensor.
+    """
+    held = getattr(x, "trainable", False)
+    tapes = [t for t in active_tapes.get() if held or x.id in getattr(t, "records", ())]
+    call = library_call() if tapes else None
+    found = call and registry().instead_of(call.package, call.names)
+    if not call or not found:
+        return
+    theirs, ours = found
+    text = (
+        f"{theirs} reads the values of tensors, so that gradients end there; use {ours}, which "
+        "keeps them, or pass .numpy() of the tensor if only its value matters"
+    )
+    if any(getattr(tape, "_strict", False) for tape in tapes):
+        raise GradientError(text)
+    warn_user(text, BrokenPathWarning, call.place)
 
 
 def into_array(place: str, target: Any, advice: str) -> Exception:

@@ -242,6 +242,8 @@ class Tensor(Handle, Operators):
         return view
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if active_tapes.get():
+            late("core.tensors.numpy_values").tell_library(self)
         value = np.asarray(self.numpy())
         if dtype is not None and value.dtype != dtype:
             if copy is False:

@@ -233,13 +233,14 @@ def ufunc(
                 if isinstance(formula, Refusal)
                 else _rule(name, str(formula), inputs)
             )
-        op = (UnaryOp if len(inputs) == 1 else Op)(
+        alone = len(inputs) == 1 and not complex  # a complex result of a real input needs the cast
+        op = (UnaryOp if alone else Op)(
             op_name,
             kernel,
             inputs=inputs,
             gradients=rules,
             infer=_infer(kernel, op_name),
-            broadcasts=len(inputs) > 1,
+            broadcasts=not alone,
             holomorphic=complex,
             batch="elementwise",
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import pi
 from typing import Any
 
-from ...core.extend import SCALARS, F
+from ...core.extend import SCALARS, F, kind_of
 from .building import NAMES, Refusal, known, ufunc
 
 _SHAPE = Refusal("the parameter of an incomplete gamma or beta function")
@@ -17,6 +18,8 @@ def _array(x: Any, like: Any) -> Any:
 
 def _rgamma_slope(x: Any) -> Any:
     """Return the derivative of ``1 / gamma(x)``, also at its zeros (DLMF 5.5.3)."""
+    if kind_of(x.dtype) == "c":
+        return -NAMES["psi"](x) * NAMES["rgamma"](x)
     left = x < 0.5
     low, high = F.where(left, x, F.zeros_like(x)), F.where(left, F.ones_like(x), x)
     near = low - 2 * F.round(low / 2)  # sin(pi * x) has the period 2
@@ -42,15 +45,13 @@ def _binom_slope(n: Any, k: Any, out: Any, wanted: str) -> Any:
     return F.where(pole, at_pole, smooth)
 
 
-from math import pi  # noqa: E402
-
 NAMES.update(rgamma_slope=_rgamma_slope, binom_slope=_binom_slope)
 
 known("gammaln", "lgamma", "DLMF 5.2.2", x="psi(x)")
 known("psi", "digamma", "DLMF 5.15.1", x="zeta(2, x)")
 known("digamma", "digamma", "DLMF 5.15.1", x="zeta(2, x)")
 ufunc("gamma", "DLMF 5.2.2", complex=True, x="out * psi(x)")
-ufunc("rgamma", "DLMF 5.2.2, 5.5.3", x="rgamma_slope(x)")
+ufunc("rgamma", "DLMF 5.2.2, 5.5.3", complex=True, x="rgamma_slope(x)")
 ufunc("loggamma", "DLMF 5.2.2", complex=True, x="psi(x)")
 ufunc("gammasgn", "DLMF 5.2.1", x="0 * x")
 ufunc("beta", "DLMF 5.12.1", a="out * (psi(a) - psi(a + b))", b="out * (psi(b) - psi(a + b))")
