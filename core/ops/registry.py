@@ -266,7 +266,7 @@ class Registry:
         UnknownOp
             If the op is not registered, or the backend has no kernel for it.
         """
-        if self.ops.get(op.name) is not op:
+        if self.find(op.name) is not op:
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         override = self.kernels.get((op.name, backend.name))
         if override is not None:

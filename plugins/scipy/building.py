@@ -134,12 +134,13 @@ def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
 
     def compute(*arrays: Any) -> Any:
         found = getattr(_module(module), name)(*arrays)
-        dtypes = [x.dtype for x in arrays if type(x) not in SCALARS]
-        if np.dtype(np.float16) in dtypes and np.result_type(*dtypes) == np.float16:
-            if isinstance(found, tuple):
-                return tuple([y.astype(np.float16) for y in found])
-            return found.astype(np.float16)
-        return found
+        dtype = np.result_type(*arrays)
+        if dtype.kind != "f" or dtype.itemsize > 4:
+            return found
+        # SciPy computes some functions in double precision only, and none in half
+        if isinstance(found, tuple):
+            return tuple([_narrowed(y, dtype) for y in found])
+        return _narrowed(found, dtype)
 
     def kernel(xp: Any, *arrays: Any) -> Any:
         if not complex_:
@@ -154,6 +155,13 @@ def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
         return on_host(compute, *arrays)
 
     return kernel
+
+
+def _narrowed(y: Any, dtype: Any) -> Any:
+    """Return results in the precision of the arguments."""
+    if y.dtype.kind == "c":
+        return y.astype(np.complex64)
+    return y if y.dtype == dtype else y.astype(dtype)
 
 
 def _infer(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -56,14 +56,12 @@ ufunc(
         "2j * x * k - (0.3989422804014327 + 0.3989422804014327j)",
     ),
 )
-_Z = "(x + 1j * gamma_) / (1.4142135623730951 * sigma)"
-_SLOPE = f"({_ROOT} * 1j - 2 * {_Z} * wofz({_Z}))"
 ufunc(
     "voigt_profile",
     "DLMF 7.19.4, 7.10.3",
-    x=f"real({_SLOPE}) / (3.5449077018110318 * sigma ** 2)",
-    sigma=f"-out / sigma - real({_Z} * {_SLOPE}) / ({_WIDE} * sigma ** 2)",
-    gamma_=f"-imag({_SLOPE}) / (3.5449077018110318 * sigma ** 2)",
+    x="voigt_slopes(x, sigma, gamma_, out)[0]",
+    sigma="voigt_slopes(x, sigma, gamma_, out)[1]",
+    gamma_="voigt_slopes(x, sigma, gamma_, out)[2]",
 )
 _ROOT_OF_K = Refusal("the number of samples is a whole number")
 ufunc("kolmogorov", "Feller 1948, 1.4; DLMF 20.7.32", x="kolmogorov_slope(x)")
@@ -99,3 +97,15 @@ def _kolmogorov_slope(x: Any) -> Any:
 
 
 NAMES.update(kolmogorov_slope=_kolmogorov_slope)
+
+
+def _voigt_slopes(x: Any, sigma: Any, gamma_: Any, out: Any) -> tuple[Any, Any, Any]:
+    """Return the derivatives of ``real(wofz(z)) / (sigma * sqrt(2 * pi))``."""
+    z = (x + 1j * gamma_) / (sqrt(2) * sigma)
+    slope = 2j / sqrt(pi) - 2 * z * NAMES["wofz"](z)
+    real, imag, along = (F.cast_like(part, out) for part in (F.real(slope), F.imag(slope), F.real(z * slope)))
+    scale = 1 / (2 * sqrt(pi) * sigma * sigma)
+    return real * scale, -(out + along / (sqrt(2 * pi) * sigma)) / sigma, -imag * scale
+
+
+NAMES.update(voigt_slopes=_voigt_slopes)
