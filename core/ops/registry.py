@@ -131,13 +131,13 @@ class Registry:
         with IMPORTING:
             if ("op", prefix) in self._loaded:
                 return
+            self._loaded.add(("op", prefix))
             info = self.owners["late_op", prefix]
             ops = list(_called(info, f"ops {prefix}::...", self.late_ops[prefix]))
             for op in ops:
                 if not str(getattr(op, "name", op)).startswith(f"{prefix}::"):
                     raise PluginError(f"{info}: {op!r} is not an op called '{prefix}::...'")
             self.add(info, {"ops": ops})
-            self._loaded.add(("op", prefix))
 
     def replacement(self, function: Any) -> tuple[str, Any] | None:
         """Return what to use instead of another library's function.
@@ -352,6 +352,8 @@ class Registry:
         """
         if kind == "module":
             self.modules  # noqa: B018
+        if kind == "op":
+            self.find(name)
         return self.owners.get((kind, name))
 
     def _failed(self) -> str:

@@ -28,7 +28,6 @@ from ...core.extend import (
     kind_of,
     numpy_dtype,
     ops,
-    to_numpy,
 )
 from ..ops.common.op_builders import shapes_of
 
@@ -100,24 +99,29 @@ def known(name: str, op: str, source: str, **formulas: Formula) -> None:
     FUNCTIONS[name] = Row(name, source, formulas, run)
 
 
-def on_host(compute: Callable[..., Any], *arrays: Any) -> Any:
-    """Call a function of NumPy arrays on arrays of any backend."""
-    like = next(x for x in arrays if type(x) not in SCALARS)
-    owner = backend_of(like)
+def on_host(compute: Callable[..., Any], *given: Any) -> Any:
+    """Call a function of NumPy arrays and Python numbers on arrays of any backend.
+
+    Its results are elementwise: their shapes and dtypes follow from those of the arguments.
+    """
+    arrays = [x for x in given if type(x) not in SCALARS]
+    owner = backend_of(arrays[0])
     if owner.host:
-        return compute(*arrays)
-    try:
-        hosts = [x if type(x) in SCALARS else to_numpy(x) for x in arrays]
-    except Exception as error:  # in a compiler, which has no values yet
-        raise TypeError(
-            f"its kernel is SciPy's, which needs values, and backend {owner.name!r} is compiling: "
-            f"run this part on the host, with tensor.to('numpy') ({type(error).__name__})"
-        ) from error
-    found = compute(*hosts)
-    device = owner.device(like)
-    if isinstance(found, tuple):
-        return tuple([owner.asarray(y, device=device) for y in found])
-    return owner.asarray(found, device=device)
+        return compute(*given)
+    empty = [x if type(x) in SCALARS else np.empty(0, numpy_dtype(x.dtype)) for x in given]
+    found = compute(*empty)
+    several = isinstance(found, tuple)
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+
+    def function(*values: Any) -> tuple[Any, ...]:
+        rest = iter(values)
+        result = compute(*[x if type(x) in SCALARS else next(rest) for x in given])
+        parts = result if several else (result,)
+        return tuple([np.asarray(y) for y in parts])
+
+    dtypes = [y.dtype for y in found] if several else [found.dtype]
+    results = owner.on_host(function, arrays, [(shape, dtype) for dtype in dtypes])
+    return tuple(results) if several else results[0]
 
 
 def _module(name: str) -> Any:

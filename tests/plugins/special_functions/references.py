@@ -387,7 +387,7 @@ for _k in ("cem", "sem"):
     for _i in "12":
         case(f"mathieu_mod{_k}{_i}", (None, None), [1, 2, 3], (0.2, 4), (0.2, 1.5))
 for _k in ("pro", "obl"):
-    _ranges = {"ang1": (-0.9, 0.9), "rad1": (1.2, 3), "rad2": (1.5, 3)}
+    _ranges = {"ang1": (-0.9, 0.9), "rad1": (1.2, 3), "rad2": (2.3, 3.5)}
     for _i, _range in _ranges.items():
         case(f"{_k}_{_i}", (None, None), [1], [1, 2, 3], (0.5, 1.5), _range)
         _value = float(getattr(scipy.special, f"{_k}_cv")(1, 2, 1.5))
