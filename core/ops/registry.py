@@ -161,8 +161,8 @@ class Registry:
         found = self._replacements.get(function)
         if found is None:
             with IMPORTING:
-                for key in self.functions.keys() - self._loaded:
-                    if key[0] in sys.modules:
+                for key in self.functions:
+                    if key not in self._loaded and key[0] in sys.modules:
                         self._load_functions(key)
             found = self._replacements.get(function)
         return found
@@ -204,12 +204,14 @@ class Registry:
             if isinstance(item, Primitive):
                 self.op(item.name)  # its plugin's ops are registered
             if theirs in self._replacements:
+                other = self.owners["replacement", theirs]
                 raise PluginError(
-                    f"{info} replaces {module}.{name} for tensors, and so does another plugin; "
-                    f"disable one with gradtape.disable_plugin({info.name!r})"
+                    f"{info} and {other} both replace {module}.{name} for tensors; disable one "
+                    f"with gradtape.disable_plugin({info.name!r})"
                 )
             found[theirs] = f"{module}.{name}", item
         self._replacements.update(found)
+        self.owners.update({("replacement", theirs): info for theirs in found})
         self._loaded.add(key)
 
     @property

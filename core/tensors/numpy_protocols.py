@@ -210,9 +210,7 @@ def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     return function(*inputs)
 
 
-def _call_foreign(
-    ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _call_foreign(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run what a plugin has for a ufunc of another library."""
     found = registry().replacement(ufunc)
     if found is None or not callable(found[1]):

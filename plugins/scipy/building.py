@@ -180,12 +180,15 @@ def _infer(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
     return infer
 
 
-def _refused(name: str, argument: str, reason: str) -> Callable[..., Any]:
+def _refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[..., Any]:
+    """Return the gradient rule of an argument without a derivative."""
+
     def rule(g: Any) -> Any:
+        op = guard or f"scipy::{name.lstrip('_')}"
         raise GradientError(
             f"scipy.special.{name}: no formula is known for the derivative with respect to "
             f"{argument!r} ({reason}); hold it constant with gradtape.stop_gradient({argument}), "
-            f"or provide a rule for the op 'scipy::{name}' with gradtape.register_gradient"
+            f"or provide a rule for the op {op!r} with gradtape.register_gradient"
         )
 
     return rule
@@ -260,8 +263,8 @@ def ufunc(
     OPS.append(op)
     public = name.lstrip("_")
     NAMES[public] = _on_any(name, op_name, module)
-    refused = [isinstance(rule, Refusal) for rule in formulas.values()]
-    run = _held(op, name, inputs, refused) if results and any(refused) else op
+    refused = any(isinstance(rule, Refusal) for rule in formulas.values())
+    run = _held(op, name, inputs, list(formulas.values())) if results and refused else op
     FUNCTIONS[name] = Row(name, source, formulas, run, name.startswith("_"))
 
 
@@ -310,18 +313,21 @@ def _total(gs: Sequence[Any], slopes: Sequence[Any], x: Any) -> Any:
     return F.unbroadcast_like(total, x)
 
 
-def _held(op: Op, name: str, inputs: Sequence[str], refused: Sequence[bool]) -> Callable[..., Any]:
+def _held(
+    op: Op, name: str, inputs: Sequence[str], refusals: Sequence[Formula]
+) -> Callable[..., Any]:
     """Return a function that passes each input without a derivative through an op that says so."""
     guards = []
-    for argument, no in zip(inputs, refused, strict=True):
-        if not no:
+    for argument, refusal in zip(inputs, refusals, strict=True):
+        if not isinstance(refusal, Refusal):
             guards.append(None)
             continue
+        op_name = f"scipy::{name}_{argument}"
         guard = UnaryOp(
-            f"scipy::{name}_{argument}",
+            op_name,
             lambda xp, x: x,
             inputs=("x",),
-            gradients={"x": _refused(name, argument, "its results have none in closed form")},
+            gradients={"x": _refused(name, argument, refusal.reason, op_name)},
             infer=lambda x: (x.shape, x.dtype),
             batch="elementwise",
             doc=f"Return ``x``, which is the argument ``{argument}`` of ``{name}``.",

@@ -116,9 +116,7 @@ _F = (
     "- (dfn + dfd) / 2 * log1p(dfn / dfd * {f}) - betaln(dfn / 2, dfd / 2)) "
     "* hyp1f1((dfn + dfd) / 2, dfn / 2, {nc} / 2 * dfn * {f} / (dfn * {f} + dfd))"
 )
-_BY_NC = (
-    "((ncfdtr(dfn + 2, dfd, {nc}, {f} * dfn / (dfn + 2)) - ncfdtr(dfn, dfd, {nc}, {f})) / 2)"
-)
+_BY_NC = "((ncfdtr(dfn + 2, dfd, {nc}, {f} * dfn / (dfn + 2)) - ncfdtr(dfn, dfd, {nc}, {f})) / 2)"
 ufunc(
     "ncfdtr",
     "Johnson, Kotz and Balakrishnan 1995, 30.3",

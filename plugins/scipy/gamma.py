@@ -56,9 +56,7 @@ ufunc("loggamma", "DLMF 5.2.2", complex=True, x="psi(x)")
 ufunc("gammasgn", "DLMF 5.2.1", x="0 * x")
 ufunc("beta", "DLMF 5.12.1", a="out * (psi(a) - psi(a + b))", b="out * (psi(b) - psi(a + b))")
 ufunc("betaln", "DLMF 5.12.1", a="psi(a) - psi(a + b)", b="psi(b) - psi(a + b)")
-ufunc(
-    "binom", "DLMF 1.2.6", n="binom_slope(n, k, out, 'n')", k="binom_slope(n, k, out, 'k')"
-)
+ufunc("binom", "DLMF 1.2.6", n="binom_slope(n, k, out, 'n')", k="binom_slope(n, k, out, 'k')")
 ufunc("poch", "DLMF 5.2.5", z="out * (psi(z + m) - psi(z))", m="out * psi(z + m)")
 
 # zeta functions
@@ -85,7 +83,13 @@ ufunc("betainccinv", "DLMF 8.17.1", a=_SHAPE, b=_SHAPE, y=f"-1 / {_DENSITY.forma
 ufunc("expi", "DLMF 6.2.5", complex=True, x="exp(x) / x")
 ufunc("exp1", "DLMF 6.2.1", complex=True, x="-exp(-x) / x")
 ufunc("expn", "DLMF 8.19.13", n=Refusal("the order"), x="expn_slope(n, x, out)")
-ufunc("sici", "DLMF 6.2.9, 6.2.11", complex=True, results=("si", "ci"), x=("sinc(x / pi)", "cos(x) / x"))
+ufunc(
+    "sici",
+    "DLMF 6.2.9, 6.2.11",
+    complex=True,
+    results=("si", "ci"),
+    x=("sinc(x / pi)", "cos(x) / x"),
+)
 ufunc(
     "shichi",
     "DLMF 6.2.15, 6.2.16",

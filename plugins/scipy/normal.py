@@ -103,7 +103,9 @@ def _voigt_slopes(x: Any, sigma: Any, gamma_: Any, out: Any) -> tuple[Any, Any, 
     """Return the derivatives of ``real(wofz(z)) / (sigma * sqrt(2 * pi))``."""
     z = (x + 1j * gamma_) / (sqrt(2) * sigma)
     slope = 2j / sqrt(pi) - 2 * z * NAMES["wofz"](z)
-    real, imag, along = (F.cast_like(part, out) for part in (F.real(slope), F.imag(slope), F.real(z * slope)))
+    real, imag, along = (
+        F.cast_like(part, out) for part in (F.real(slope), F.imag(slope), F.real(z * slope))
+    )
     scale = 1 / (2 * sqrt(pi) * sigma * sigma)
     return real * scale, -(out + along / (sqrt(2 * pi) * sigma)) / sigma, -imag * scale
 

@@ -13,9 +13,7 @@ from ...core.extend import Op, hookimpl, late
 
 __all__ = ["gradtape_functions", "gradtape_late_ops"]
 
-_SYMMETRIC = (
-    "w, v = gradtape.linalg.eigh(a) and (v * gradtape.{}(w)) @ v.T for a symmetric matrix"
-)
+_SYMMETRIC = "w, v = gradtape.linalg.eigh(a) and (v * gradtape.{}(w)) @ v.T for a symmetric matrix"
 #: The functions of SciPy that read values, and what keeps gradients instead.
 INSTEAD = {
     "scipy.special": {

@@ -25,19 +25,24 @@ class Case:
     #: The largest relative errors of first and second derivatives.
     first: float = 1e-11
     second: float = 1e-10
-    #: Which of several results the reference is for.
+    #: How many points are compared: fewer where mpmath is slow.
+    count: int = 10
+    #: The references of several results.
     results: tuple[Callable[..., Any] | None, ...] = field(default=())
+    #: Why differences of SciPy's values do not show the derivative.
+    exempt: str = ""
 
-    def points(self, count: int, seed: int = 0) -> list[np.ndarray]:
+    def points(self, count: int | None = None) -> list[np.ndarray]:
         """Return arrays of points, one for each argument."""
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
+        count = count or self.count
         found = []
         for where in self.arguments:
             if isinstance(where, list):
                 found.append(np.array([where[i % len(where)] for i in range(count)]))
             else:
                 low, high = where
-                found.append(low + (high - low) * rng.permutation(count + 1)[:count] / count)
+                found.append(low + (high - low) * (rng.permutation(count) + 0.37) / count)
         return found
 
 
@@ -125,22 +130,28 @@ case("log_ndtr", lambda x: mp.log(ncdf(x)), (-30, 5))
 case("ndtri_exp", lambda y: mp.sqrt(2) * mp.erfinv(2 * mp.exp(y) - 1), (-15, -0.01))
 case(
     "owens_t",
-    lambda h, a: mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a])
-    / (2 * mp.pi),
+    lambda h, a: (
+        mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
+    ),
     (-3, 3),
     (-2, 2),
+    count=4,
 )
 case("fresnel", (mp.fresnels, mp.fresnelc), (-4, 4))
 case(
     "voigt_profile",
-    lambda x, s, g: mp.re(
-        mp.exp(-(((x + 1j * g) / s / mp.sqrt(2)) ** 2))
-        * mp.erfc(-1j * (x + 1j * g) / s / mp.sqrt(2))
-    )
-    / (s * mp.sqrt(2 * mp.pi)),
+    lambda x, s, g: (
+        mp.re(
+            mp.exp(-(((x + 1j * g) / s / mp.sqrt(2)) ** 2))
+            * mp.erfc(-1j * (x + 1j * g) / s / mp.sqrt(2))
+        )
+        / (s * mp.sqrt(2 * mp.pi))
+    ),
     (-4, 4),
     (0.3, 2),
     (0.2, 2),
+    first=1e-10,
+    second=1e-9,
 )
 case("kolmogorov", None, (0.4, 2))
 case("kolmogi", None, (0.05, 0.95))
@@ -179,27 +190,57 @@ case("exp1", mp.e1, (0.05, 12))
 case("expn", lambda n, x: mp.expint(n, x), [0, 1, 2, 3, 5, 10], (0.1, 9))
 case("sici", (mp.si, mp.ci), (0.1, 15))
 case("shichi", (mp.shi, mp.chi), (0.1, 8))
-case("spence", lambda z: mp.re(mp.polylog(2, 1 - z)), [0.02, 0.3, 0.7, 0.99, 1.0, 1.01, 1.4, 2.5, 9.0])
+case(
+    "spence",
+    lambda z: mp.re(mp.polylog(2, 1 - z)),
+    [0.02, 0.3, 0.7, 0.99, 1.0, 1.01, 1.4, 2.5, 9.0],
+)
 
 # distributions
-case("gdtr", lambda a, b, x: mp.gammainc(b, 0, a * x, regularized=True), (0.5, 2), (0.5, 5), (0.3, 5))
+case(
+    "gdtr", lambda a, b, x: mp.gammainc(b, 0, a * x, regularized=True), (0.5, 2), (0.5, 5), (0.3, 5)
+)
 case("gdtrc", lambda a, b, x: mp.gammainc(b, a * x, regularized=True), (0.5, 2), (0.5, 5), (0.3, 5))
 case("gdtria", None, (0.1, 0.9), (0.5, 5), (0.3, 5))
 case("gdtrix", None, (0.5, 2), (0.5, 5), (0.1, 0.9))
 case("chdtr", lambda v, x: mp.gammainc(v / 2, 0, x / 2, regularized=True), (0.5, 9), (0.2, 12))
 case("chdtrc", lambda v, x: mp.gammainc(v / 2, x / 2, regularized=True), (0.5, 9), (0.2, 12))
 case("chdtri", None, (0.5, 9), (0.05, 0.95))
-case("pdtr", lambda k, m: mp.gammainc(mp.floor(k) + 1, m, regularized=True), [0.0, 1.0, 2.0, 5.0], (0.2, 9))
-case("pdtrc", lambda k, m: mp.gammainc(mp.floor(k) + 1, 0, m, regularized=True), [0.0, 1.0, 2.0, 5.0], (0.2, 9))
+case(
+    "pdtr",
+    lambda k, m: mp.gammainc(mp.floor(k) + 1, m, regularized=True),
+    [0.0, 1.0, 2.0, 5.0],
+    (0.2, 9),
+)
+case(
+    "pdtrc",
+    lambda k, m: mp.gammainc(mp.floor(k) + 1, 0, m, regularized=True),
+    [0.0, 1.0, 2.0, 5.0],
+    (0.2, 9),
+)
 case("pdtri", None, [0, 1, 2, 5], (0.05, 0.95))
-case("bdtr", lambda k, n, p: betainc(n - k, k + 1, 1 - p), [0.0, 1.0, 3.0, 4.0], [5, 6, 9], (0.05, 0.95))
-case("bdtrc", lambda k, n, p: betainc(k + 1, n - k, p), [0.0, 1.0, 3.0, 4.0], [5, 6, 9], (0.05, 0.95))
+case(
+    "bdtr",
+    lambda k, n, p: betainc(n - k, k + 1, 1 - p),
+    [0.0, 1.0, 3.0, 4.0],
+    [5, 6, 9],
+    (0.05, 0.95),
+)
+case(
+    "bdtrc", lambda k, n, p: betainc(k + 1, n - k, p), [0.0, 1.0, 3.0, 4.0], [5, 6, 9], (0.05, 0.95)
+)
 case("bdtri", None, [0.0, 1.0, 3.0, 4.0], [5, 6, 9], (0.05, 0.95))
 case("nbdtr", lambda k, n, p: betainc(n, k + 1, p), [0, 1, 3, 4], [2, 6, 9], (0.05, 0.95))
 case("nbdtrc", lambda k, n, p: 1 - betainc(n, k + 1, p), [0, 1, 3, 4], [2, 6, 9], (0.05, 0.95))
 case("nbdtri", None, [0, 1, 3, 4], [2, 6, 9], (0.05, 0.95))
 case("fdtr", lambda m, n, x: betainc(m / 2, n / 2, m * x / (n + m * x)), (1, 8), (1.5, 9), (0.1, 5))
-case("fdtrc", lambda m, n, x: 1 - betainc(m / 2, n / 2, m * x / (n + m * x)), (1, 8), (1.5, 9), (0.1, 5))
+case(
+    "fdtrc",
+    lambda m, n, x: 1 - betainc(m / 2, n / 2, m * x / (n + m * x)),
+    (1, 8),
+    (1.5, 9),
+    (0.1, 5),
+)
 case("fdtri", None, (1, 8), (1.5, 9), (0.05, 0.9))
 case(
     "stdtr",
@@ -208,32 +249,60 @@ case(
     (-5, 5),
 )
 case("stdtrit", None, (0.8, 20), (0.05, 0.9))
-case("nrdtrimn", lambda p, s, x: x - s * mp.sqrt(2) * mp.erfinv(2 * p - 1), (0.05, 0.95), (0.3, 3), (-3, 3))
-case("nrdtrisd", lambda m, p, x: (x - m) / (mp.sqrt(2) * mp.erfinv(2 * p - 1)), (-3, 1), (0.55, 0.95), (2, 3))
+case(
+    "nrdtrimn",
+    lambda p, s, x: x - s * mp.sqrt(2) * mp.erfinv(2 * p - 1),
+    (0.05, 0.95),
+    (0.3, 3),
+    (-3, 3),
+)
+case(
+    "nrdtrisd",
+    lambda m, p, x: (x - m) / (mp.sqrt(2) * mp.erfinv(2 * p - 1)),
+    (-3, 1),
+    (0.55, 0.95),
+    (2, 3),
+)
 
 
 def chndtr(x: Any, df: Any, nc: Any) -> Any:
     return mp.nsum(
-        lambda j: mp.exp(-nc / 2) * (nc / 2) ** j / mp.factorial(j)
-        * mp.gammainc(df / 2 + j, 0, x / 2, regularized=True),
+        lambda j: (
+            mp.exp(-nc / 2)
+            * (nc / 2) ** j
+            / mp.factorial(j)
+            * mp.gammainc(df / 2 + j, 0, x / 2, regularized=True)
+        ),
         [0, 60],
     )
 
 
 def ncfdtr(m: Any, n: Any, nc: Any, f: Any) -> Any:
     return mp.nsum(
-        lambda j: mp.exp(-nc / 2) * (nc / 2) ** j / mp.factorial(j)
-        * betainc(m / 2 + j, n / 2, m * f / (n + m * f)),
+        lambda j: (
+            mp.exp(-nc / 2)
+            * (nc / 2) ** j
+            / mp.factorial(j)
+            * betainc(m / 2 + j, n / 2, m * f / (n + m * f))
+        ),
         [0, 40],
     )
 
 
-case("chndtr", chndtr, (0.5, 12), (1, 8), (0.2, 5), first=1e-8, second=1e-6)
+case("chndtr", chndtr, (0.5, 12), (1, 8), (0.2, 5), first=1e-8, second=1e-6, count=4)
 case("chndtrix", None, (0.1, 0.9), (1, 8), (0.2, 5))
 case("chndtrinc", None, (4, 9), (1, 3), (0.2, 0.5))
-case("ncfdtr", ncfdtr, (1, 6), (2, 9), (0.2, 4), (0.2, 4), first=1e-8, second=1e-6)
+case("ncfdtr", ncfdtr, (1, 6), (2, 9), (0.2, 4), (0.2, 4), first=1e-8, second=1e-6, count=4)
 case("ncfdtri", None, (1, 6), (2, 9), (0.2, 4), (0.1, 0.9))
-case("ncfdtrinc", None, (1, 6), (2, 9), (0.1, 0.4), (1.5, 4))
+case(
+    "ncfdtrinc",
+    None,
+    (1, 6),
+    (2, 9),
+    (0.1, 0.4),
+    (1.5, 4),
+    exempt="SciPy finds it with an error of 1e-3",
+)
 case("nctdtr", None, (2, 9), (-1, 2), (-3, 4))
 case("nctdtrit", None, (2, 9), (-1, 2), (0.1, 0.9))
 
@@ -248,20 +317,21 @@ case("yve", mp.bessely, ORDER, (0.2, 15))
 case("ive", lambda v, z: mp.besseli(v, z) * mp.exp(-abs(z)), ORDER, (0.2, 15))
 case("kve", lambda v, z: mp.besselk(v, z) * mp.exp(z), ORDER, (0.2, 15))
 case("yn", mp.bessely, [0, 1, 2, 5], (0.2, 15))
-case("kn", mp.besselk, [0, 1, 2, 5], (0.2, 15))
+case("kn", mp.besselk, [0, 1, 2, 5], (0.2, 15), count=6)
 for _n in "01":
     case(f"j{_n}", lambda x, n=int(_n): mp.besselj(n, x), (-9, 15))
     case(f"y{_n}", lambda x, n=int(_n): mp.bessely(n, x), (0.2, 15))
     case(f"i{_n}", lambda x, n=int(_n): mp.besseli(n, x), (-9, 15))
-    case(f"k{_n}", lambda x, n=int(_n): mp.besselk(n, x), (0.2, 15))
+    case(f"k{_n}", lambda x, n=int(_n): mp.besselk(n, x), (0.2, 15), count=6)
     case(f"i{_n}e", lambda x, n=int(_n): mp.besseli(n, x) * mp.exp(-abs(x)), (-9, 15))
-    case(f"k{_n}e", lambda x, n=int(_n): mp.besselk(n, x) * mp.exp(x), (0.2, 15))
+    case(f"k{_n}e", lambda x, n=int(_n): mp.besselk(n, x) * mp.exp(x), (0.2, 15), count=6)
 case(
     "besselpoly",
     lambda a, k, v: mp.quad(lambda x: x**k * mp.besselj(v, 2 * a * x), [0, 1]),
     (0.3, 4),
     [0.0, 1.0, 2.5],
     [0.0, 1.0, 2.0],
+    count=4,
 )
 case(
     "airy",
@@ -276,7 +346,12 @@ def scaled(f: Any, sign: int, derivative: int) -> Any:
 
 case(
     "airye",
-    (scaled(mp.airyai, 1, 0), scaled(mp.airyai, 1, 1), scaled(mp.airybi, -1, 0), scaled(mp.airybi, -1, 1)),
+    (
+        scaled(mp.airyai, 1, 0),
+        scaled(mp.airyai, 1, 1),
+        scaled(mp.airybi, -1, 0),
+        scaled(mp.airybi, -1, 1),
+    ),
     (0.2, 6),
 )
 case(
@@ -289,13 +364,14 @@ case(
     ),
     (0.2, 5),
     first=1e-8,
+    exempt="the values have errors of 1e-5",
 )
 case("ber", lambda x: mp.ber(0, x), (0.1, 8))
 case("bei", lambda x: mp.bei(0, x), (0.1, 8))
 case("ker", lambda x: mp.ker(0, x), (0.1, 8))
 case("kei", lambda x: mp.kei(0, x), (0.1, 8))
 for _f in ("ber", "bei", "ker", "kei"):
-    case(f"{_f}p", lambda x, f=getattr(mp, _f): mp.diff(lambda t: f(0, t), x), (0.1, 8))
+    case(f"{_f}p", lambda x, f=getattr(mp, _f): mp.diff(lambda t: f(0, t), x), (0.1, 8), count=5)
 case("struve", mp.struveh, (-0.9, 3), (0.2, 10))
 case("modstruve", mp.struvel, (-0.9, 3), (0.2, 10))
 case("itstruve0", None, (0.3, 8))
@@ -334,13 +410,14 @@ case(
 case("hyp0f1", mp.hyp0f1, (0.4, 5), (-5, 6))
 case("hyp1f1", mp.hyp1f1, (0.3, 4), (0.5, 5), (-5, 6))
 case("hyp2f1", mp.hyp2f1, (0.3, 2), (0.4, 2.2), (0.6, 3), (-3, 0.9))
-case("hyperu", mp.hyperu, (0.3, 3), (0.4, 2.3), (0.3, 6))
+case("hyperu", mp.hyperu, (0.3, 3), (0.4, 2.3), (0.3, 6), first=1e-8, second=1e-8)
 case(
     "wright_bessel",
     lambda a, b, x: mp.nsum(lambda k: x**k * mp.rgamma(a * k + b) / mp.factorial(k), [0, 200]),
     (0.3, 2),
     (0.5, 3),
     (0.1, 5),
+    count=6,
 )
 case(
     "log_wright_bessel",
@@ -350,6 +427,7 @@ case(
     (0.3, 2),
     (0.5, 3),
     (0.1, 5),
+    count=6,
 )
 case("wrightomega", lambda z: mp.lambertw(mp.exp(z)), (-8, 20))
 
@@ -375,8 +453,20 @@ case(
 case("eval_laguerre", lambda n, x: mp.laguerre(n, 0, x), N, (0.1, 6))
 case("eval_genlaguerre", mp.laguerre, N, (-0.4, 3), (0.1, 6))
 case("eval_hermite", mp.hermite, N, (-2, 3))
-case("eval_hermitenorm", lambda n, x: mp.hermite(n, x / mp.sqrt(2)) / mp.mpf(2) ** (n * half), N, (-2, 3))
-case("lpmv", lambda m, v, x: mp.legenp(v, m, x), [0.0, 1.0, 2.0], [2.0, 3.5, 4.0], (-0.9, 0.9))
+case(
+    "eval_hermitenorm",
+    lambda n, x: mp.hermite(n, x / mp.sqrt(2)) / mp.mpf(2) ** (n * half),
+    N,
+    (-2, 3),
+)
+case(
+    "lpmv",
+    lambda m, v, x: mp.legenp(v, m, x),
+    [0.0, 1.0, 2.0],
+    [2.0, 3.5, 4.0],
+    (-0.9, 0.9),
+    count=6,
+)
 
 # solutions of wave equations
 case("pbdv", (mp.pcfd, lambda v, x: mp.diff(lambda t: mp.pcfd(v, t), x)), (-2, 4), (-3, 3))
