@@ -194,7 +194,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
 
 
 def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if getattr(np, ufunc.__name__, None) is not ufunc:
+    if not _is_numpys(ufunc):
         return _call_foreign(ufunc, method, inputs, kwargs)
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     if method != "__call__":
@@ -208,6 +208,10 @@ def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     except LookupError:  # another name for an op, or a function made of several ops
         function = counterpart(ufunc)
     return function(*inputs)
+
+
+def _is_numpys(ufunc: Any) -> bool:
+    return getattr(np, ufunc.__name__, None) is ufunc
 
 
 def _call_foreign(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -57,7 +57,7 @@ def of_values(
     return function(*args, **kwargs)
 
 
-def tell_library(x: Operators) -> None:
+def tell_library(x: Any) -> None:
     """Warn if a function of another library reads a followed tensor, and a plugin has a better one.
 
     Raises

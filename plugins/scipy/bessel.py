@@ -49,8 +49,6 @@ ufunc("i1e", "DLMF 10.29.1", x="(i0e(x) + ive(2, x)) / 2 - sign(x) * out")
 ufunc("k0e", "DLMF 10.29.3", x="out - k1e(x)")
 ufunc("k1e", "DLMF 10.29.1", x="out - (k0e(x) + kve(2, x)) / 2")
 
-# spherical Bessel functions, which SciPy's Python functions call
-_SPHERICAL = Refusal("the order of a spherical Bessel function")
 ufunc(
     "besselpoly",
     "DLMF 10.6.2",

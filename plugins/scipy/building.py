@@ -21,7 +21,7 @@ from ...core.extend import (
     BackendUnavailable,
     F,
     Op,
-    Tensor,
+    Operators,
     UnaryOp,
     backend_of,
     broadcast_shapes,
@@ -194,17 +194,13 @@ def _refused(name: str, argument: str, reason: str, guard: str = "") -> Callable
     return rule
 
 
-def _arguments(formula: str, inputs: Sequence[str]) -> list[str]:
-    used = compile(formula, "<formula>", "eval").co_names
-    return [x for x in (*inputs, "out") if x in used]
-
-
-def _rule(name: str, formula: str, inputs: Sequence[str]) -> Callable[..., Any]:
-    """Return the gradient rule of a formula."""
-    names = ", ".join(["g", *_arguments(formula, inputs)])
-    rule: Callable[..., Any] = eval(f"lambda {names}: g * ({formula})", NAMES)
-    rule.__qualname__ = f"derivative of scipy::{name}"
-    return rule
+def _rule(name: str, argument: str, formula: Formula, inputs: Sequence[str]) -> Any:
+    """Return the gradient rule of an argument."""
+    if isinstance(formula, Refusal):
+        return _refused(name, argument, formula.reason)
+    used = compile(str(formula), "<formula>", "eval").co_names
+    names = ", ".join(["g", *(x for x in (*inputs, "out") if x in used)])
+    return eval(f"lambda {names}: g * ({formula})", NAMES)
 
 
 def ufunc(
@@ -233,52 +229,39 @@ def ufunc(
     formulas
         By argument, in order: the derivative, the derivatives of all results, or a refusal.
     """
-    inputs = tuple(formulas)
-    op_name = f"scipy::{name.lstrip('_')}"
+    inputs, op_name = tuple(formulas), f"scipy::{name.lstrip('_')}"
     kernel = _kernel(name, module, complex)
-    rules: dict[str, Any] = {}
+    record: dict[str, Any] = {
+        "inputs": inputs,
+        "infer": _infer(kernel, op_name),
+        "batch": "elementwise",
+        "doc": f"Return ``scipy.special.{name}``, elementwise.",
+    }
     if results:
-        vjp = _joint(name, inputs, results, formulas)
-        op = Op(op_name, kernel, inputs=inputs, vjp=vjp, infer=_infer(kernel, op_name))
-        op.batch = "elementwise"
+        op = Op(op_name, kernel, vjp=_joint(inputs, results, formulas), **record)
     else:
-        for x, formula in formulas.items():
-            rules[x] = (
-                _refused(name, x, formula.reason)
-                if isinstance(formula, Refusal)
-                else _rule(name, str(formula), inputs)
-            )
-        alone = len(inputs) == 1 and not complex  # a complex result of a real input needs the cast
-        op = (UnaryOp if alone else Op)(
-            op_name,
-            kernel,
-            inputs=inputs,
-            gradients=rules,
-            infer=_infer(kernel, op_name),
-            broadcasts=not alone,
-            holomorphic=complex,
-            batch="elementwise",
-        )
-    op.doc = f"Return ``scipy.special.{name}``, elementwise."
+        # if a result may be complex, the gradient of a real input is cast
+        alone = len(inputs) == 1 and not complex
+        rules = {x: _rule(name, x, formula, inputs) for x, formula in formulas.items()}
+        record |= {"gradients": rules, "broadcasts": not alone, "holomorphic": complex}
+        op = (UnaryOp if alone else Op)(op_name, kernel, **record)
     OPS.append(op)
-    public = name.lstrip("_")
-    NAMES[public] = _on_any(name, op_name, module)
-    refused = any(isinstance(rule, Refusal) for rule in formulas.values())
-    run = _held(op, name, inputs, list(formulas.values())) if results and refused else op
+    NAMES[name.lstrip("_")] = _on_any(name, op_name, module)
+    run = _held(op, name, formulas) if results else op
     FUNCTIONS[name] = Row(name, source, formulas, run, name.startswith("_"))
 
 
-def helper(op: Op, name: str, call: Callable[..., Any] | None = None) -> None:
-    """Add an op that only formulas use, under a name for them."""
+def helper(op: Op, name: str, call: Callable[..., Any]) -> None:
+    """Add an op that only formulas use, and the function that calls it there."""
     OPS.append(op)
-    NAMES[name] = call or F[op.name] if call else (lambda *xs, **kw: F[op.name](*xs, **kw))
+    NAMES[name] = call
 
 
-# -- several results ---------------------------------------------------------------------------------
+# -- several results -------------------------------------------------------------------------------
 
 
 def _joint(
-    name: str, inputs: Sequence[str], results: Sequence[str], formulas: dict[str, Formula]
+    inputs: Sequence[str], results: Sequence[str], formulas: dict[str, Formula]
 ) -> Callable[..., Any]:
     """Return the gradient rule of a ufunc with several results."""
     names = ", ".join((*inputs, *results))
@@ -313,12 +296,10 @@ def _total(gs: Sequence[Any], slopes: Sequence[Any], x: Any) -> Any:
     return F.unbroadcast_like(total, x)
 
 
-def _held(
-    op: Op, name: str, inputs: Sequence[str], refusals: Sequence[Formula]
-) -> Callable[..., Any]:
+def _held(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]:
     """Return a function that passes each input without a derivative through an op that says so."""
-    guards = []
-    for argument, refusal in zip(inputs, refusals, strict=True):
+    guards: list[UnaryOp | None] = []
+    for argument, refusal in formulas.items():
         if not isinstance(refusal, Refusal):
             guards.append(None)
             continue
@@ -334,10 +315,12 @@ def _held(
         )
         OPS.append(guard)
         guards.append(guard)
+    if not any(guards):
+        return op
 
     def call(*given: Any) -> Any:
         held = [
-            guard(x) if guard is not None and isinstance(x, Tensor) else x
+            guard(x) if guard is not None and isinstance(x, Operators) else x
             for x, guard in zip(given, guards, strict=True)
         ]
         return op(*held)

@@ -144,21 +144,21 @@ ufunc(
 ufunc("ncfdtridfd", "", dfn=_SOLVED, p=_SOLVED, nc=_SOLVED, f=_SOLVED)
 ufunc("ncfdtridfn", "", dfd=_SOLVED, p=_SOLVED, nc=_SOLVED, f=_SOLVED)
 _T = (
-    "exp(df / 2 * log(df) - df * 0.6931471805599453 - nc * nc / 2 - (df / 2) * log(df + t * t) "
-    "+ gammaln(df + 1) - gammaln(df / 2)) * (1.4142135623730951 * nc * t "
-    "* hyp1f1(df / 2 + 1, 1.5, nc * nc * t * t / (2 * (df + t * t))) "
-    "/ ((df + t * t) * exp(gammaln((df + 1) / 2))) "
-    "+ hyp1f1((df + 1) / 2, 0.5, nc * nc * t * t / (2 * (df + t * t))) "
-    "/ (sqrt(df + t * t) * exp(gammaln(df / 2 + 1))))"
+    "exp(df / 2 * log(df) - df * 0.6931471805599453 - nc * nc / 2 - (df / 2) * log(df + {t} * {t}) "
+    "+ gammaln(df + 1) - gammaln(df / 2)) * (1.4142135623730951 * nc * {t} "
+    "* hyp1f1(df / 2 + 1, 1.5, nc * nc * {t} * {t} / (2 * (df + {t} * {t}))) "
+    "/ ((df + {t} * {t}) * exp(gammaln((df + 1) / 2))) "
+    "+ hyp1f1((df + 1) / 2, 0.5, nc * nc * {t} * {t} / (2 * (df + {t} * {t}))) "
+    "/ (sqrt(df + {t} * {t}) * exp(gammaln(df / 2 + 1))))"
 )
 _NC = Refusal("the noncentrality of Student's distribution")
-ufunc("nctdtr", "Johnson, Kotz and Balakrishnan 1995, 31.5", df=_SHAPE, nc=_NC, t=_T)
+ufunc("nctdtr", "Johnson, Kotz and Balakrishnan 1995, 31.5", df=_SHAPE, nc=_NC, t=_T.format(t="t"))
 ufunc(
     "nctdtrit",
     "Johnson, Kotz and Balakrishnan 1995, 31.5",
     df=_SHAPE,
     nc=_NC,
-    p=f"1 / ({_T.replace('(t * t', '(out * out').replace(' t * t', ' out * out').replace(' * t ', ' * out ')})",
+    p=f"1 / ({_T.format(t='out')})",
 )
 ufunc("nctdtridf", "", p=_SOLVED, nc=_SOLVED, t=_SOLVED)
 ufunc("nctdtrinc", "", df=_SOLVED, p=_SOLVED, t=_SOLVED)

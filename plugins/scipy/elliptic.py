@@ -171,7 +171,7 @@ ufunc(
 
 
 def _agm_slope(a: Any, b: Any, out: Any) -> Any:
-    """Return the derivative of the mean of positive ``a`` and ``b``, which is also defined if equal.
+    """Return the derivative of the mean of two numbers, which may be equal.
 
     The mean is ``pi / 2 / RF(0, a*a, b*b)``.
     """

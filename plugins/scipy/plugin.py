@@ -59,7 +59,7 @@ INSTEAD = {
         "sinm": _SYMMETRIC.format("sin"),
         "solve": "gradtape.linalg.solve",
         "solve_sylvester": (
-            "gradtape.linalg.solve with the matrix kron(I, a) + kron(b.T, I) of gradtape.linalg.kron"
+            "gradtape.linalg.solve with kron(I, a) + kron(b.T, I), by gradtape.linalg.kron"
         ),
         "solve_triangular": "gradtape.linalg.solve_triangular",
         "sqrtm": _SYMMETRIC.format("sqrt"),

@@ -5,6 +5,8 @@ SciPy returns each function with its derivative, and the differential equation g
 
 from __future__ import annotations
 
+from typing import Any
+
 from .building import Refusal, ufunc
 
 _V = Refusal("the order of a parabolic cylinder function")
@@ -40,7 +42,8 @@ for _name, _value in (("cem", "a"), ("sem", "b")):
         )
 
 _P = Refusal("the parameter of a spheroidal wave function")
-_PARAMETERS = {"m": _P, "n": _P, "c": _P}
+_PARAMETERS: Any = {"m": _P, "n": _P, "c": _P}
+_VALUE: Any = {"cv": _P}
 ufunc("pro_cv", "", **_PARAMETERS)
 ufunc("obl_cv", "", **_PARAMETERS)
 for _kind in ("pro", "obl"):
@@ -63,6 +66,6 @@ for _kind in ("pro", "obl"):
                 "DLMF 30.2.1",
                 results=("s", "sp"),
                 **_PARAMETERS,
-                **({"cv": _P} if _end else {}),
+                **(_VALUE if _end else {}),
                 x=("sp", _second),
             )

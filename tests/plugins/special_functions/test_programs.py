@@ -89,7 +89,7 @@ def test_ufunc_methods_and_arguments():
             special.ellip_harm(5, 8, 1, 1, x + 6.0)
 
 
-# -- files, executors, exports -----------------------------------------------------------------------
+# -- files, executors, exports ---------------------------------------------------------------------
 
 
 class Wave(gt.Module):
@@ -124,7 +124,7 @@ def test_a_file_names_the_plugin_and_keeps_gradients(tmp_path):
     np.testing.assert_allclose(found, [y.tolist(), tape.gradient(y, module.w).tolist()], rtol=1e-14)
     gt.disable_plugin("scipy")
     try:
-        with pytest.raises(gt.saving.MissingPlugin, match="needs plugin 'scipy'.*scipy::ellipj"):
+        with pytest.raises(gt.saving.MissingPlugin, match=r"needs plugin 'scipy'.*scipy::ellipj"):
             gt.load(tmp_path / "wave.h5")
     finally:
         gt.disable_plugin("scipy", disabled=False)
@@ -200,7 +200,7 @@ def test_nothing_is_imported_before_a_function_of_scipy_receives_a_tensor():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# -- functions that read values ----------------------------------------------------------------------
+# -- functions that read values --------------------------------------------------------------------
 
 A = np.array([[2.0, 0.3], [0.3, 1.5]])
 READING = {
