@@ -130,6 +130,7 @@ def _root_of(z: Any) -> Any:
 
 
 def _struve_term(v: Any, x: Any) -> Any:
+    """Return ``(x / 2)**v / (sqrt(pi) * gamma(v + 1.5))``."""
     return 0.5641895835477563 * NAMES["rgamma"](v + 1.5) * (x / 2) ** v
 
 

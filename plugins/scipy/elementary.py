@@ -108,6 +108,7 @@ ufunc(
 
 
 def _tukey_density(p: Any, lmbda: Any) -> Any:
+    """Return ``1 / (p**(lmbda - 1) + (1 - p)**(lmbda - 1))``, 0 outside of the support."""
     inside = (p > 0) & (p < 1)
     p = F.where(inside, p, 0.5 + F.zeros_like(p))
     density = 1 / (F.exp((lmbda - 1) * F.log(p)) + F.exp((lmbda - 1) * F.log1p(-p)))

@@ -70,6 +70,10 @@ def _infer(x: Any, y: Any, z: Any, w: Any, *, halves: Any, power: int) -> Any:
 
 
 def _carlson(x: Any, y: Any, z: Any, halves: Any, w: Any = 1.0, power: int = 0) -> Any:
+    """Return the integral of ``t**power`` times powers of ``t + x``, ``t + y``, ``t + z``, ``t + w``.
+
+    The powers are ``-halves[0] / 2`` and so on.
+    """
     return F["scipy::carlson"](x, y, z, w, halves=halves, power=power)
 
 
@@ -181,6 +185,7 @@ def _agm_slope(a: Any, b: Any, out: Any) -> Any:
 
 
 def _ellipe_slope(m: Any) -> Any:
+    """Return the derivative of ``ellipe``."""
     return -_carlson(F.zeros_like(m), 1 - m, 1.0, (1, 3, 1, 0), power=1) / 4
 
 
@@ -195,7 +200,7 @@ def _ellipkinc_slope(phi: Any, m: Any) -> Any:
     """Return the derivative of ``ellipkinc`` with respect to ``m``."""
     turns, sine, square = _turns(phi)
     rest = _carlson(square, 1 - m * F.square(sine), 1.0, (1, 3, 1, 0)) / 4
-    whole = NAMES["full_slope"](m, turns, _ellipk_slope)
+    whole = _full_slope(m, turns, _ellipk_slope)
     return sine**3 * rest + 2 * turns * whole
 
 
@@ -203,7 +208,7 @@ def _ellipeinc_slope(phi: Any, m: Any) -> Any:
     """Return the derivative of ``ellipeinc`` with respect to ``m``."""
     turns, sine, square = _turns(phi)
     rest = NAMES["elliprd"](square, 1 - m * F.square(sine), F.ones_like(square)) / 6
-    whole = NAMES["full_slope"](m, turns, _ellipe_slope)
+    whole = _full_slope(m, turns, _ellipe_slope)
     return -(sine**3) * rest + 2 * turns * whole
 
 
@@ -225,5 +230,4 @@ NAMES.update(
     ellipe_slope=_ellipe_slope,
     ellipkinc_slope=_ellipkinc_slope,
     ellipeinc_slope=_ellipeinc_slope,
-    full_slope=_full_slope,
 )
