@@ -70,9 +70,9 @@ differences, can be registered with `gt.register_gradient("scipy::jv", override=
 
 The suite compares first and second derivatives with those of mpmath, computed with 40 digits; the
 functions that mpmath lacks are compared with differences of SciPy's values. The relative errors are
-below 1e-11 and 1e-10 in the range that
-[references.py](../tests/plugins/special_functions/references.py) lists, except for a few functions,
-for which it states other bounds.
+below 1e-11 and 1e-10 in the ranges of
+[special_references.py](../tests/plugins/special_functions/special_references.py), except for a few
+functions, for which it states other bounds.
 
 `obl_rad2` and `pro_rad2` of SciPy 1.17 return wrong values for some `x` between 1 and 2.
 """
@@ -85,8 +85,8 @@ gradients end there. They warn inside a tape, and raise an error in a strict one
 LEGEND = """
 ## Derivatives
 
-In the formulas, `out` is the result; other names are the arguments, and functions of NumPy and SciPy.
-Further functions are:
+In the formulas, `out` is the result. Other names are the arguments, and functions of
+NumPy and SciPy. Further functions are:
 """
 TABLE = """
 A dash means that no formula is known. Functions with several results have one derivative for each.

@@ -79,7 +79,7 @@ def _on_any(name: str, op: str, module: str) -> Callable[..., Any]:
 
     def call(*arrays: Any) -> Any:
         if all(type(x) in SCALARS for x in arrays):
-            return getattr(import_module(module), name)(*arrays).item()
+            return getattr(_module(module), name)(*arrays).item()
         return F[op](*arrays)
 
     return call

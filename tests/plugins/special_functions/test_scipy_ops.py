@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from errors import of_scipy, row_of
-from references import CASES
+from special_errors import of_scipy, row_of
+from special_references import CASES
 
 import gradtape as gt
 from gradtape.testing import Sample, check_op

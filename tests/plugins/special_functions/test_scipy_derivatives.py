@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.special
-from errors import all_names, derivatives, measured, of_scipy, row_of
-from references import CASES
+from special_errors import all_names, derivatives, measured, of_scipy, row_of
+from special_references import CASES
 
 import gradtape as gt
 from gradtape.plugins.scipy.tables import FUNCTIONS

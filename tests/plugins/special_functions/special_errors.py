@@ -10,7 +10,7 @@ import mpmath as mp
 import numpy as np
 import scipy.special
 import scipy.special._ufuncs as private
-from references import CASES, Case
+from special_references import CASES, Case
 
 import gradtape as gt
 from gradtape.plugins.scipy.tables import FUNCTIONS
