@@ -16,8 +16,14 @@ ufunc("kv", "DLMF 10.29.1", complex=True, v=_V, z="-(kv(v - 1, z) + kv(v + 1, z)
 # scaled by a factor that is 1 for real arguments, or not holomorphic
 ufunc("jve", "DLMF 10.6.1", v=_V, z="(jve(v - 1, z) - jve(v + 1, z)) / 2")
 ufunc("yve", "DLMF 10.6.1", v=_V, z="(yve(v - 1, z) - yve(v + 1, z)) / 2")
-ufunc("ive", "DLMF 10.29.1", v=_V, z="(ive(v - 1, z) + ive(v + 1, z)) / 2 - sign(z) * out")
-ufunc("kve", "DLMF 10.29.1", complex=True, v=_V, z="out - (kve(v - 1, z) + kve(v + 1, z)) / 2")
+ufunc("ive", "DLMF 10.29.1, 10.40.1", v=_V, z="slope(v, z, 'ive', 1)")
+ufunc(
+    "kve",
+    "DLMF 10.29.1, 10.40.2",
+    complex=True,
+    v=_V,
+    z="real_slope('kve', z, lambda: out - (kve(v - 1, z) + kve(v + 1, z)) / 2, v)",
+)
 ufunc("hankel1", "DLMF 10.6.1", complex=True, v=_V, z="(hankel1(v - 1, z) - hankel1(v + 1, z)) / 2")
 ufunc("hankel2", "DLMF 10.6.1", complex=True, v=_V, z="(hankel2(v - 1, z) - hankel2(v + 1, z)) / 2")
 ufunc(
@@ -44,10 +50,10 @@ ufunc("i0", "DLMF 10.29.3", x="i1(x)")
 ufunc("i1", "DLMF 10.29.1", x="(i0(x) + iv(2, x)) / 2")
 ufunc("k0", "DLMF 10.29.3", x="-k1(x)")
 ufunc("k1", "DLMF 10.29.1", x="-(k0(x) + kv(2, x)) / 2")
-ufunc("i0e", "DLMF 10.29.3", x="i1e(x) - sign(x) * out")
-ufunc("i1e", "DLMF 10.29.1", x="(i0e(x) + ive(2, x)) / 2 - sign(x) * out")
-ufunc("k0e", "DLMF 10.29.3", x="out - k1e(x)")
-ufunc("k1e", "DLMF 10.29.1", x="out - (k0e(x) + kve(2, x)) / 2")
+ufunc("i0e", "DLMF 10.29.1, 10.40.1", x="slope(0, x, 'ive', 1)")
+ufunc("i1e", "DLMF 10.29.1, 10.40.1", x="slope(1, x, 'ive', 1)")
+ufunc("k0e", "DLMF 10.29.1, 10.40.2", x="slope(0, x, 'kve', 1)")
+ufunc("k1e", "DLMF 10.29.1, 10.40.2", x="slope(1, x, 'kve', 1)")
 
 ufunc(
     "besselpoly",

@@ -31,7 +31,19 @@ from ...core.extend import (
 )
 from ..ops.common.op_builders import shapes_of
 
-__all__ = ["FUNCTIONS", "NAMES", "OPS", "Refusal", "Row", "helper", "known", "on_host", "ufunc"]
+__all__ = [
+    "FUNCTIONS",
+    "NAMES",
+    "OPS",
+    "Refusal",
+    "Row",
+    "helper",
+    "known",
+    "on_host",
+    "refused",
+    "scipys",
+    "ufunc",
+]
 
 #: The ops of this plugin, in the order of definition.
 OPS: list[Op] = []
@@ -79,7 +91,7 @@ def _on_any(name: str, op: str, module: str) -> Callable[..., Any]:
 
     def call(*arrays: Any) -> Any:
         if all(type(x) in SCALARS for x in arrays):
-            return getattr(_module(module), name)(*arrays).item()
+            return scipys(name, module)(*arrays).item()
         return F[op](*arrays)
 
     return call
@@ -124,9 +136,10 @@ def on_host(compute: Callable[..., Any], *given: Any) -> Any:
     return tuple(results) if several else results[0]
 
 
-def _module(name: str) -> Any:
+def scipys(name: str, module: str = "scipy.special") -> Any:
+    """Return a function of SciPy, or of another module."""
     try:
-        return import_module(name)
+        return getattr(import_module(module), name)
     except ImportError as error:
         raise BackendUnavailable(
             "its kernel comes from SciPy, which is not installed; pip install scipy"
@@ -137,7 +150,7 @@ def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
     """Return the kernel of a ufunc: the backend's own function, or SciPy's on the host."""
 
     def compute(*arrays: Any) -> Any:
-        found = getattr(_module(module), name)(*arrays)
+        found = scipys(name, module)(*arrays)
         dtype = np.result_type(*arrays)
         if dtype.kind != "f" or dtype.itemsize > 4:
             return found
@@ -180,7 +193,7 @@ def _infer(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
     return infer
 
 
-def _refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[..., Any]:
+def refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[..., Any]:
     """Return the gradient rule of an argument without a derivative."""
 
     def rule(g: Any) -> Any:
@@ -197,7 +210,7 @@ def _refused(name: str, argument: str, reason: str, guard: str = "") -> Callable
 def _rule(name: str, argument: str, formula: Formula, inputs: Sequence[str]) -> Any:
     """Return the gradient rule of an argument."""
     if isinstance(formula, Refusal):
-        return _refused(name, argument, formula.reason)
+        return refused(name, argument, formula.reason)
     used = compile(str(formula), "<formula>", "eval").co_names
     names = ", ".join(["g", *(x for x in (*inputs, "out") if x in used)])
     return eval(f"lambda {names}: g * ({formula})", NAMES)
@@ -308,7 +321,7 @@ def _held(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]
             op_name,
             lambda xp, x: x,
             inputs=("x",),
-            gradients={"x": _refused(name, argument, refusal.reason, op_name)},
+            gradients={"x": refused(name, argument, refusal.reason, op_name)},
             infer=lambda x: (x.shape, x.dtype),
             batch="elementwise",
             doc=f"Return ``x``, which is the argument ``{argument}`` of ``{name}``.",

@@ -70,7 +70,7 @@ def _infer(x: Any, y: Any, z: Any, w: Any, *, halves: Any, power: int) -> Any:
 
 
 def _carlson(x: Any, y: Any, z: Any, halves: Any, w: Any = 1.0, power: int = 0) -> Any:
-    """Return the integral of ``t**power`` times ``t + x``, ... to the powers ``-halves[0] / 2``, ..."""
+    """Return the integral of ``t**power * (t + x)**(-halves[0] / 2)`` and so on."""
     return F["scipy::carlson"](x, y, z, w, halves=halves, power=power)
 
 

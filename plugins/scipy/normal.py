@@ -16,10 +16,17 @@ _THIN = "0.3989422804014327"  # 1 / sqrt(2 * pi)
 known("erf", "erf", "DLMF 7.2.1", x=f"{_ROOT} * exp(-x * x)")
 known("erfc", "erfc", "DLMF 7.2.2", x=f"-{_ROOT} * exp(-x * x)")
 ufunc("erfi", "DLMF 7.5.1", complex=True, x=f"{_ROOT} * exp(x * x)")
-ufunc("erfcx", "DLMF 7.10.1", complex=True, x=f"2 * x * out - {_ROOT}")
+ufunc(
+    "erfcx", "DLMF 7.10.1", complex=True, x=f"real_slope('erfcx', x, lambda: 2 * x * out - {_ROOT})"
+)
 ufunc("erfinv", "DLMF 7.17.1", x=f"{_HALF} * exp(out * out)")
 ufunc("erfcinv", "DLMF 7.17.1", x=f"-{_HALF} * exp(out * out)")
-ufunc("dawsn", "DLMF 7.10.2", complex=True, x="1 - 2 * x * out")
+ufunc(
+    "dawsn",
+    "DLMF 7.10.2, 7.12.1",
+    complex=True,
+    x="real_slope('dawsn', x, lambda: 1 - 2 * x * out)",
+)
 ufunc("wofz", "DLMF 7.10.3", complex=True, x=f"{_ROOT} * 1j - 2 * x * out")
 ufunc("ndtr", "DLMF 7.2.1", x=f"{_THIN} * exp(-x * x / 2)")
 ufunc("ndtri", "DLMF 7.17.1", x=f"{_WIDE} * exp(out * out / 2)")

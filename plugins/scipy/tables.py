@@ -11,6 +11,7 @@ from . import (
     hypergeometric,
     normal,
     polynomials,
+    tails,
     wave,
 )
 from .building import FUNCTIONS, OPS
@@ -26,6 +27,7 @@ _FAMILIES = (
     elliptic,
     hypergeometric,
     polynomials,
+    tails,
     wave,
 )
 #: What runs on tensors, by the ufunc's name.
