@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import pi, sqrt
 from typing import Any
 
 from ...core.extend import F
@@ -76,10 +77,10 @@ ufunc(
     "DLMF 9.2.1",
     results=("ai", "aip", "bi", "bip"),
     z=(
-        "aip + root_of(z) * ai",
-        "z * ai + root_of(z) * aip",
-        "bip - root_of(z) * bi",
-        "z * bi - root_of(z) * bip",
+        "airye_slope(z, aip + root_of(z) * ai, 'kve', 1)",
+        "airye_slope(z, z * ai + root_of(z) * aip, 'kve', 2)",
+        "airye_slope(z, bip - root_of(z) * bi, 'ive', 1)",
+        "airye_slope(z, z * bi - root_of(z) * bip, 'ive', 2)",
     ),
 )
 ufunc(
@@ -135,9 +136,28 @@ def _root_of(z: Any) -> Any:
     return F.where(positive, F.sqrt(F.where(positive, z, F.ones_like(z))), F.zeros_like(z))
 
 
+def _airye_slope(z: Any, near: Any, kind: str, thirds: int) -> Any:
+    """Return ``near``, or for large ``z`` the derivative by Bessel functions (DLMF 9.6)."""
+    wide = z > 1
+    large = F.where(wide, z, F.ones_like(z))
+    root = F.sqrt(large)
+    zeta, slope = root * large * (2 / 3), NAMES["slope"]
+    if kind == "kve":
+        factor = (-1.0) ** (thirds + 1) / (pi * sqrt(3))
+        value, change = NAMES["kve"](thirds / 3, zeta), slope(thirds / 3, zeta, "kve", 1)
+    else:
+        factor = 1 / sqrt(3)
+        orders = (thirds / 3, -thirds / 3)
+        value = sum(NAMES["ive"](v, zeta) for v in orders)
+        change = sum(slope(v, zeta, "ive", 1) for v in orders)
+    # of sqrt(z) * value, or of z * value
+    far = value / (2 * root) + large * change if thirds == 1 else value + root * large * change
+    return F.where(wide, factor * far, near)
+
+
 def _struve_term(v: Any, x: Any) -> Any:
     """Return ``(x / 2)**v / (sqrt(pi) * gamma(v + 1.5))``."""
     return 0.5641895835477563 * NAMES["rgamma"](v + 1.5) * (x / 2) ** v
 
 
-NAMES.update(root_of=_root_of, struve_term=_struve_term)
+NAMES.update(airye_slope=_airye_slope, root_of=_root_of, struve_term=_struve_term)

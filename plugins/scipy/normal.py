@@ -27,7 +27,7 @@ ufunc(
     complex=True,
     x="real_slope('dawsn', x, lambda: 1 - 2 * x * out)",
 )
-ufunc("wofz", "DLMF 7.10.3", complex=True, x=f"{_ROOT} * 1j - 2 * x * out")
+ufunc("wofz", "DLMF 7.10.3, 7.12.1", complex=True, x="slope(0.0, out * 0 + x, 'wofz', 1)")
 ufunc("ndtr", "DLMF 7.2.1", x=f"{_THIN} * exp(-x * x / 2)")
 ufunc("ndtri", "DLMF 7.17.1", x=f"{_WIDE} * exp(out * out / 2)")
 ufunc("log_ndtr", "DLMF 7.8.1", x="0.7978845608028654 / erfcx(-0.7071067811865476 * x)")
@@ -109,7 +109,7 @@ NAMES.update(kolmogorov_slope=_kolmogorov_slope)
 def _voigt_slopes(x: Any, sigma: Any, gamma_: Any, out: Any) -> tuple[Any, Any, Any]:
     """Return the derivatives of ``real(wofz(z)) / (sigma * sqrt(2 * pi))``."""
     z = (x + 1j * gamma_) / (sqrt(2) * sigma)
-    slope = 2j / sqrt(pi) - 2 * z * NAMES["wofz"](z)
+    slope = NAMES["slope"](0.0, z, "wofz", 1)
     real, imag, along = (
         F.cast_like(part, out) for part in (F.real(slope), F.imag(slope), F.real(z * slope))
     )

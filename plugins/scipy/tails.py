@@ -41,17 +41,25 @@ def _erfcx(v: Array, z: Array, order: int) -> Array:
     return np.where(z > 0.5, far, near)
 
 
-def _dawsn(v: Array, z: Array, order: int) -> Array:
-    """Return a derivative of Dawson's integral: DLMF 7.10.2, and 7.12.1 for large ``z``."""
-    before, near = np.full_like(z, -1.0), scipys("dawsn")(z)
-    for n in range(order):
-        before, near = near, -2 * z * near - (2 * n * before if n else before)
-    far, large = np.zeros_like(z), np.where(np.abs(z) < 7, np.inf, z)
-    term = 1 / (2 * large)
-    for k in range(30):
-        far += term * perm(2 * k + order, order) * (-1.0) ** order
-        term = term * (2 * k + 1) / (2 * large * large)
-    return np.where(np.abs(z) < 7, near, far / large**order)
+def _dawson(name: str, factor: complex) -> Any:
+    """Return the function for derivatives of ``dawsn`` or ``wofz``.
+
+    DLMF 7.10.3, and 7.12.1 for large ``z``, in the upper half-plane.
+    """
+
+    def slope(v: Array, z: Array, order: int) -> Array:
+        before, near = np.full_like(z, -factor), scipys(name)(z)
+        for n in range(order):
+            before, near = near, -2 * z * near - (2 * n * before if n else before)
+        wide = (np.abs(z) >= 7) & (z.imag >= 0)
+        far, large = np.zeros_like(z), np.where(wide, z, np.inf)
+        term = factor / (2 * large)
+        for k in range(30):
+            far += term * perm(2 * k + order, order) * (-1.0) ** order
+            term = term * (2 * k + 1) / (2 * large * large)
+        return np.where(wide, far / large**order, near)
+
+    return slope
 
 
 def _scaled_bessel(name: str, sign: float) -> Any:
@@ -83,7 +91,8 @@ def _scaled_bessel(name: str, sign: float) -> Any:
 
 _SLOPES = {
     "erfcx": _erfcx,
-    "dawsn": _dawsn,
+    "dawsn": _dawson("dawsn", 1.0),
+    "wofz": _dawson("wofz", 2j / sqrt(pi)),
     "ive": _scaled_bessel("ive", 1.0),
     "kve": _scaled_bessel("kve", -1.0),
 }
@@ -91,23 +100,26 @@ _SLOPES = {
 
 def _kernel(xp: Any, v: Any, z: Any, *, function: str, order: int) -> Any:
     def run(*given: Any) -> Array:
-        wide = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in given])
+        dtype = _result_dtype(given)
+        wide = np.broadcast_arrays(*[np.asarray(x, np.result_type(x, np.float64)) for x in given])
         with np.errstate(all="ignore"):
             found: Array = _SLOPES[function](*wide, order)
-        dtype = np.result_type(*given)
-        return found.astype(dtype if dtype.kind == "f" else np.float64)
+        return found.astype(dtype)
 
     return on_host(run, v, z)
 
 
+def _result_dtype(given: Any) -> Any:
+    dtype = np.result_type(*[x if type(x) in SCALARS else x.dtype for x in given])
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+
 def _infer(v: Any, z: Any, **settings: Any) -> Any:
-    dtype = np.result_type(*[x if type(x) in SCALARS else x.dtype for x in (v, z)])
-    shape = broadcast_shapes(*shapes_of((v, z)), op="scipy::slope")
-    return shape, dtype if dtype.kind == "f" else np.dtype(np.float64)
+    return broadcast_shapes(*shapes_of((v, z)), op="scipy::slope"), _result_dtype((v, z))
 
 
 def _slope(v: Any, z: Any, function: str, order: int) -> Any:
-    """Return a derivative of ``ive``, ``kve``, ``erfcx`` or ``dawsn``, accurate for large ``z``."""
+    """Return a derivative of ``ive``, ``kve``, ``erfcx``, ``dawsn`` or ``wofz``, for any ``z``."""
     return F["scipy::slope"](v, z, function=function, order=order)
 
 
@@ -121,6 +133,7 @@ helper(
         },
         infer=_infer,
         broadcasts=True,
+        holomorphic=True,
         batch="elementwise",
         doc="Return a derivative of a function of SciPy with respect to its last argument.",
     ),
