@@ -6,9 +6,10 @@ import json
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from ..core.extend import PluginInfo, Registry, registry
+from ..core.extend import PluginError, PluginInfo, Registry, registry
 
 __all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry"]
 
@@ -106,10 +107,14 @@ def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
 
 
 def quiet_registry() -> Registry:
-    """Return the registry without warnings about plugins that are not in use."""
+    """Return the registry with all ops, without warnings about plugins that are not in use."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table shows them
-        return registry(strict=False)
+        found = registry(strict=False)
+    for prefix in found.late_ops:
+        with suppress(PluginError):  # the ops are then missing in the table
+            found.find(f"{prefix}::")
+    return found
 
 
 def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
@@ -118,7 +123,7 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
         return "disabled", ""
     if info.problem:
         return "failed", info.problem
-    if not any(getattr(info, kind) for kind in KINDS):
+    if not any(getattr(info, kind) for kind in (*KINDS, "late_ops", "functions")):
         return "empty", "it provides nothing: no function is a hook, or all hooks returned nothing"
     reasons = _unavailable(info, found)
     usable = len(reasons) < len(info.backends) + len(info.collectives) or not reasons

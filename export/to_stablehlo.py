@@ -66,6 +66,7 @@ def stablehlo(
     """
     jax = needed("jax", "jax", "stablehlo")
     needed("jax.export", "jax", "stablehlo")
+    from ..plugins.jax.backend import exporting
     from ..plugins.jax.compiling import Refused
 
     found = traced(fn, args, kwargs)
@@ -80,6 +81,7 @@ def stablehlo(
         }
         called = step if state else lambda **xs: step({}, **xs)[0]
         given = (state,) if state else ()
+        token = exporting.set(True)
         try:
             made = jax.export.export(jax.jit(called), platforms=list(platforms))(*given, **inputs)
         except Refused as error:
@@ -88,6 +90,8 @@ def stablehlo(
             raise ExportError(
                 f"{found.name}: {_culprit(error)}JAX cannot export it: {error}"
             ) from error
+        finally:
+            exporting.reset(token)
     blob = bytes(made.serialize())
     if path is not None:
         Path(path).write_bytes(blob)

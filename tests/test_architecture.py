@@ -37,6 +37,7 @@ IMPORTS_IN_FUNCTIONS = {
         compat.tensorflow.spaces.summary: tensorboardX
         export.errors: (by name)
         export.to_onnx: export.onnx_build
+        export.to_stablehlo: plugins.jax.backend
         export.to_stablehlo: plugins.jax.compiling
         plot.axes: matplotlib
         plot.histories: matplotlib.ticker
@@ -57,6 +58,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.planned.compiled.compiler: (by name)
+        plugins.scipy.building: (by name)
         saving.reports.drawing.models: matplotlib.figure
         saving.reports.drawing.models: matplotlib.patches
         training.callbacks.tensorboard: tensorboardX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from ..errors import TraceError
@@ -14,6 +14,7 @@ from .table import PACKAGE
 __all__ = [
     "Place",
     "is_users_call",
+    "library_call",
     "line_of",
     "not_known",
     "package_of",
@@ -68,6 +69,31 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
     file, line, scope = place
     name, registry = scope.get("__name__"), scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, name, registry)
+
+
+class LibraryCall(NamedTuple):
+    """A running function of a library, and the frame that called it."""
+
+    package: str
+    #: The names that it may have, the most likely ones first.
+    names: list[str]
+    place: FrameType
+
+
+def library_call() -> LibraryCall | None:
+    """Return the call into the package whose code runs, outside gradtape and NumPy."""
+    frame = users_frame()
+    if frame is None:
+        return None
+    package, names = package_of(frame), list[str]()
+    while frame is not None and package_of(frame) in (package, *_NOT_USERS):
+        if package_of(frame) == package:
+            code = frame.f_code
+            inside = [frame.f_locals.get(name) for name in code.co_freevars]  # of a decorator
+            names += [x.__name__ for x in inside if isinstance(x, FunctionType)]
+            names.append(code.co_name)
+        frame = frame.f_back
+    return frame and LibraryCall(package, names[::-1], frame)
 
 
 def users_frame() -> FrameType | None:

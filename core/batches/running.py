@@ -208,7 +208,10 @@ def _applied(op: Op) -> Callable[..., Any]:
         level = x.level
         if level not in running_levels:
             check_alive(x)
-        return Batched(op.raw(x.array, **params), level)
+        result = op.raw(x.array, **params)
+        if type(result) is list or type(result) is tuple:
+            return [Batched(part, level) for part in result]
+        return Batched(result, level)
 
     if plain and len(op.inputs) == 1:
         return alone

@@ -261,6 +261,34 @@ class Backend:
         """
         return kernel
 
+    def on_host(
+        self,
+        function: Callable[..., tuple[NDArray[Any], ...]],
+        arrays: Sequence[Any],
+        results: Sequence[tuple[Any, Any]],
+    ) -> list[Any]:
+        """Call a function of NumPy arrays, which a kernel of another library has.
+
+        Parameters
+        ----------
+        function
+            A function of NumPy arrays that returns a tuple of NumPy arrays.
+        arrays
+            Arrays of this backend, all on one device.
+        results
+            The shape and dtype of each result.
+
+        Returns
+        -------
+        list of arrays
+            The results on the device of ``arrays``. By default, the arrays are copied to host
+            memory and the results back. A backend that compiles lets its programs call the
+            function.
+        """
+        device = self.device(arrays[0])
+        found = function(*map(self.to_numpy, arrays))
+        return [self.asarray(y, device=device) for y in found]
+
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch, which measures the steps of this backend.
 

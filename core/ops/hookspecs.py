@@ -34,7 +34,8 @@ def hookimpl(function: Fn) -> Fn:
     function
         A function with the name of a hook, or assigned to that name in the plugin:
         ``gradtape_ops``, ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``,
-        ``gradtape_modules``, ``gradtape_executors`` or ``gradtape_collectives``.
+        ``gradtape_modules``, ``gradtape_executors``, ``gradtape_collectives``,
+        ``gradtape_late_ops`` or ``gradtape_functions``.
 
     Returns
     -------
@@ -103,4 +104,27 @@ def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
     """Return the engines that the plugin provides, which connect the ranks of a job.
 
     ``gradtape.distributed.init(engine="name")`` selects one.
+    """
+
+
+@hookspec
+def gradtape_late_ops() -> Mapping[str, Callable[[], Sequence[Op]]]:  # type: ignore[empty-body]
+    """Return functions that return ops, by the prefix of these ops' names.
+
+    ``{"mypackage": load}`` is for many ops that few programs need: ``load()`` is called when an op
+    ``"mypackage::..."`` is first looked up, by a program or a file.
+    """
+
+
+@hookspec
+def gradtape_functions() -> Mapping[  # type: ignore[empty-body]
+    str, Callable[[], Mapping[str, Callable[..., Any] | str]]
+]:
+    """Return functions that say what to use instead of another library's functions, by module.
+
+    In ``{"scipy.special": load}``, ``load()`` returns a mapping from names in that module. For a
+    ufunc, the value is an op, or another function of tensors, which runs when the ufunc receives a
+    tensor. For a Python function, which tensors cannot intercept, the value is the name of a
+    function that keeps gradients; messages show it. ``load()`` is called when a tensor first
+    reaches a function of the imported module.
     """

@@ -224,7 +224,8 @@ def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
     info, plugin = loaded
     has = partial(hasattr, plugin)
     rules = has("gradtape_gradients") or has("gradtape_kernels")
-    return not info.ours, not has("gradtape_ops"), rules
+    ops = has("gradtape_ops") or has("gradtape_late_ops")
+    return not info.ours, not ops, rules
 
 
 def _cause(info: PluginInfo, error: Exception) -> str:

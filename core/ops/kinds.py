@@ -40,6 +40,10 @@ class PluginInfo:
         Whether it ships with gradtape and is imported when classes are first needed.
     ops, rules, kernels, backends, modules, executors, collectives
         The names of what it provides.
+    late_ops
+        The prefixes of ops that are loaded when first needed.
+    functions
+        The modules of other libraries whose functions it replaces for tensors.
     """
 
     name: str
@@ -55,6 +59,8 @@ class PluginInfo:
     modules: list[str] = field(default_factory=list)
     executors: list[str] = field(default_factory=list)
     collectives: list[str] = field(default_factory=list)
+    late_ops: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
 
     @property
     def ours(self) -> bool:
@@ -277,6 +283,29 @@ class _Rules(Kind):
         registry.give_rules(info, registry.ops[name], item)
 
 
+class _LateOps(Kind):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if "::" in name:
+            raise PluginError(
+                f"{info}: the prefix {name!r} of late ops must not contain '::'; write "
+                f"{name.partition('::')[0]!r}"
+            )
+
+
+class _Functions(Kind):
+    """Replacements for the functions of other libraries, from any number of plugins per module."""
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        return [((name, info.name), load) for name, load in super().items(info, provided)]
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        registry.functions[name] = item
+        info.functions.append(name[0])
+
+
 #: In the order of merging: rules and kernels come after the ops that they belong to.
 KINDS: tuple[Kind, ...] = (
     _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
@@ -286,6 +315,8 @@ KINDS: tuple[Kind, ...] = (
     _Collectives(
         "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
     ),
+    _LateOps("late_op", "a function that returns ops", callable),
+    _Functions("function", "a function that returns a mapping from names", callable),
     _Kernels("kernel"),
     _Rules(),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...public import IMPORTING
@@ -29,7 +30,7 @@ class Registry:
     Attributes
     ----------
     ops, backends, executors, collectives
-        By name.
+        By name. Ops that a plugin provides late are in ``ops`` once one of them was looked up.
     kernels
         ``(op name, backend name)`` -> a kernel that replaces the op's portable one.
 
@@ -45,6 +46,12 @@ class Registry:
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
         self.collectives: dict[str, Engine] = {}
+        #: The loaders of ops, by prefix; and of replacements, by module and plugin.
+        self.late_ops: dict[str, Callable[[], Any]] = {}
+        self.functions: dict[tuple[str, str], Callable[[], Any]] = {}
+        self._loaded: set[Any] = set()
+        # by another library's function: its name with the module, and the replacement
+        self._replacements: dict[Any, tuple[str, Any]] = {}
         #: The values of ``modules`` and ``plugins`` before the late plugins are imported.
         self.classes: dict[str, type] = {}
         self.infos: list[PluginInfo] = []
@@ -89,14 +96,123 @@ class Registry:
         UnknownOp
             If no plugin provides it; the message lists near names and failed plugins.
         """
-        try:
-            return self.ops[name]
-        except KeyError:
-            message = f"no plugin provides the op {name!r}"
-            message += near_names(name, self.ops)
-            if "::" in name:
-                message += f"; install the package {name.partition('::')[0]!r} that defines it"
-            raise UnknownOp(message + self._failed()) from None
+        found = self.find(name)
+        if found is not None:
+            return found
+        message = f"no plugin provides the op {name!r}"
+        message += near_names(name, self.ops)
+        prefix = name.partition("::")[0] if "::" in name else None
+        if prefix is not None and prefix not in self.late_ops:
+            message += f"; install the package {prefix!r} that defines it"
+        raise UnknownOp(message + self._failed())
+
+    def find(self, name: str) -> Op | None:
+        """Return the op called ``name``, or ``None``; late ops are loaded if necessary.
+
+        Parameters
+        ----------
+        name
+            The op's name.
+
+        Returns
+        -------
+        Op or None
+            The op; ``None`` if no plugin provides it.
+        """
+        found = self.ops.get(name)
+        prefix = name.partition("::")[0]
+        if found is None and prefix in self.late_ops:
+            self._load_ops(prefix)
+            found = self.ops.get(name)
+        return found
+
+    def _load_ops(self, prefix: str) -> None:
+        """Add a plugin's late ops, once; they have one prefix."""
+        with IMPORTING:
+            if ("op", prefix) in self._loaded:
+                return
+            self._loaded.add(("op", prefix))
+            info = self.owners["late_op", prefix]
+            ops = list(_called(info, f"ops {prefix}::...", self.late_ops[prefix]))
+            for op in ops:
+                if not str(getattr(op, "name", op)).startswith(f"{prefix}::"):
+                    raise PluginError(f"{info}: {op!r} is not an op called '{prefix}::...'")
+            self.add(info, {"ops": ops})
+
+    def replacement(self, function: Any) -> tuple[str, Any] | None:
+        """Return what to use instead of another library's function.
+
+        Parameters
+        ----------
+        function
+            A ufunc or a function of a module that has been imported.
+
+        Returns
+        -------
+        tuple or None
+            The function's full name, and a plugin's function of tensors (for a ufunc) or the name
+            of such a function; ``None`` if no plugin has one.
+
+        Raises
+        ------
+        PluginError
+            If a plugin's table is wrong, or if two plugins replace the same function.
+        """
+        found = self._replacements.get(function)
+        if found is None:
+            with IMPORTING:
+                for key in self.functions:
+                    if key not in self._loaded and key[0] in sys.modules:
+                        self._load_functions(key)
+            found = self._replacements.get(function)
+        return found
+
+    def instead_of(self, package: str, names: Sequence[str]) -> tuple[str, str] | None:
+        """Return what to use instead of a Python function that tensors cannot intercept.
+
+        Parameters
+        ----------
+        package
+            The top-level package that defines the function.
+        names
+            The names that the function may have; the first known one counts.
+
+        Returns
+        -------
+        tuple or None
+            The function's full name and the name to use; ``None`` if no plugin says one.
+        """
+        if not any(module.partition(".")[0] == package for module, _ in self.functions):
+            return None
+        self.replacement(None)  # loads the tables
+        known = {
+            theirs.rpartition(".")[2]: (theirs, item)
+            for theirs, item in self._replacements.values()
+            if type(item) is str and theirs.partition(".")[0] == package
+        }
+        return next((known[name] for name in names if name in known), None)
+
+    def _load_functions(self, key: tuple[str, str]) -> None:
+        """Resolve the names in a plugin's table of another library's functions."""
+        module, info = key[0], self.owners["function", key]
+        found: dict[Any, tuple[str, Any]] = {}
+        table = _called(info, f"functions for {module}", self.functions[key])
+        for name, item in table.items():
+            theirs = getattr(sys.modules[module], name, None)  # not every version has it
+            if theirs is None:
+                continue
+            if isinstance(item, Primitive):
+                self.op(item.name)  # its plugin's ops are registered
+            if theirs in self._replacements:
+                other = self.owners["replacement", theirs]
+                raise PluginError(
+                    f"{info} and {other} both replace {module}.{name} for tensors; disable one "
+                    f"with gradtape.disable_plugin({info.name!r})"
+                )
+            found[theirs] = f"{module}.{name}", item
+        self._replacements.update(found)
+        self.owners.update({("replacement", theirs): info for theirs in found})
+        self._loaded.add(key)
 
     @property
     def host_backend(self) -> Backend:
@@ -152,7 +268,7 @@ class Registry:
         UnknownOp
             If the op is not registered, or the backend has no kernel for it.
         """
-        if self.ops.get(op.name) is not op:
+        if self.find(op.name) is not op:
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         override = self.kernels.get((op.name, backend.name))
         if override is not None:
@@ -238,6 +354,8 @@ class Registry:
         """
         if kind == "module":
             self.modules  # noqa: B018
+        if kind == "op":
+            self.find(name)
         return self.owners.get((kind, name))
 
     def _failed(self) -> str:
@@ -258,6 +376,9 @@ class Registry:
             if kind.hook in provided
             for name, item in kind.items(info, provided[kind.hook])
         ]
+        for kind, name, _ in new:
+            if kind.name in ("rule", "kernel"):  # they may be for late ops
+                self.find(name if type(name) is str else name[0])
         ops = {**self.ops, **{name: op for kind, name, op in new if kind.name == "op"}}
         seen = set()
         for kind, name, item in new:
@@ -315,3 +436,13 @@ class Registry:
             return "an assignment to the op"
         same = who is owner or (who.distribution and who.distribution == owner.distribution)
         return "" if same else str(who)
+
+
+def _called(info: PluginInfo, what: str, load: Callable[[], Any]) -> Any:
+    """Return what a plugin's function returns; name the plugin in its errors."""
+    try:
+        return load()
+    except Exception as error:
+        raise PluginError(
+            f"{info}: its {what} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error

@@ -194,6 +194,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
 
 
 def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not _is_numpys(ufunc):
+        return _call_foreign(ufunc, method, inputs, kwargs)
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     if method != "__call__":
         return _call_method(ufunc, name, method, inputs, kwargs)
@@ -206,6 +208,35 @@ def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     except LookupError:  # another name for an op, or a function made of several ops
         function = counterpart(ufunc)
     return function(*inputs)
+
+
+def _is_numpys(ufunc: Any) -> bool:
+    return getattr(np, ufunc.__name__, None) is ufunc
+
+
+def _call_foreign(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run what a plugin has for a ufunc of another library."""
+    found = registry().replacement(ufunc)
+    if found is None or not callable(found[1]):
+        raise OnlyValues(lambda: _no_replacement(ufunc))
+    place, function = found
+    if method == "outer" and ufunc.nin == 2 and not kwargs:
+        return _outer(ufunc, *inputs)
+    if method != "__call__":
+        raise TypeError(
+            f"{place}.{method} does not work on tensors; call {place}, and combine its results"
+        )
+    if kwargs:
+        _refuse(place, function.__name__, kwargs)
+    return function(*inputs)
+
+
+def _no_replacement(ufunc: Any) -> str:
+    return (
+        f"no plugin has a gradtape op for the ufunc {ufunc.__name__!r}, which is not NumPy's; use "
+        ".numpy() to compute it outside the tape, or write a plugin with an op for it (hook "
+        "gradtape_functions)"
+    )
 
 
 def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -18,6 +19,8 @@ from .stopwatch import JaxStopwatch
 __all__ = ["JaxBackend", "gradtape_backends", "gradtape_collectives", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
+#: Whether JAX compiles for an export, which cannot call back to this process.
+exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 #: NumPy's functions whose inputs share one dtype.
 _UFUNCS = {name for name, x in vars(np).items() if isinstance(x, np.ufunc) and name != "ldexp"}
 
@@ -156,6 +159,24 @@ class JaxBackend(Backend):
         if getattr(x, "weak_type", False) or not isinstance(x, self._jax.Array):
             return self._jax.lax.asarray(x).astype(x.dtype)
         return x
+
+    def on_host(
+        self,
+        function: Callable[..., tuple[NDArray[Any], ...]],
+        arrays: Sequence[Any],
+        results: Sequence[tuple[Any, Any]],
+    ) -> list[Any]:
+        """Call a function of NumPy arrays; compiled programs call back to the host."""
+        if not any(isinstance(x, self._jax.core.Tracer) for x in arrays):
+            return super().on_host(function, arrays, results)
+        if exporting.get():
+            raise TypeError("its kernel is a function of the host, which an export cannot hold")
+        shapes = tuple([self._jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results])
+
+        def call(*values: Any) -> tuple[NDArray[Any], ...]:
+            return function(*map(np.asarray, values))
+
+        return list(self._jax.pure_callback(call, shapes, *arrays))
 
     def stopwatch(self) -> JaxStopwatch:
         """Return a stopwatch that waits for each step and reads the host's clock."""

@@ -231,7 +231,7 @@ class GraphReader:
 
     def _op_node(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
         name = take(item, "op", str, where)
-        op = self._registry.ops.get(name)
+        op = self._registry.find(name)
         if op is None:
             raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
         params = {

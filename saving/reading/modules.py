@@ -129,7 +129,7 @@ class StateReader:
         if tag in ("array", "tensor") and type(content) is str:
             return self._array_at(tag, content)
         if tag == "op" and type(content) is str:
-            op = registry().ops.get(content)
+            op = registry().find(content)
             if op is None and not self._allow_missing:
                 raise MissingOp(f"{where}: no installed plugin provides the op {content[:80]!r}")
             return op
@@ -259,9 +259,10 @@ def restore_config(
                 raise DamagedFile(f"{where}: configuration {key[:80]!r}: {error}") from None
         elif tag == "op":
             name = take(encoded, "op", str, where)
-            if name not in registry().ops:
+            op = registry().find(name)
+            if op is None:
                 raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
-            config[key] = registry().ops[name]
+            config[key] = op
         elif tag == "function":
             config[key] = functions(content)
             if isinstance(config[key], MissingFunction):

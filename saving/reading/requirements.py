@@ -26,7 +26,7 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         distribution = take(record, "distribution", str, "requires")
         version = take(record, "version", str, "requires")
         needed = [str(op) for op in take(record, "ops", list, "requires")]
-        missing = [op for op in needed if op not in known.ops]
+        missing = [op for op in needed if known.find(op) is None]
         classes = [str(cls) for cls in take(record, "modules", list, "requires")]
         missing += [cls for cls in classes if cls not in known.modules]
         here = next((info for info in known.plugins if info.name == name), None)

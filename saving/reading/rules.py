@@ -59,7 +59,7 @@ class DeclaredRule:
 def stored_rule(registry: Registry, record: Any, where: str) -> StoredRule:
     """Return what a rule's record is for; its graph is read later."""
     name = take(record, "op", str, where)
-    op = registry.ops.get(name)
+    op = registry.find(name)
     if op is None:
         raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
     inputs = [

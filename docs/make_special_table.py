@@ -1,0 +1,149 @@
+"""Write docs/special.md, the page of SciPy's special functions, from the plugin's tables.
+
+python docs/make_special_table.py            # write the page
+python docs/make_special_table.py --check    # exit with 1 if it is not up to date
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "special.md"
+sys.path.insert(0, str(ROOT / "docs"))
+
+from generated_pages import markdown_rows, write_or_check  # noqa: E402
+
+from gradtape.plugins.scipy.building import NAMES, Refusal, Row  # noqa: E402
+from gradtape.plugins.scipy.plugin import INSTEAD  # noqa: E402
+from gradtape.plugins.scipy.tables import FUNCTIONS  # noqa: E402
+
+HEAD = """# Special functions
+
+`python docs/make_special_table.py` writes this page from the tables in
+[plugins/scipy](../plugins/scipy/building.py).
+
+The functions of `scipy.special` accept tensors, under SciPy's names (`pip install
+"gradtape[scipy]"`). They are NumPy ufuncs, so that SciPy passes tensors on to gradtape:
+
+```python
+import numpy as np
+from scipy import special
+
+import gradtape as gt
+
+x = gt.constant(np.array([0.5, 1.5]))
+with gt.GradientTape() as tape:
+    tape.watch(x)
+    y = special.jv(1, x) * special.gammainc(2.0, x)
+assert isinstance(y, gt.Tensor)
+assert tape.gradient(y, x).shape == (2,)
+assert gt.hessian(lambda x: gt.sum(special.erfcx(x)))(x).shape == (2, 2)
+```
+
+They run in traces, in `vmap`, in forward mode and in saved files, whose readers need SciPy too. The
+kernels are SciPy's own, on the host. JAX's compiled programs call back to the host, except for the
+functions that `jax.scipy.special` has; exports to ONNX and StableHLO refuse these ops by name.
+Results have the precision of the arguments, also where SciPy computes in double precision only.
+
+For some arguments, such as the order of a Bessel function, the derivative has no closed form. A
+gradient with respect to such an argument is an error. All other gradients work:
+
+```python
+order = gt.Variable(1.0, dtype="float64")
+with gt.GradientTape(persistent=True) as tape:
+    tape.watch(x)
+    y = special.jv(order, x)
+assert tape.gradient(y, x).shape == (2,)
+try:
+    tape.gradient(y, order)
+except gt.errors.GradientError as error:
+    assert "no formula is known for the derivative with respect to 'v'" in str(error)
+```
+
+`gt.stop_gradient(order)` holds such an argument constant. A rule of your own, for instance by
+differences, can be registered with `gt.register_gradient("scipy::jv", override=True)`.
+
+The suite compares first and second derivatives with those of mpmath, computed with 40 digits; the
+functions that mpmath lacks are compared with differences of SciPy's values. The relative errors are
+below 1e-11 and 1e-10 in the ranges of
+[special_references.py](../tests/plugins/special_functions/special_references.py), except for a few
+functions, for which it states other bounds.
+
+`obl_rad2` and `pro_rad2` of SciPy 1.17 return wrong values for some `x` between 1 and 2.
+"""
+PYTHON = """
+## Functions that read values
+
+SciPy's Python functions convert their arguments to arrays, which no tensor can prevent, so that
+gradients end there. They warn inside a tape, and raise an error in a strict one. Use instead:
+"""
+LEGEND = """
+## Derivatives
+
+In the formulas, `out` is the result. Other names are the arguments, and functions of
+NumPy and SciPy. Further functions are:
+"""
+TABLE = """
+A dash means that no formula is known. Functions with several results have one derivative for each.
+"""
+
+
+def shown(formula: object) -> str:
+    """Return a formula as the text of a table's cell."""
+    if isinstance(formula, Refusal):
+        return f"- ({formula.reason})"
+    parts = formula if isinstance(formula, tuple) else (formula,)
+    return ", ".join(f"`{ast.unparse(ast.parse(str(part), mode='eval'))}`" for part in parts)
+
+
+def rows(row: Row) -> Iterator[tuple[str, ...]]:
+    """Give the lines of a function, one for each argument."""
+    for i, (argument, formula) in enumerate(row.formulas.items()):
+        name = "" if i else f"`{row.name}({', '.join(row.formulas)})`"
+        yield name, f"`{argument}`", shown(formula), "" if i else row.source
+
+
+def helpers() -> Iterator[tuple[str, str]]:
+    """Give the functions in formulas that neither NumPy nor SciPy has."""
+    for name, item in sorted(NAMES.items()):
+        own = getattr(item, "__name__", "") == f"_{name}"
+        if own and item.__module__ != "gradtape.plugins.scipy.building":
+            signature = ", ".join(inspect.signature(item).parameters)
+            text = item.__doc__.splitlines()[0].removeprefix("Return ")
+            yield f"`{name}({signature})`", text
+
+
+def counts() -> str:
+    """Return how many functions there are, in words."""
+    public = [row for row in FUNCTIONS.values() if not row.private]
+    smooth = [row for row in public if row.differentiable]
+    full = [row for row in smooth if len(row.differentiable) == len(row.formulas)]
+    return (
+        f"{len(public)} functions accept tensors. {len(smooth)} of them have derivatives, "
+        f"{len(full)} with respect to all arguments. `zeta` and `lambertw` call ufuncs that are "
+        "private to SciPy, and work too."
+    )
+
+
+def page() -> str:
+    """Return the text of the page."""
+    lines = [HEAD, counts(), PYTHON]
+    instead = [
+        (f"`{module}.{name}`", f"`{text}`")
+        for module, table in INSTEAD.items()
+        for name, text in table.items()
+    ]
+    lines += [*markdown_rows(("function", "instead"), instead), LEGEND]
+    lines += [*markdown_rows(("name", "what it returns"), helpers()), TABLE]
+    header = ("function", "argument", "derivative", "source")
+    lines += markdown_rows(header, (line for row in FUNCTIONS.values() for line in rows(row)))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check({PAGE: page()}, sys.argv[1:]))

@@ -1,0 +1,342 @@
+"""From a row of a table to an op: a ufunc of SciPy, and a formula for each derivative.
+
+A formula is the text of a Python expression, so that the page of formulas in the documentation
+shows what runs. Its names are the ufunc's arguments, ``out`` for the result, and functions: SciPy's
+by SciPy's names, NumPy's by NumPy's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import GradientError
+from ...core.extend import (
+    SCALARS,
+    BackendUnavailable,
+    F,
+    Op,
+    Operators,
+    UnaryOp,
+    backend_of,
+    broadcast_shapes,
+    kind_of,
+    numpy_dtype,
+    ops,
+)
+from ..ops.common.op_builders import shapes_of
+
+__all__ = [
+    "FUNCTIONS",
+    "NAMES",
+    "OPS",
+    "Refusal",
+    "Row",
+    "helper",
+    "known",
+    "on_host",
+    "refused",
+    "scipys",
+    "ufunc",
+]
+
+#: The ops of this plugin, in the order of definition.
+OPS: list[Op] = []
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Says, instead of a formula, why a derivative is not available."""
+
+    reason: str
+
+
+#: A formula; for several outputs, one for each of them.
+Formula = str | tuple[str, ...] | Refusal
+
+
+@dataclass(frozen=True)
+class Row:
+    """A ufunc: its derivatives by argument, the source of the formulas, and its function here."""
+
+    name: str
+    source: str
+    formulas: dict[str, Formula]
+    run: Callable[..., Any]
+    private: bool = False
+
+    @property
+    def differentiable(self) -> list[str]:
+        """The arguments that have a derivative."""
+        return [x for x, rule in self.formulas.items() if not isinstance(rule, Refusal)]
+
+
+#: The rows by SciPy's name, in the order of definition.
+FUNCTIONS: dict[str, Row] = {}
+_NUMPY = (
+    "abs cos cosh exp expm1 floor imag log log1p maximum minimum real round sign sin sinc sinh "
+    "sqrt tan where zeros_like"
+).split()
+#: The names that formulas may contain.
+NAMES: dict[str, Any] = {"pi": pi}
+
+
+def _on_any(name: str, op: str, module: str) -> Callable[..., Any]:
+    """Return a function for formulas: an op, or SciPy's function if all arguments are numbers."""
+
+    def call(*arrays: Any) -> Any:
+        if all(type(x) in SCALARS for x in arrays):
+            return scipys(name, module)(*arrays).item()
+        return F[op](*arrays)
+
+    return call
+
+
+NAMES.update({name: _on_any(name, name, "numpy") for name in _NUMPY})
+
+
+def known(name: str, op: str, source: str, **formulas: Formula) -> None:
+    """Use an op of gradtape for a ufunc that computes the same."""
+    NAMES[name] = _on_any(name, op, "scipy.special")
+
+    def run(*tensors: Any) -> Any:
+        return ops[op](*tensors)
+
+    run.__name__ = name
+    FUNCTIONS[name] = Row(name, source, formulas, run)
+
+
+def on_host(compute: Callable[..., Any], *given: Any) -> Any:
+    """Call a function of NumPy arrays and Python numbers on arrays of any backend.
+
+    Its results are elementwise: their shapes and dtypes follow from those of the arguments.
+    """
+    arrays = [x for x in given if type(x) not in SCALARS]
+    owner = backend_of(arrays[0])
+    if owner.host:
+        return compute(*given)
+    empty = [x if type(x) in SCALARS else np.empty(0, numpy_dtype(x.dtype)) for x in given]
+    found = compute(*empty)
+    several = isinstance(found, tuple)
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+
+    def function(*values: Any) -> tuple[Any, ...]:
+        rest = iter(values)
+        result = compute(*[x if type(x) in SCALARS else next(rest) for x in given])
+        parts = result if several else (result,)
+        return tuple([np.asarray(y) for y in parts])
+
+    dtypes = [y.dtype for y in found] if several else [found.dtype]
+    results = owner.on_host(function, arrays, [(shape, dtype) for dtype in dtypes])
+    return tuple(results) if several else results[0]
+
+
+def scipys(name: str, module: str = "scipy.special") -> Any:
+    """Return a function of SciPy, or of another module."""
+    try:
+        return getattr(import_module(module), name)
+    except ImportError as error:
+        raise BackendUnavailable(
+            "its kernel comes from SciPy, which is not installed; pip install scipy"
+        ) from error
+
+
+def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
+    """Return the kernel of a ufunc: the backend's own function, or SciPy's on the host."""
+
+    def compute(*arrays: Any) -> Any:
+        found = scipys(name, module)(*arrays)
+        dtype = np.result_type(*arrays)
+        if dtype.kind != "f" or dtype.itemsize > 4:
+            return found
+        # SciPy computes some functions in double precision only, and none in half
+        if isinstance(found, tuple):
+            return tuple([_narrowed(y, dtype) for y in found])
+        return _narrowed(found, dtype)
+
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        if not complex_:
+            for x in arrays:
+                if type(x) is complex or (type(x) not in SCALARS and kind_of(x.dtype) == "c"):
+                    raise TypeError("its derivatives are for real numbers, got a complex one")
+        if xp is not np and module == "scipy.special":
+            like = next(x for x in arrays if type(x) not in SCALARS)
+            own = getattr(backend_of(like).special, name, None)
+            if own is not None:
+                return own(*arrays)
+        return on_host(compute, *arrays)
+
+    return kernel
+
+
+def _narrowed(y: Any, dtype: Any) -> Any:
+    """Return results in the precision of the arguments."""
+    if y.dtype.kind == "c":
+        return y.astype(np.complex64)
+    return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _infer(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def infer(*specs: Any) -> Any:
+        shape = broadcast_shapes(*shapes_of(specs), op=name)
+        empty = [x if type(x) in SCALARS else np.empty(0, x.dtype) for x in specs]
+        found = kernel(np, *empty)
+        if isinstance(found, tuple):
+            return [(shape, y.dtype) for y in found]
+        return shape, found.dtype
+
+    return infer
+
+
+def refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[..., Any]:
+    """Return the gradient rule of an argument without a derivative."""
+
+    def rule(g: Any) -> Any:
+        op = guard or f"scipy::{name.lstrip('_')}"
+        raise GradientError(
+            f"scipy.special.{name}: no formula is known for the derivative with respect to "
+            f"{argument!r} ({reason}); hold it constant with gradtape.stop_gradient({argument}), "
+            f"or provide a rule for the op {op!r} with gradtape.register_gradient"
+        )
+
+    return rule
+
+
+def _rule(name: str, argument: str, formula: Formula, inputs: Sequence[str]) -> Any:
+    """Return the gradient rule of an argument."""
+    if isinstance(formula, Refusal):
+        return refused(name, argument, formula.reason)
+    used = compile(str(formula), "<formula>", "eval").co_names
+    names = ", ".join(["g", *(x for x in (*inputs, "out") if x in used)])
+    return eval(f"lambda {names}: g * ({formula})", NAMES)
+
+
+def ufunc(
+    name: str,
+    source: str,
+    *,
+    complex: bool = False,
+    results: Sequence[str] = (),
+    module: str = "scipy.special",
+    **formulas: Formula,
+) -> None:
+    """Make the op of a ufunc, from the formulas of its derivatives by argument.
+
+    Parameters
+    ----------
+    name
+        SciPy's name.
+    source
+        Where the formulas are from.
+    complex
+        Whether the function is holomorphic, and SciPy computes it for complex numbers.
+    results
+        The names of the results in formulas, if there are several.
+    module
+        The module that has the ufunc.
+    formulas
+        By argument, in order: the derivative, the derivatives of all results, or a refusal.
+    """
+    inputs, op_name = tuple(formulas), f"scipy::{name.lstrip('_')}"
+    kernel = _kernel(name, module, complex)
+    record: dict[str, Any] = {
+        "inputs": inputs,
+        "infer": _infer(kernel, op_name),
+        "batch": "elementwise",
+        "doc": f"Return ``scipy.special.{name}``, elementwise.",
+    }
+    if results:
+        op = Op(op_name, kernel, vjp=_joint(inputs, results, formulas), **record)
+    else:
+        # if a result may be complex, the gradient of a real input is cast
+        alone = len(inputs) == 1 and not complex
+        rules = {x: _rule(name, x, formula, inputs) for x, formula in formulas.items()}
+        record |= {"gradients": rules, "broadcasts": not alone, "holomorphic": complex}
+        op = (UnaryOp if alone else Op)(op_name, kernel, **record)
+    OPS.append(op)
+    NAMES[name.lstrip("_")] = _on_any(name, op_name, module)
+    run = _held(op, name, formulas) if results else op
+    FUNCTIONS[name] = Row(name, source, formulas, run, name.startswith("_"))
+
+
+def helper(op: Op, name: str, call: Callable[..., Any]) -> None:
+    """Add an op that only formulas use, and the function that calls it there."""
+    OPS.append(op)
+    NAMES[name] = call
+
+
+# -- several results -------------------------------------------------------------------------------
+
+
+def _joint(
+    inputs: Sequence[str], results: Sequence[str], formulas: dict[str, Formula]
+) -> Callable[..., Any]:
+    """Return the gradient rule of a ufunc with several results."""
+    names = ", ".join((*inputs, *results))
+    slopes: dict[str, list[Callable[..., Any]]] = {
+        x: [eval(f"lambda {names}: {part}", NAMES) for part in parts]
+        for x, parts in formulas.items()
+        if isinstance(parts, tuple)
+    }
+
+    def vjp(gs: Any, xs: Any, ys: Any, needed: Sequence[bool]) -> list[Any]:
+        grads: list[Any] = []
+        for x, argument, wanted in zip(xs, inputs, needed, strict=True):
+            if not wanted:
+                grads.append(None)
+            elif argument not in slopes:  # `_held` refuses it, if its gradient is really asked for
+                grads.append(F.zeros_like(x))
+            else:
+                grads.append(_total(gs, [f(*xs, *ys) for f in slopes[argument]], x))
+        return grads
+
+    return vjp
+
+
+def _total(gs: Sequence[Any], slopes: Sequence[Any], x: Any) -> Any:
+    """Return the gradient of an input from those of all results."""
+    total = None
+    for g, slope in zip(gs, slopes, strict=True):
+        if type(slope) in SCALARS and slope == 0:
+            continue
+        part = g * slope if kind_of(g.dtype) != "c" else g * F.conj(slope)
+        total = part if total is None else total + part
+    return F.unbroadcast_like(total, x)
+
+
+def _held(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]:
+    """Return a function that passes each input without a derivative through an op that says so."""
+    guards: list[UnaryOp | None] = []
+    for argument, refusal in formulas.items():
+        if not isinstance(refusal, Refusal):
+            guards.append(None)
+            continue
+        op_name = f"scipy::{name}_{argument}"
+        guard = UnaryOp(
+            op_name,
+            lambda xp, x: x,
+            inputs=("x",),
+            gradients={"x": refused(name, argument, refusal.reason, op_name)},
+            infer=lambda x: (x.shape, x.dtype),
+            batch="elementwise",
+            doc=f"Return ``x``, which is the argument ``{argument}`` of ``{name}``.",
+        )
+        OPS.append(guard)
+        guards.append(guard)
+    if not any(guards):
+        return op
+
+    def call(*given: Any) -> Any:
+        held = [
+            guard(x) if guard is not None and isinstance(x, Operators) else x
+            for x, guard in zip(given, guards, strict=True)
+        ]
+        return op(*held)
+
+    call.__name__ = name
+    return call

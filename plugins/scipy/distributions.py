@@ -1,0 +1,164 @@
+"""Distribution functions and their inverses.
+
+The formulas are densities of the distributions. An inverse has the reciprocal of the density at its
+result.
+"""
+
+from __future__ import annotations
+
+from .building import Refusal, ufunc
+
+_SHAPE = Refusal("a shape parameter of the distribution")
+_COUNT = Refusal("a number of events is a whole number")
+_SOLVED = Refusal("it is the solution of an equation for a parameter")
+
+# gamma, chi-square and Poisson distributions
+_GAMMA = "exp(xlogy({a} - 1, {x}) - {x} - gammaln({a}))"
+_GDTR = _GAMMA.format(a="b", x="a * x")
+ufunc("gdtr", "DLMF 8.8.13", a=f"x * {_GDTR}", b=_SHAPE, x=f"a * {_GDTR}")
+ufunc("gdtrc", "DLMF 8.8.14", a=f"-x * {_GDTR}", b=_SHAPE, x=f"-a * {_GDTR}")
+ufunc(
+    "gdtria",
+    "DLMF 8.8.13",
+    p=f"1 / (x * {_GAMMA.format(a='b', x='out * x')})",
+    b=_SHAPE,
+    x="-out / x",
+)
+ufunc("gdtrib", "", a=_SOLVED, p=_SOLVED, x=_SOLVED)
+ufunc(
+    "gdtrix",
+    "DLMF 8.8.13",
+    a="-out / a",
+    b=_SHAPE,
+    p=f"1 / (a * {_GAMMA.format(a='b', x='a * out')})",
+)
+_CHI = _GAMMA.format(a="(v / 2)", x="(x / 2)")
+ufunc("chdtr", "DLMF 8.8.13", v=_SHAPE, x=f"{_CHI} / 2")
+ufunc("chdtrc", "DLMF 8.8.14", v=_SHAPE, x=f"-{_CHI} / 2")
+ufunc("chdtri", "DLMF 8.8.14", v=_SHAPE, p=f"-2 / {_GAMMA.format(a='(v / 2)', x='(out / 2)')}")
+ufunc("chdtriv", "", p=_SOLVED, x=_SOLVED)
+_POISSON = "exp(xlogy({k}, {m}) - {m} - gammaln({k} + 1))"
+ufunc("pdtr", "DLMF 8.8.14", k=_COUNT, m="-" + _POISSON.format(k="floor(k)", m="m"))
+ufunc("pdtrc", "DLMF 8.8.13", k=_COUNT, m=_POISSON.format(k="floor(k)", m="m"))
+ufunc("pdtri", "DLMF 8.8.14", k=_COUNT, y="-1 / " + _POISSON.format(k="floor(k)", m="out"))
+ufunc("pdtrik", "", p=_SOLVED, m=_SOLVED)
+
+# beta, binomial, F and Student's distributions
+_BETA = "exp(xlogy({a} - 1, {x}) + xlog1py({b} - 1, -{x}) - betaln({a}, {b}))"
+_BINOMIAL = _BETA.format(a="(floor(k) + 1)", b="(n - floor(k))", x="{p}")
+ufunc("bdtr", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p="-" + _BINOMIAL.format(p="p"))
+ufunc("bdtrc", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p=_BINOMIAL.format(p="p"))
+ufunc("bdtri", "DLMF 8.17.1", k=_COUNT, n=_COUNT, y="-1 / " + _BINOMIAL.format(p="out"))
+ufunc("bdtrik", "", y=_SOLVED, n=_SOLVED, p=_SOLVED)
+ufunc("bdtrin", "", k=_SOLVED, y=_SOLVED, p=_SOLVED)
+_NEGATIVE = _BETA.format(a="n", b="(floor(k) + 1)", x="{p}")
+ufunc("nbdtr", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p=_NEGATIVE.format(p="p"))
+ufunc("nbdtrc", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p="-" + _NEGATIVE.format(p="p"))
+ufunc("nbdtri", "DLMF 8.17.1", k=_COUNT, n=_COUNT, y="1 / " + _NEGATIVE.format(p="out"))
+ufunc("nbdtrik", "", y=_SOLVED, n=_SOLVED, p=_SOLVED)
+ufunc("nbdtrin", "", k=_SOLVED, y=_SOLVED, p=_SOLVED)
+ufunc("btdtria", "", p=_SOLVED, b=_SOLVED, x=_SOLVED)
+ufunc("btdtrib", "", a=_SOLVED, p=_SOLVED, x=_SOLVED)
+_F = (
+    "exp(xlogy(dfn / 2, dfn / dfd) + xlogy(dfn / 2 - 1, {x}) "
+    "- (dfn + dfd) / 2 * log1p(dfn / dfd * {x}) - betaln(dfn / 2, dfd / 2))"
+)
+ufunc("fdtr", "DLMF 8.17.1", dfn=_SHAPE, dfd=_SHAPE, x=_F.format(x="x"))
+ufunc("fdtrc", "DLMF 8.17.1", dfn=_SHAPE, dfd=_SHAPE, x="-" + _F.format(x="x"))
+ufunc("fdtri", "DLMF 8.17.1", dfn=_SHAPE, dfd=_SHAPE, p="1 / " + _F.format(x="out"))
+ufunc("fdtridfd", "", dfn=_SOLVED, p=_SOLVED, x=_SOLVED)
+_STUDENT = "exp(-(df + 1) / 2 * log1p({t} * {t} / df) - betaln(df / 2, 0.5)) / sqrt(df)"
+ufunc("stdtr", "DLMF 8.17.1", df=_SHAPE, t=_STUDENT.format(t="t"))
+ufunc("stdtrit", "DLMF 8.17.1", df=_SHAPE, p=f"1 / ({_STUDENT.format(t='out')})")
+ufunc("stdtridf", "", p=_SOLVED, t=_SOLVED)
+
+# the normal distribution, solved for its parameters
+_SLOPE = "2.5066282746310002 * exp(ndtri(p) ** 2 / 2)"
+ufunc("nrdtrimn", "DLMF 7.17.1", p=f"-std * {_SLOPE}", std="-ndtri(p)", x="1 + 0 * x")
+ufunc(
+    "nrdtrisd",
+    "DLMF 7.17.1",
+    mn="-1 / ndtri(p)",
+    p=f"-(x - mn) / ndtri(p) ** 2 * {_SLOPE}",
+    x="1 / ndtri(p)",
+)
+
+# noncentral distributions: mixtures of central ones with Poisson weights
+_CHI = (
+    "exp(xlogy(df / 2 - 1, {x} / 2) - ({x} + {nc}) / 2 - gammaln(df / 2)) / 2 "
+    "* hyp0f1(df / 2, {nc} * {x} / 4)"
+)
+_BY_NC = "((chndtr({x}, df + 2, {nc}) - chndtr({x}, df, {nc})) / 2)"
+ufunc(
+    "chndtr",
+    "Johnson, Kotz and Balakrishnan 1995, 29.4",
+    x=_CHI.format(x="x", nc="nc"),
+    df=_SHAPE,
+    nc=_BY_NC.format(x="x", nc="nc"),
+)
+ufunc(
+    "chndtrix",
+    "Johnson, Kotz and Balakrishnan 1995, 29.4",
+    p=f"1 / ({_CHI.format(x='out', nc='nc')})",
+    df=_SHAPE,
+    nc=f"-{_BY_NC.format(x='out', nc='nc')} / ({_CHI.format(x='out', nc='nc')})",
+)
+ufunc(
+    "chndtrinc",
+    "Johnson, Kotz and Balakrishnan 1995, 29.4",
+    x=f"-({_CHI.format(x='x', nc='out')}) / {_BY_NC.format(x='x', nc='out')}",
+    df=_SHAPE,
+    p=f"1 / {_BY_NC.format(x='x', nc='out')}",
+)
+ufunc("chndtridf", "", x=_SOLVED, p=_SOLVED, nc=_SOLVED)
+_F = (
+    "exp(xlogy(dfn / 2, dfn / dfd) + xlogy(dfn / 2 - 1, {f}) - {nc} / 2 "
+    "- (dfn + dfd) / 2 * log1p(dfn / dfd * {f}) - betaln(dfn / 2, dfd / 2)) "
+    "* hyp1f1((dfn + dfd) / 2, dfn / 2, {nc} / 2 * dfn * {f} / (dfn * {f} + dfd))"
+)
+_BY_NC = "((ncfdtr(dfn + 2, dfd, {nc}, {f} * dfn / (dfn + 2)) - ncfdtr(dfn, dfd, {nc}, {f})) / 2)"
+ufunc(
+    "ncfdtr",
+    "Johnson, Kotz and Balakrishnan 1995, 30.3",
+    dfn=_SHAPE,
+    dfd=_SHAPE,
+    nc=_BY_NC.format(f="f", nc="nc"),
+    f=_F.format(f="f", nc="nc"),
+)
+ufunc(
+    "ncfdtri",
+    "Johnson, Kotz and Balakrishnan 1995, 30.3",
+    dfn=_SHAPE,
+    dfd=_SHAPE,
+    nc=f"-{_BY_NC.format(f='out', nc='nc')} / ({_F.format(f='out', nc='nc')})",
+    p=f"1 / ({_F.format(f='out', nc='nc')})",
+)
+ufunc(
+    "ncfdtrinc",
+    "Johnson, Kotz and Balakrishnan 1995, 30.3",
+    dfn=_SHAPE,
+    dfd=_SHAPE,
+    p=f"1 / {_BY_NC.format(f='f', nc='out')}",
+    f=f"-({_F.format(f='f', nc='out')}) / {_BY_NC.format(f='f', nc='out')}",
+)
+ufunc("ncfdtridfd", "", dfn=_SOLVED, p=_SOLVED, nc=_SOLVED, f=_SOLVED)
+ufunc("ncfdtridfn", "", dfd=_SOLVED, p=_SOLVED, nc=_SOLVED, f=_SOLVED)
+_T = (
+    "exp(df / 2 * log(df) - df * 0.6931471805599453 - nc * nc / 2 - (df / 2) * log(df + {t} * {t}) "
+    "+ gammaln(df + 1) - gammaln(df / 2)) * (1.4142135623730951 * nc * {t} "
+    "* hyp1f1(df / 2 + 1, 1.5, nc * nc * {t} * {t} / (2 * (df + {t} * {t}))) "
+    "/ ((df + {t} * {t}) * exp(gammaln((df + 1) / 2))) "
+    "+ hyp1f1((df + 1) / 2, 0.5, nc * nc * {t} * {t} / (2 * (df + {t} * {t}))) "
+    "/ (sqrt(df + {t} * {t}) * exp(gammaln(df / 2 + 1))))"
+)
+_NC = Refusal("the noncentrality of Student's distribution")
+ufunc("nctdtr", "Johnson, Kotz and Balakrishnan 1995, 31.5", df=_SHAPE, nc=_NC, t=_T.format(t="t"))
+ufunc(
+    "nctdtrit",
+    "Johnson, Kotz and Balakrishnan 1995, 31.5",
+    df=_SHAPE,
+    nc=_NC,
+    p=f"1 / ({_T.format(t='out')})",
+)
+ufunc("nctdtridf", "", p=_SOLVED, nc=_SOLVED, t=_SOLVED)
+ufunc("nctdtrinc", "", df=_SOLVED, p=_SOLVED, t=_SOLVED)

@@ -1,0 +1,36 @@
+"""All functions of ``scipy.special`` that have ops, from the modules of their families."""
+
+from __future__ import annotations
+
+from . import (
+    bessel,
+    distributions,
+    elementary,
+    elliptic,
+    gamma,
+    hypergeometric,
+    normal,
+    polynomials,
+    tails,
+    wave,
+)
+from .building import FUNCTIONS, OPS
+
+__all__ = ["FUNCTIONS", "OPS", "PRIVATE", "UFUNCS"]
+
+_FAMILIES = (
+    elementary,
+    normal,
+    gamma,
+    distributions,
+    bessel,
+    elliptic,
+    hypergeometric,
+    polynomials,
+    tails,
+    wave,
+)
+#: What runs on tensors, by the ufunc's name.
+UFUNCS = {row.name: row.run for row in FUNCTIONS.values() if not row.private}
+#: The same for ufuncs that SciPy's Python functions call.
+PRIVATE = {row.name: row.run for row in FUNCTIONS.values() if row.private}
