@@ -50,7 +50,7 @@ def compiling() -> Iterator[None]:
     Raises
     ------
     NotCompiled
-        For any error, except a missing library, a failed rank, or a plugin that breaks its contract.
+        For any error but a missing library, a failed rank or a plugin that breaks its contract.
     """
     try:
         yield

@@ -239,7 +239,7 @@ def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -
     return result
 
 
-# -- complex targets ---------------------------------------------------------------------------------
+# -- complex targets -------------------------------------------------------------------------------
 
 
 def _warn_of_half(name: str, tape: GradientTape, target: Tensor, sources: list[Tensor]) -> None:

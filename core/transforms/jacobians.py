@@ -109,7 +109,7 @@ def _reverse(
     strict: bool,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that computes Jacobians, for :func:`jacrev` and those that are made of it."""
+    """Return a function that computes Jacobians by backward passes, with ``name`` in messages."""
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
