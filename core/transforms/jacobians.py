@@ -275,8 +275,9 @@ def jacobian(
     Raises
     ------
     ValueError
-        If ``structure`` is unknown, or combined with ``holomorphic`` or ``real``. When called, if result and argument differ in size, or
-        ``check`` finds nonzero elements outside the structure.
+        If ``structure`` is unknown, or combined with ``holomorphic`` or ``real``. When called, if
+        result and argument differ in size, or ``check`` finds nonzero elements outside the
+        structure.
     TypeError
         When called, if an argument is not floating; as for :func:`jacrev`, for complex numbers.
 
