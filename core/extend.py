@@ -113,7 +113,15 @@ from .graphs.nodes import (
     nodes_within,
 )
 from .graphs.optimize import forward_only, joined_pulls
-from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
+from .graphs.plain import (
+    argument_of,
+    by_backend,
+    compiling,
+    default,
+    kernel_of,
+    node_by_node,
+    plain,
+)
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -272,6 +280,7 @@ __all__ = [
     "communicator",
     "compared",
     "compiled",
+    "compiling",
     "complete_docstring",
     "computing",
     "computing_in",

@@ -10,6 +10,9 @@ widths and extrapolated. If the two disagree, or the slopes on both sides do, th
 near a kink, and the check refuses it. If the function accepts complex numbers and is analytic, a
 complex step, which has no rounding error, replaces the differences.
 
+A gradient rule is linear in the upstream gradient. This is checked with sums, and with large and
+small upstream gradients: differences do not show a rule that clips what is large.
+
 For complex values a gradient is the direction of steepest ascent: ``dL = Re(conj(gradient) * dx)``.
 """
 
@@ -22,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import GradientTape, constant, describe
+from ..core.extend import GradientTape, Tensor, constant, describe
 
-__all__ = ["check_gradients"]
+__all__ = ["alike", "check_gradients", "check_linear", "gradient_of"]
 
 Array = NDArray[Any]
 
@@ -34,6 +37,10 @@ KINK = 1e-4  # measured derivatives that differ by more than this fraction are a
 COMPLEX_STEP = 1e-30  # its square vanishes next to any derivative
 TINY_STEP = 1e-9  # within this distance, a smooth function is a straight line plus rounding noise
 NOISE = 1e13  # the minimum ratio of an element's scale to its noise
+# factors of upstream gradients; powers of two round nothing
+FACTORS = (2.0**40, 2.0**-40)
+# the tolerance of linearity: a fraction of an element, or of the largest sum, and what is rounding
+SAME, FLOOR = 1e-6, 1e-12
 SHOWN = 256  # the number of elements of the results that are searched for the largest error
 
 
@@ -45,6 +52,7 @@ def check_gradients(
     atol: float | None = None,
     seed: int = 0,
     step: float = STEP,
+    linear: bool = True,
 ) -> None:
     """Check the gradients of ``fn`` with respect to every floating or complex input.
 
@@ -67,15 +75,23 @@ def check_gradients(
         The seed of the random weights and upstream gradients.
     step
         The step width of the differences.
+    linear
+        Whether gradients are linear in the upstream gradient, as derivatives are; true by default.
+        Pass False for a custom gradient that clips or thresholds its upstream gradient on purpose:
+        the rest is then checked for upstream gradients of about one over the results.
 
     Raises
     ------
     AssertionError
-        If a gradient differs; the message names the order, the input, the element, the tape's
-        value and the measured one, for the result with the largest error.
+        If a gradient differs, or is not linear in the upstream gradient; the message names the
+        order, the input, the element, the tape's value and the expected one, for the result with
+        the largest error.
+    TypeError
+        If ``fn`` returns anything but tensors.
     ValueError
         If there is a kink at or near this point, if ``fn`` gives different results for the same
-        inputs (for example because it draws random numbers), or if no input is differentiable.
+        inputs (for example because it draws random numbers), or if no input or no result is
+        differentiable.
 
     Notes
     -----
@@ -114,6 +130,14 @@ def check_gradients(
                 "for the same inputs, so nothing can be measured. If it draws random numbers, let "
                 "it start from the same seed or key in each call"
             )
+        if not any(map(_differentiable, outputs)):
+            given = ", ".join(describe(y.shape, y.dtype) for y in outputs) or "none"
+            raise ValueError(
+                "check_gradients: no result is floating or complex, so there is no derivative to "
+                f"check: got {given}; return a floating result, or leave this function out"
+            )
+        if linear:
+            check_linear(fn, arrays, outputs, seed, level)
         weights = [_weights(rng, y) for y in outputs]
         scales, noise = _scales(fn, arrays, outputs, rng, step)
         _check_first_order(fn, arrays, outputs, weights, scales, noise, step, bounds, level)
@@ -142,7 +166,14 @@ def _weights(rng: np.random.Generator, y: Array) -> Array:
 
 def _outputs(fn: Callable[..., Any], tensors: Sequence[Any]) -> list[Any]:
     result = fn(*tensors)
-    return list(result) if isinstance(result, (list, tuple)) else [result]
+    listed = list(result) if isinstance(result, (list, tuple)) else [result]
+    for i, y in enumerate(listed):
+        if not isinstance(y, Tensor):
+            raise TypeError(
+                f"check_gradients: result {i} of the function is {type(y).__name__} instead of a "
+                "tensor: compute with gradtape's functions, and return their results"
+            )
+    return listed
 
 
 def _results(fn: Callable[..., Any], arrays: Sequence[Array]) -> list[Array]:
@@ -215,6 +246,16 @@ def _gradient_function(
     return gradients
 
 
+def gradient_of(
+    fn: Callable[..., Any], arrays: list[Array], outputs: Sequence[Array], seed: int
+) -> tuple[Callable[..., Any], list[Array], list[Array]]:
+    """Return the gradient function of ``fn`` with inputs and results, to be checked like ``fn``."""
+    rng = np.random.default_rng(seed)
+    gradients = _gradient_function(fn, len(arrays), outputs)
+    inputs = [*arrays, *(_seeds(rng, y) for y in outputs)]
+    return gradients, inputs, _results(gradients, inputs)
+
+
 def _check_first_order(
     fn: Callable[..., Any],
     arrays: list[Array],
@@ -275,6 +316,68 @@ def _check_first_order(
                 slopes = _slopes(at, x, unit, step)
                 said = _furthest(entry, slopes, scales) or f"the tape says {have}, not {want}"
                 raise AssertionError(f"{place}: {said}")
+
+
+def check_linear(
+    fn: Callable[..., Any],
+    arrays: list[Array],
+    outputs: list[Array],
+    seed: int,
+    level: int,
+) -> None:
+    """Raise if the gradients of ``fn`` are not linear in the upstream gradients.
+
+    Parameters
+    ----------
+    fn
+        A function of tensors.
+    arrays, outputs
+        Its inputs and its results.
+    seed
+        The seed of random upstream gradients.
+    level
+        The order, for the message.
+    """
+    rng = np.random.default_rng(seed)
+    gradients = _gradient_function(fn, len(arrays), outputs)
+    given = list(map(constant, arrays))
+
+    def at(seeds: Sequence[Array]) -> list[Array]:
+        return [np.asarray(g.numpy()) for g in gradients(*given, *map(constant, seeds))]
+
+    # integer results have no upstream gradients, and theirs are not used
+    one, other = ([_seeds(rng, y) for y in outputs] for _ in range(2))
+    ones, others = at(one), at(other)
+    cases = [
+        (f"upstream gradients of about {factor:.0e}", at([factor * u for u in one]), factor, 0.0)
+        for factor in FACTORS
+    ]
+    both = at([2.0 * v - 0.5 * u for u, v in zip(one, other, strict=True)])
+    cases.append(("a sum of upstream gradients", both, -0.5, 2.0))
+    positions = [i for i, x in enumerate(arrays) if _differentiable(x)]
+    for what, found, a, b in cases:
+        for position, got, g, h in zip(positions, found, ones, others, strict=True):
+            with np.errstate(all="ignore"):
+                want = a * g + b * h if b else a * g
+                size = np.abs(a * g) + np.abs(b * h)
+                finite = np.isfinite(want) & np.isfinite(got)
+                largest = float(size[finite].max(initial=0.0)) if b else 0.0
+                allowed = SAME * (size + largest) + FLOOR * (abs(a) + abs(b))
+                wrong = finite & ~(np.abs(got - want) <= allowed)
+            if wrong.any():
+                index = tuple(map(int, np.argwhere(wrong)[0]))
+                raise AssertionError(
+                    f"order {level}, input {position}, element {index}: the gradient is not linear "
+                    f"in the upstream gradient: for {what} it is {got[index]:.6g} instead of "
+                    f"{want[index]:.6g}; multiply by the upstream gradient and nothing else, or "
+                    "pass linear=False if a custom gradient clips it on purpose"
+                )
+
+
+def _seeds(rng: np.random.Generator, y: Array) -> Array:
+    """Return numbers of few digits: their sums are exact in any precision."""
+    found = rng.integers(2, 7, y.shape) / 4.0 * rng.choice([-1.0, 1.0], y.shape)
+    return found + 1j * _seeds(rng, y.real) if y.dtype.kind == "c" else found
 
 
 def _furthest(entry: Callable[..., float], slopes: list[Array], scales: list[Array]) -> str | None:

@@ -29,7 +29,7 @@ from ..core.extend import (
     vmap,
 )
 from ..saving import load, save
-from .gradients import alike, check_gradients
+from .gradients import alike, check_gradients, check_linear, gradient_of
 from .samples import CHECKS, Sample
 
 __all__ = ["PASSED", "check_op"]
@@ -52,6 +52,8 @@ def check_op(
     ``gradients``       the tape's gradients agree with finite differences (see
                         :func:`check_gradients`); an op without gradient rules gives None
     ``second order``    the same for gradients of the gradients
+    ``linear``          gradients are linear in the upstream gradient, however large or small it is;
+                        skip this check for an op that clips it on purpose
     ``forward``         forward mode is the transpose of reverse mode: ``<u, J t> = <Jᵀ u, t>``
     ``traced``          a trace gives the values and gradients of the eager run, and the shape rule
                         gives the actual shapes and dtypes
@@ -246,7 +248,7 @@ class _Trial:
         followed = any(y.dtype.kind in "fc" for y in want[:count])
         if not self.differentiable or not followed:
             return self._no_gradients()
-        check_gradients(self.run, *self.arrays, order=1, seed=self.seed)
+        check_gradients(self.run, *self.arrays, order=1, seed=self.seed, linear=False)
         return None
 
     def _no_gradients(self) -> str:
@@ -266,7 +268,17 @@ class _Trial:
         want, count = self.want
         if not self.differentiable or not any(y.dtype.kind in "fc" for y in want[:count]):
             return "not differentiable"
-        check_gradients(self.run, *self.arrays, order=2, seed=self.seed)
+        check_gradients(self.run, *self.arrays, order=2, seed=self.seed, linear=False)
+        return None
+
+    def _linear(self) -> str | None:
+        want, count = self.want
+        if not self.differentiable or not any(y.dtype.kind in "fc" for y in want[:count]):
+            return "not differentiable"
+        fn, arrays, outputs = self.run, self.arrays, want[:count]
+        check_linear(fn, arrays, outputs, self.seed, 1)
+        if "second order" not in self.sample.exempt:
+            check_linear(*gradient_of(fn, arrays, outputs, self.seed), self.seed, 2)
         return None
 
     def _forward(self) -> str | None:

@@ -15,6 +15,7 @@ __all__ = ["CHECKS", "Sample"]
 CHECKS = (
     "gradients",
     "second order",
+    "linear",
     "forward",
     "traced",
     "known sizes",

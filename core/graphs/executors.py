@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,14 +12,15 @@ from ..base.context import muting
 from ..base.dtypes import numpy_dtype
 from ..base.spec import describe
 from ..base.table import registry
+from ..base.unknown import warn_user
 from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
-from ..ops.collectives import as_group_of_one
+from ..ops.collectives import as_group_of_one, communicator
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
 from .nodes import Run, Symbol
-from .plain import plain
+from .plain import NotCompiled, compiling, plain
 from .replay import replay
 
 __all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected", "telling"]
@@ -94,10 +95,8 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
     if run is None:
         own = name.removesuffix(_TELLING)
         if own == name:
-            made = graph.made[name] = _made(graph, name)
-        else:
-            made = _telling(graph, own)
-        run = _naming(graph, _checking(graph, own, made))
+            graph.made[name] = _made(graph, name)
+        run = _guarded(graph, own, own != name)
         graph.runs[name] = run = _alone(graph, run) if graph.updates else run
     return run
 
@@ -105,14 +104,12 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
 def _telling(graph: Graph, name: str) -> Run:
     """Return a function that runs a graph, and reports its steps if the executor can."""
     compiled(graph, name)
-    made = graph.made[name]
-    by_steps = getattr(made, "watched", made)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        watching = watcher.get()
+        watching, made = watcher.get(), graph.made[name]
         if watching is None:  # it ended after this context was copied
             return made(arrays)
-        return watching.graph(graph.name, name, by_steps, arrays)
+        return watching.graph(graph.name, name, getattr(made, "watched", made), arrays)
 
     return run
 
@@ -145,15 +142,30 @@ def _made(graph: Graph, name: str) -> Run:
         if name != _OF_PROCESS:
             raise
         raise UnknownOp(f"environment variable {ENVIRONMENT}: {error}") from None
-    if any(node.acts for node in graph.nodes):
+    if _acts(graph):
         executor = plain  # effects happen in order, and on arrays that hold values
-    made: Run = executor(graph)
+    try:
+        with compiling():
+            made: Run = executor(graph)
+    except NotCompiled as failed:
+        return _raising(failed)
     if not callable(made):
         raise PluginError(
             f"executor {name!r}: it made {made!r} for the graph {graph.name!r} instead of a "
             "function from a list of arrays to a list of arrays"
         )
     return made
+
+
+def _acts(graph: Graph) -> bool:
+    return any(node.acts for node in graph.nodes)
+
+
+def _raising(error: Exception) -> Run:
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        raise error
+
+    return run
 
 
 def _checking(graph: Graph, name: str, execute: Run) -> Run:
@@ -165,12 +177,16 @@ def _checking(graph: Graph, name: str, execute: Run) -> Run:
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         nonlocal checked
-        found = execute(arrays)
-        if not checked:
-            wrong = _mistake(graph, arrays, found)
-            if wrong is not None:
-                raise PluginError(f"executor {name!r}: for {graph.name!r} it returned {wrong}")
-            checked = True
+        if checked:
+            return execute(arrays)
+        # it may compile only now; another run must not repeat what is seen outside the program
+        repeatable = not graph.updates and not _acts(graph) and communicator().size == 1
+        with compiling() if repeatable else nullcontext():
+            found = execute(arrays)
+        wrong = _mistake(graph, arrays, found)
+        if wrong is not None:
+            raise PluginError(f"executor {name!r}: for {graph.name!r} it returned {wrong}")
+        checked = True
         return found
 
     return run
@@ -203,16 +219,54 @@ def _is_as_traced(symbol: Symbol, x: Any) -> bool:
     return bool(numpy_dtype(x.dtype) == symbol.dtype)
 
 
-def _naming(graph: Graph, execute: Run) -> Run:
+def _guarded(graph: Graph, name: str, telling: bool) -> Run:
+    """Run a graph by what an executor made; by the plain executor if it cannot be compiled."""
+    made = _telling(graph, name) if telling else graph.made[name]
+    execute = _checking(graph, name, made)
+
     def run(arrays: Sequence[Any]) -> list[Any]:
+        nonlocal execute
         try:
             return execute(arrays)
+        except NotCompiled as failed:
+            cause = failed.__cause__
         except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-            if "named_op" not in vars(error):
-                # run one op at a time, so that the failing op names itself; assign nothing, and
-                # make no other rank of a job wait
-                with as_group_of_one(), muting():
-                    replay(graph.without_updates(), [Tensor(x) for x in arrays])
+            _name_op(graph, error, arrays)
             raise
+        instead = plain(graph)
+        try:
+            found = instead(arrays)
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            _name_op(graph, error, arrays)  # the program itself is wrong
+            raise
+        graph.made[name] = _explaining(instead, cause)
+        execute = _telling(graph, name) if telling else instead
+        warn_user(
+            f"executor {name!r} failed for {graph.name!r} ({_in_words(cause)}); the plain executor "
+            'runs it instead, one kernel call per node. executor="plain" selects that without a '
+            "warning",
+            RuntimeWarning,
+        )
+        return found
 
     return run
+
+
+def _name_op(graph: Graph, error: Exception, arrays: Sequence[Any]) -> None:
+    """Run one op at a time, so that a failing op names itself, unless an error names it."""
+    if "named_op" not in vars(error):
+        # assign nothing, and make no other rank of a job wait
+        with as_group_of_one(), muting():
+            replay(graph.without_updates(), [Tensor(x) for x in arrays])
+
+
+def _explaining(plainly: Any, cause: BaseException | None) -> Run:
+    """Return what the plain executor made, with an explanation that says why it runs a graph."""
+    told = f"by the executor 'plain', because this one failed ({_in_words(cause)})"
+    explain = plainly.explain
+    plainly.explain = lambda: f"{told}\n{explain()}"
+    return plainly  # type: ignore[no-any-return]
+
+
+def _in_words(error: BaseException | None) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
@@ -72,11 +73,16 @@ def forward_only(graph: Graph) -> Graph:
 def joined_pulls(graph: Graph) -> Graph:
     """Let gradients use results of the ops before them, if these ops support it; in place."""
     nodes: list[Node] = []
+    places: dict[Any, list[int]] = {}  # of ops with gradients to join, by op and first input
     for node in graph.nodes:
         op: Any = node.op
-        i = _forward_of(node, nodes) if node.params.get("order") == 1 else -1
+        key = op, id(node.inputs[0]) if node.inputs else 0
+        joins = hasattr(op, "joint")
+        i = _forward_of(node, nodes, places.get(key, ())) if joins else -1
         found = op.joint(nodes[i], node) if i >= 0 else None
         if found is None:
+            if joins:
+                places.setdefault(key, []).append(len(nodes))
             nodes.append(node)
         else:
             nodes[i] = found[0]
@@ -85,15 +91,13 @@ def joined_pulls(graph: Graph) -> Graph:
     return graph
 
 
-def _forward_of(pull: Node, nodes: list[Node]) -> int:
-    """Return the index of the node whose gradient ``pull`` is; -1 if there is none."""
-    if not hasattr(pull.op, "joint"):
-        return -1
-    wanted = {**pull.params, "order": 0}
-    for i, node in enumerate(nodes):
-        same = node.op is pull.op and node.params == wanted
-        if same and all(map(is_, node.inputs, pull.inputs)):
-            return i
+def _forward_of(pull: Node, nodes: list[Node], places: Sequence[int]) -> int:
+    """Return the place of the node whose gradient ``pull`` is; -1 if there is none."""
+    if pull.params.get("order") == 1:
+        wanted = {**pull.params, "order": 0}
+        for i in places:
+            if nodes[i].params == wanted and all(map(is_, nodes[i].inputs, pull.inputs)):
+                return i
     return -1
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..base.sizes import unsure
 from ..base.watcher import stage
+from ..errors import BackendUnavailable, DistributedError, PluginError
 from ..ops.backend import Backend, backend_for_type, current_backend, scope_of
 from ..ops.watching import told
 from ..tensors.op import Op
@@ -19,7 +21,43 @@ from .graph import Graph
 from .nodes import Node, Read, Run, Symbol
 from .optimize import forward_only, joined_pulls
 
-__all__ = ["argument_of", "by_backend", "default", "kernel_of", "node_by_node", "plain"]
+__all__ = [
+    "NotCompiled",
+    "argument_of",
+    "by_backend",
+    "compiling",
+    "default",
+    "kernel_of",
+    "node_by_node",
+    "plain",
+]
+
+
+class NotCompiled(Exception):
+    """A program could not be compiled, for the reason in ``__cause__``; nothing of it has run."""
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Raise errors in a block as :class:`NotCompiled`: the plain executor then runs the program.
+
+    An executor that compiles a program when it first runs does so in this block.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    NotCompiled
+        For any error but a missing library, a failed rank or a plugin that breaks its contract.
+    """
+    try:
+        yield
+    except (BackendUnavailable, DistributedError, NotCompiled, PluginError):
+        raise
+    except Exception as error:
+        raise NotCompiled from error
 
 
 def default(graph: Graph) -> Run:
@@ -56,7 +94,8 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         A graph as it was traced.
     compiler
         ``compiler(program, owner, arrays)`` returns a function that runs the program on arrays of
-        the backend ``owner``, or None to use the plain executor.
+        the backend ``owner``, or None to use the plain executor, which also runs the program if an
+        error is raised.
     """
     program = joined_pulls(forward_only(graph))
     variables = program.variables
@@ -73,7 +112,8 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     def run_at(place: str, owner: Backend, arrays: Sequence[Any], telling: bool) -> list[Any]:
         found = runs.get(place)
         if found is None:
-            found = compiler(program, owner, arrays)
+            with compiling():
+                found = compiler(program, owner, arrays)
             if found is None:
                 found = node_by_node(program, owner, arrays)
             runs[place] = found
@@ -130,7 +170,7 @@ def _compile(
 
     If ``telling`` is true, each kernel reports to the watcher.
     """
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__name__": __name__}  # no user's code, for the lines of messages
     names: dict[Symbol, str] = {}
     for symbol, array in local_constants(program, arrays).items():
         names[symbol] = _bind(scope, "c", array)

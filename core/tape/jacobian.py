@@ -12,7 +12,7 @@ from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.sizes import sizes_differ, unsure
 from ..base.table import F, ops, public
-from ..base.unknown import user_line
+from ..base.unknown import user_line, warn_user
 from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
 from ..errors import TraceError
@@ -51,6 +51,8 @@ def jacobian(
     if not is_differentiable(target.dtype):
         return [None] * len(sources)
     ids = [x.id for x in sources]
+    if target.dtype.kind == "c":
+        _warn_of_half("jacobian", tape, target, sources)
     if unsure(shape):
         blocks = [pull_rows(tape, target, identity_rows(target).array, ids, False)]
     else:
@@ -128,6 +130,8 @@ def batch_jacobian(
     """Return the Jacobians of ``target[i]`` with respect to ``source[i]``, stacked over ``i``."""
     batch, *inner = target.shape or ()
     _, *given = source.shape or ()
+    if target.dtype.kind == "c":
+        _warn_of_half("batch_jacobian", tape, target, [source])
     blocks = []
     for rows, keep in _example_rows(tape, target, source, parallel_iterations):
         with running_level() as level:
@@ -233,6 +237,36 @@ def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -
         raise TraceError(f"{name}: the rank of a source is unknown in this trace")
     result: Tensor = ops["reshape"](rows, shape=(*shape, *source.shape))
     return result
+
+
+# -- complex targets -------------------------------------------------------------------------------
+
+
+def _warn_of_half(name: str, tape: GradientTape, target: Tensor, sources: list[Tensor]) -> None:
+    """Warn if rows, the gradients of the real parts of a target, are half of its derivative.
+
+    They are the whole derivative of a holomorphic function: its gradients are then proportional to
+    the upstream gradient, also if that is multiplied by the imaginary unit. Traces and batches
+    have no values to tell.
+    """
+    if any(is_transformed(x.array) for x in (target, *sources)):
+        return
+    probe = np.random.default_rng(0).standard_normal(target.shape or ())
+    seeds = rows_beside(np.stack([probe, 1j * probe]), target)
+    for x, found in zip(sources, pull_rows(tape, target, seeds, [x.id for x in sources], True)):
+        if found is None:
+            continue
+        one, turned = np.asarray(found.numpy())
+        want = 1j * one if x.dtype.kind == "c" else 0.0 * one
+        allowed = 1e3 * float(np.finfo(one.dtype).eps) * np.abs([one, turned]).max(initial=0.0)
+        if not (np.abs(turned - want) <= allowed).all():
+            warn_user(
+                f"{name}: the target is complex and not a holomorphic function of the source, so "
+                "each row is the gradient of a real part, which is half of the derivative: take "
+                "the Jacobians of gradtape.real(y) and gradtape.imag(y)",
+                UserWarning,
+            )
+            return
 
 
 # -- examples that are independent -----------------------------------------------------------------

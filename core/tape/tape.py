@@ -303,6 +303,12 @@ class GradientTape(RecordingTape):
         ValueError
             If ``parallel_iterations`` is below 1.
 
+        Notes
+        -----
+        The rows are gradients, in TensorFlow's convention: those of the real parts of a complex
+        target. They are its whole derivative if it is a holomorphic function of the source;
+        otherwise this method warns, except in traces and in ``vmap``.
+
         Examples
         --------
         >>> x = gt.constant([1.0, 2.0])

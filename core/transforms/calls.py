@@ -54,6 +54,7 @@ class Call:
             self.chosen = args[0]  # a shortcut for the most common call
             self.sources = [_source(args[0], name, 0)]
             self.args[0] = self.sources[0]
+            self._places: list[tuple[Any, Any, Any]] = [(self.args, 0, args[0])]
             return
         chosen: Any = argnums
         single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
@@ -71,14 +72,15 @@ class Call:
         if len(set(places)) < len(places):
             raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
         self.sources = []
+        self._places = []
         found = []
         for key in keys:
             container: Any = self.kwargs if isinstance(key, str) else self.args
             tree = container[key]
-            leaves = [_source(leaf, name, key) for leaf in leaves_of(tree)]
-            self.sources += leaves
-            container[key] = pack_like(tree, list(leaves))
+            self.sources += [_source(leaf, name, key) for leaf in leaves_of(tree)]
+            self._places.append((container, key, tree))
             found.append(tree)
+        self.put(self.sources)
         own = [x.id for x in self.sources if isinstance(x, Variable)]
         if len(set(own)) < len(own):
             raise ValueError(
@@ -86,6 +88,12 @@ class Call:
                 "derivative for each argument"
             )
         self.chosen = found[0] if single else tuple(found)
+
+    def put(self, leaves: Sequence[Any]) -> None:
+        """Pass other leaves to the function, as many as there are sources."""
+        rest = iter(leaves)
+        for container, key, tree in self._places:
+            container[key] = pack_like(tree, [next(rest) for _ in leaves_of(tree)])
 
     def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
         """Return the function's result, and its auxiliary result or None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import ArgNums, Call, P, sizes_of, tape_of
+from .complex_arguments import check_arguments, check_results, in_pairs, one_of
 from .functional import grad, push
 from .limits import derive
 from .vmap import check_function, transform_of, vmap
@@ -34,6 +36,8 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
     *,
+    holomorphic: bool = False,
+    real: bool = False,
     strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in reverse mode.
@@ -51,6 +55,13 @@ def jacrev(
     chunk_size
         The number of rows per backward pass; memory is proportional to it. By default, as many as
         fit into an estimated 1 GiB.
+    holomorphic
+        Arguments and results are complex, and ``fn`` is holomorphic, as you promise: return the
+        complex derivatives. False by default.
+    real
+        Return the derivatives of real and imaginary parts with respect to real and imaginary parts:
+        a complex result of shape ``s`` counts as a real one of shape ``(*s, 2)``, and so does a
+        complex argument. False by default.
     strict
         Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
@@ -64,29 +75,53 @@ def jacrev(
     Raises
     ------
     TypeError
-        When called, if an argument is not floating, or a result of real arguments is complex.
+        When called, if an argument is not floating; if one is complex without ``holomorphic`` or
+        ``real``; if a result is complex but not an argument; with ``holomorphic``, if an argument
+        or a result is real.
+    ValueError
+        If both ``holomorphic`` and ``real`` are true.
 
     Notes
     -----
-    For complex numbers, these are the conjugates of the derivatives, following TensorFlow's
-    convention for gradients; :func:`jacfwd` returns the derivatives themselves.
+    Gradients are conjugates of derivatives, in TensorFlow's convention. With ``holomorphic``, this
+    function returns the derivatives themselves, like :func:`jacfwd`.
 
     Examples
     --------
     >>> gt.jacrev(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
+    >>> gt.jacrev(gt.conj, real=True)(gt.constant(1.0 + 2.0j)).tolist()
+    [[1.0, 0.0], [0.0, -1.0]]
     """
     check_function("jacrev", fn)
+    one_of("jacrev", holomorphic, real)
+    if real:
+        inside = partial(jacrev, chunk_size=chunk_size, strict=strict)
+        return in_pairs("jacrev", inside, fn, argnums, has_aux)
+    return _reverse("jacrev", fn, argnums, has_aux, holomorphic, strict, chunk_size)
+
+
+def _reverse(
+    name: str,
+    fn: Callable[..., Any],
+    argnums: ArgNums,
+    has_aux: bool,
+    holomorphic: bool,
+    strict: bool,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that computes Jacobians by backward passes, with ``name`` in messages."""
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = Call("jacrev", argnums, args, kwargs)
+        call = Call(name, argnums, args, kwargs)
+        check_arguments(name, call.sources, holomorphic)
 
         def run() -> tuple[Any, list[Any]]:
             with tape_of(persistent=True, strict=strict) as tape:
                 tape.watch(call.sources)
                 result, aux = call.run(fn, has_aux)
-            _check_fields("jacrev", call.sources, flatten(result))
+            check_results(name, flatten(result), holomorphic, forward=False)
             warn_of_breaks(tape, flatten(result), call.sources)
             rows = [
                 tape.jacobian(
@@ -100,6 +135,8 @@ def jacrev(
             return (result, aux), [block for row in rows for block in row]
 
         (result, aux), blocks = derive(run, strict)
+        if holomorphic:
+            blocks = [ops["conj"](block) for block in blocks]
         count = len(call.sources)
         rows = [call.pack(blocks[i : i + count]) for i in range(0, len(blocks), count)]
         packed = pack_like(result, rows)
@@ -109,7 +146,13 @@ def jacrev(
 
 
 def jacfwd(
-    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
+    fn: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+    real: bool = False,
+    strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
@@ -124,19 +167,24 @@ def jacfwd(
         As for :func:`value_and_grad`.
     has_aux
         Whether ``fn`` returns a pair: the result and an auxiliary result to pass through.
+    holomorphic, real
+        As for :func:`jacrev`.
     strict
         Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
     callable
-        A function with the same results as that of :func:`jacrev`; for complex numbers, the
-        derivatives themselves.
+        A function with the same results as that of :func:`jacrev`; a result of real arguments may
+        be complex.
 
     Raises
     ------
     TypeError
-        When called, if an argument is not floating, or a result of complex arguments is real.
+        When called, if an argument is not floating; if one is complex without ``holomorphic`` or
+        ``real``; with ``holomorphic``, if an argument or a result is real.
+    ValueError
+        If both ``holomorphic`` and ``real`` are true.
     GradientError
         When called, if ``fn`` has a custom gradient that is not linear, and so has no forward mode.
 
@@ -146,10 +194,14 @@ def jacfwd(
     [[2.0, 0.0], [0.0, 4.0]]
     """
     check_function("jacfwd", fn)
+    one_of("jacfwd", holomorphic, real)
+    if real:
+        return in_pairs("jacfwd", partial(jacfwd, strict=strict), fn, argnums, has_aux)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacfwd", argnums, args, kwargs)
+        check_arguments("jacfwd", call.sources, holomorphic)
         columns: list[list[Any]] = []
         result = aux = None
         for source in call.sources:
@@ -164,7 +216,7 @@ def jacfwd(
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
                 found = push(fn, call, [source], [tangent], has_aux, strict)
                 kept[:] = [found[0], found[2]]
-                _check_fields("jacfwd", flatten(found[0]), [source])
+                check_results("jacfwd", flatten(found[0]), holomorphic, forward=True)
                 return flatten(found[1])
 
             # the function itself runs once, so there is one draw of random numbers
@@ -176,17 +228,6 @@ def jacfwd(
         return (packed, aux) if has_aux else packed
 
     return wrapper
-
-
-def _check_fields(name: str, reals: list[Any], complexes: list[Any]) -> None:
-    """Raise if one side is real and the other complex: one mode would lose half the derivative."""
-    kinds = [{getattr(x, "dtype", np.dtype(float)).kind for x in xs} for xs in (reals, complexes)]
-    if kinds[0] & set("fiub") and "c" in kinds[1]:
-        what = "of a real argument is complex" if name == "jacrev" else "of a complex one is real"
-        raise TypeError(
-            f"{name}: the result {what}: its Jacobian has a real and an imaginary part, and this "
-            "mode computes only one; differentiate real and imag separately"
-        )
 
 
 def _columns_last(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -211,6 +252,8 @@ def jacobian(
     *,
     structure: str | None = None,
     check: bool = False,
+    holomorphic: bool = False,
+    real: bool = False,
     strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn``.
@@ -226,6 +269,8 @@ def jacobian(
         of one per element.
     check
         Verify the structure, by a product with a random vector.
+    holomorphic, real
+        As for :func:`jacrev`; without a structure.
     strict
         Raise ``GradientError`` if a path is broken, as for :func:`value_and_grad`.
 
@@ -240,10 +285,11 @@ def jacobian(
     Raises
     ------
     ValueError
-        If ``structure`` is unknown. When called, if result and argument differ in size, or
-        ``check`` finds nonzero elements outside the structure.
+        If ``structure`` is unknown, or combined with ``holomorphic`` or ``real``. When called, if
+        result and argument differ in size, or ``check`` finds nonzero elements outside the
+        structure.
     TypeError
-        When called, if an argument is not floating.
+        When called, if an argument is not floating; as for :func:`jacrev`, for complex numbers.
 
     References
     ----------
@@ -258,7 +304,15 @@ def jacobian(
     """
     check_function("jacobian", fn)
     if structure is None:
-        return jacrev(fn, argnums, has_aux, strict=strict)
+        one_of("jacobian", holomorphic, real)
+        if real:
+            return in_pairs("jacobian", partial(jacrev, strict=strict), fn, argnums, has_aux)
+        return _reverse("jacobian", fn, argnums, has_aux, holomorphic, strict)
+    if holomorphic or real:
+        raise ValueError(
+            f"jacobian: structure={structure!r} is for real numbers: leave out holomorphic and "
+            "real, or structure"
+        )
     match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
     if match is None:
         raise ValueError(
@@ -276,6 +330,7 @@ def jacobian(
                 f"{len(call.sources)} tensors"
             )
         (source,) = call.sources
+        check_arguments("jacobian", [source], False)
 
         def run() -> tuple[Any, list[Any]]:
             with tape_of(persistent=True, strict=strict) as tape:
@@ -287,6 +342,7 @@ def jacobian(
         return (found, aux) if has_aux else found
 
     def of_structure(tape: GradientTape, result: Any, source: Any) -> Tensor:
+        check_results("jacobian", flatten(result), False, forward=False)
         check_paths(tape, flatten(result), [source])
         warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
@@ -360,7 +416,13 @@ def _check_structure(
 
 
 def hessian(
-    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
+    fn: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    holomorphic: bool = False,
+    real: bool = False,
+    strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Hessian of ``fn``, which returns a scalar.
 
@@ -369,7 +431,10 @@ def hessian(
     Parameters
     ----------
     fn, argnums, has_aux, strict
-        As for :func:`value_and_grad`.
+        As for :func:`value_and_grad`; with ``holomorphic``, ``fn`` returns a complex scalar.
+    holomorphic, real
+        As for :func:`jacrev`. With ``real``, a real function of a complex number has a real Hessian
+        of shape ``(2, 2)``.
 
     Returns
     -------
@@ -380,12 +445,24 @@ def hessian(
     Raises
     ------
     TypeError
-        When called, if the result is not a scalar, or an argument is not floating.
+        When called, if the result is not a scalar, or an argument is not floating; if one is
+        complex without ``holomorphic`` or ``real``.
+    ValueError
+        If both ``holomorphic`` and ``real`` are true.
 
     Examples
     --------
     >>> gt.hessian(lambda x: gt.sum(x**3))(gt.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
+    >>> gt.hessian(lambda z: gt.real(z * z), real=True)(gt.constant(1.0 + 2.0j)).tolist()
+    [[2.0, 0.0], [0.0, -2.0]]
     """
     check_function("hessian", fn)
-    return jacrev(grad(fn, argnums, has_aux, strict=strict), argnums, has_aux, strict=strict)
+    one_of("hessian", holomorphic, real)
+    if real:
+        return in_pairs("hessian", partial(hessian, strict=strict), fn, argnums, has_aux, True)
+    if holomorphic:
+        slope = _reverse("hessian", fn, argnums, has_aux, holomorphic, strict)
+    else:
+        slope = grad(fn, argnums, has_aux, strict=strict)
+    return _reverse("hessian", slope, argnums, has_aux, holomorphic, strict)

@@ -76,7 +76,9 @@ class Emission:
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
-        self.scope: dict[str, Any] = {"empty": np.empty, "begin": begin_step, "end": end_step}
+        # the name says that this is no user's code, for the lines of messages
+        self.scope: dict[str, Any] = {"__name__": __name__, "empty": np.empty}
+        self.scope.update(begin=begin_step, end=end_step)
         self.lines: list[str] = []
         self.names: dict[Symbol, str] = dict(placed or {})
         self.loops: list[Group] = []

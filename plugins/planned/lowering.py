@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import methodcaller
 from typing import Any
 
@@ -83,8 +84,8 @@ class Lowering:
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
-        #: By a value, the booleans that it was multiplied by.
-        self._masks: dict[Symbol, set[Symbol]] = {}
+        #: By a value, the booleans that it was multiplied by, the last ones of them.
+        self._masks: dict[Symbol, dict[Symbol, None]] = {}
         for node in program.nodes:
             self._lower(node)
         self.inputs = list(program.inputs)
@@ -343,7 +344,7 @@ class Lowering:
         values.
         """
         masks = [
-            {x} if x.dtype.kind == "b" else self._masks.get(x, set()) for x in _symbols(inputs)
+            {x: None} if x.dtype.kind == "b" else self._masks.get(x, {}) for x in _symbols(inputs)
         ]
         if out.dtype.kind != "f" or not masks:
             return False
@@ -354,9 +355,10 @@ class Lowering:
                 if mask in self._masks.get(x, ()):
                     self.same(out, x)
                     return True
-            self._masks[out] = set().union(*masks)
+            every = dict.fromkeys(chain.from_iterable(sorted(masks, key=len, reverse=True)))
+            self._masks[out] = dict.fromkeys([*every][-_MASKS:])
         elif name in ("add", "subtract") and len(masks) == 2:
-            self._masks[out] = masks[0] & masks[1]
+            self._masks[out] = dict.fromkeys(mask for mask in masks[0] if mask in masks[1])
         return False
 
     def _plain(self, value: Any) -> Any:
@@ -414,6 +416,8 @@ _OF_NUMBERS: dict[str, Callable[..., Any]] = {
 }
 #: The maximum of elements of a constant that is kept, and of one with repetitions.
 _SMALL, _FEW = 2**16, 2**12
+#: The maximum number of booleans to remember for a value.
+_MASKS = 8
 #: Ops whose result may be a view of their first input; the other inputs only provide its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "

@@ -167,31 +167,38 @@ def _matched(
     steps: dict[tuple[Symbol, ...], list[Step]] = {}
     columns = {column: list(column) for column in zip(*members, strict=True)}
 
-    def walk(row: tuple[Symbol, ...]) -> Symbol:
+    def walk(end: tuple[Symbol, ...]) -> Symbol:
         """Return the symbol in the flat update that combines one value of each member."""
-        first = row[0]
-        if first.shape == () and all(x is first for x in row):
-            return first
-        if row in flat:
-            return flat[row]
-        found = [made[x] for x in row if x in made]
-        inputs = _alike(found, row) if all(step in ending for step in found) else None
-        if inputs is not None:
-            given = [walk(x) if type(x) is tuple else x for x in inputs]
+        waiting = [end]  # not calls of itself: an update may be as long as a program
+        while waiting:
+            row = waiting[-1]
+            if row in flat:
+                waiting.pop()
+                continue
+            first = row[0]
+            found = [made[x] for x in row if x in made]
+            if first.shape == () and all(x is first for x in row):
+                flat[row] = first
+                continue
+            inputs = _alike(found, row) if all(step in ending for step in found) else None
+            before = [x for x in inputs or () if type(x) is tuple and x not in flat]
+            if before:
+                waiting += reversed(before)
+                continue
             symbol = flat[row] = Symbol(first.graph, pack.group.shape, first.dtype)
-            step = found[0]
-            pack.group.steps.append(
-                Step(step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars)
-            )
-            steps[row] = found
-            return symbol
-        symbol = flat[row] = Symbol(first.graph, pack.group.shape, first.dtype)
-        variables = tuple(reads.get(x) for x in row)
-        if variables in columns:
-            pack.held[symbol] = columns[variables]
-        else:
-            pack.given[symbol] = list(row)
-        return symbol
+            if inputs is not None:
+                step, given = found[0], [flat[x] if type(x) is tuple else x for x in inputs]
+                pack.group.steps.append(
+                    Step(step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars)
+                )
+                steps[row] = found
+                continue
+            variables = tuple(reads.get(x) for x in row)
+            if variables in columns:
+                pack.held[symbol] = columns[variables]
+            else:
+                pack.given[symbol] = list(row)
+        return flat[end]
 
     for column in columns:
         row = tuple(updates[v] for v in column)

@@ -11,6 +11,7 @@ from ...core.extend import (
     Backend,
     Graph,
     by_backend,
+    compiling,
     joined_pulls,
     node_by_node,
     registry,
@@ -110,9 +111,10 @@ class Plans:
                 program = joined_pulls(at_sizes(program, arrays))
             except Exception:  # if a shape rule refuses, the kernel gives a better message
                 return (lambda *arrays: self._by_nodes(arrays)), None
-        lowered = Lowering(program, registry().host_backend, arrays)
-        emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
-        return emission.function(), emission
+        with compiling():
+            lowered = Lowering(program, registry().host_backend, arrays)
+            emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
+            return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:
         """Return whether arrays have the dtypes of the trace."""

@@ -107,7 +107,7 @@ def test_arguments_named_twice_or_not_at_all() -> None:
 def test_real_and_complex_numbers_do_not_meet_in_a_jacobian() -> None:
     with pytest.raises(TypeError, match="the result of a real argument is complex"):
         gt.jacrev(lambda x: gt.exp(1j * x))(X)
-    with pytest.raises(TypeError, match="the result of a complex one is real"):
+    with pytest.raises(TypeError, match="jacfwd: an argument is complex"):
         gt.jacfwd(gt.abs)(X * 1j)
     with pytest.raises(TypeError, match="must return a real, floating scalar, got a complex"):
         gt.grad(gt.sum)(X * 1j)

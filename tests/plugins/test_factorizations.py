@@ -100,6 +100,17 @@ def test_pinv_cuts_small_singular_values():
     assert (residuals.shape, rank.item(), s.shape) == ((1,), 2, (2,))
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e-12, 1e12, 1e200])
+def test_the_gradient_of_expm_is_as_exact_for_any_upstream_gradient(size):
+    scipy_linalg = pytest.importorskip("scipy.linalg")
+    rng = np.random.default_rng(0)
+    a, g = rng.normal(size=(2, 3, 3))
+    want = scipy_linalg.expm_frechet(a.T, g, compute_expm=False)
+    _, pull = gt.vjp(linalg.expm, gt.constant(a))
+    found = pull(gt.constant(g * size))[0].numpy()
+    np.testing.assert_allclose(found, want * size, rtol=1e-13)
+
+
 def test_expm_of_nothing_and_of_large_norms():
     assert linalg.expm(np.zeros((0, 0))).shape == (0, 0)
     np.testing.assert_allclose(linalg.expm(np.diag([-700.0, 2.0])).numpy(),

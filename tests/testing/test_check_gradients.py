@@ -120,3 +120,63 @@ def test_a_function_that_draws_numbers_is_called_so() -> None:
     with pytest.raises(ValueError, match=r"not deterministic.*seed or key"):
         check_gradients(lambda x: x * generator.normal(2), [0.5, 1.0])
     check_gradients(lambda x: x * gt.random.Generator(0).normal(2), [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("fn", "given"),
+    [
+        (gt.argmax, r"int64\[\]"),
+        (lambda x: [gt.argsort(x), x > 0.0], r"int64\[2\], bool\[2\]"),
+        (lambda x: [], "none"),
+    ],
+)
+def test_results_without_a_derivative_are_refused_in_words(fn: Any, given: str) -> None:
+    with pytest.raises(ValueError, match=f"no result is floating or complex.* got {given}"):
+        check_gradients(fn, [1.0, 2.0])
+
+
+def test_an_integer_result_beside_a_floating_one_is_left_out() -> None:
+    check_gradients(lambda x: [gt.argmax(x), gt.sin(x)], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("result", [1.0, np.ones(2), None, "x"])
+def test_a_result_that_is_no_tensor_is_refused_in_words(result: Any) -> None:
+    with pytest.raises(TypeError, match=r"result 0 of the function is \w+ instead of a tensor"):
+        check_gradients(lambda x: result, [1.0, 2.0])
+
+
+#: Rules of the identity that are right for moderate upstream gradients.
+NOT_LINEAR: dict[str, Any] = {
+    "clipped": lambda g: gt.clip(g, -20.0, 20.0),
+    "clipped far away": lambda g: gt.clip(g, -1e9, 1e9),
+    "small ones left out": lambda g: gt.where(gt.abs(g) > 1e-6, g, 0.0),
+    "limited norm": lambda g: g / gt.maximum(1.0, gt.linalg.norm(g) / 100.0),
+    "limited softly": lambda g: g / gt.sqrt(1.0 + 1e-20 * g * g),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_a_rule_that_is_not_linear_in_its_upstream_gradient_is_found(name: str) -> None:
+    rule = NOT_LINEAR[name]
+    fn = gt.custom_gradient(lambda x: (gt.copy(x), rule))
+    with pytest.raises(AssertionError, match=r"order 1, input 0.* not linear in the upstream"):
+        check_gradients(fn, [0.5, -1.5], order=1)
+    check_gradients(fn, [0.5, -1.5], linear=False)
+
+
+def test_a_second_rule_that_is_not_linear_is_found() -> None:
+    @gt.custom_gradient
+    def slope(g: Any, x: Any) -> Any:
+        return 2.0 * g * x, lambda u: (gt.clip(2.0 * u * x, -50.0, 50.0), 2.0 * u * g)
+
+    fn = gt.custom_gradient(lambda x: (x * x, lambda g: slope(g, x)))
+    check_gradients(fn, [0.5, -1.5], order=1)
+    with pytest.raises(AssertionError, match=r"order 2, input \d.* not linear in the upstream"):
+        check_gradients(fn, [0.5, -1.5], order=2)
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("point", [[0.5, -2.0], [0.5 + 1.0j, -2.0 + 0.5j]])
+def test_rules_of_any_size_are_linear(factor: float, point: Any) -> None:
+    check_gradients(lambda x: gt.sin(x) * factor, point)
+    check_gradients(lambda x: gt.conj(x) * x * factor, point)

@@ -99,6 +99,11 @@ PLANTED: list[tuple[Op, str, str]] = [
         "float16",
         "shape",
     ),
+    (
+        cube("clipping", gradients={"x": lambda g, x: 3.0 * F.maximum(g, -1e9) * x * x}),
+        "linear",
+        "order 1, input 0.*not linear",
+    ),
     (cube("strided", kernel=by_row_in_memory), "strided", "every second|transposed"),
     (cube("empty", kernel=lambda xp, x: x**3 + 0 * x.flat[0]), "empty", "IndexError"),
     (

@@ -187,23 +187,25 @@ class Plan:
 
     def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
         """Return an array of bytes with the offset and strides of a value in its array."""
-        found = self._models.get(x)
-        if found is not None:
-            return found
-        step = self._made.get(x)
-        if step is not None and step.kind is Kind.VIEW:
-            (source,) = step.inputs
-            home, model, origin = self._model(source)
-            view = self.lowered.maps.get(x, step.run)(model)
+        views, y = list[Symbol](), x  # from one view of a view to the next, however many there are
+        while y not in self._models:
+            step = self._made.get(y)
+            if step is None or step.kind is not Kind.VIEW:
+                self._models[y] = _own_model(y)
+                break
+            views.append(y)
+            (y,) = step.inputs
+        for y in reversed(views):
+            step = self._made[y]
+            home, model, origin = self._models[step.inputs[0]]
+            view = self.lowered.maps.get(y, step.run)(model)
             if np.may_share_memory(view, model):
-                self._models[x] = home, view, origin
-                return self._models[x]
-            y = x  # it must be an array, and so must its source
+                self._models[y] = home, view, origin
+                continue
+            self._models[y] = _own_model(y)  # it must be an array, and so must its source
             while y in self._made and self._made[y].kind is Kind.VIEW:
                 self._wanted.add(y)
                 (y,) = self._made[y].inputs
-        model = np.empty(shape_of(x), np.int8)
-        self._models[x] = x, model, model.__array_interface__["data"][0]
         return self._models[x]
 
     # -- the order of all calls ------------------------------------------------------------------
@@ -420,6 +422,12 @@ class Plan:
         lines += called(self.lowered)
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
+
+
+def _own_model(x: Symbol) -> tuple[Symbol, Any, int]:
+    """Return the model of a value that is an array itself."""
+    model = np.empty(shape_of(x), np.int8)
+    return x, model, model.__array_interface__["data"][0]
 
 
 def _joins(item: Item) -> bool:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from threading import RLock
 from typing import Any, TypeAlias
 
-from ....core.extend import Backend, Graph, by_backend, node_by_node, unsure
+from ....core.extend import Backend, Graph, by_backend, compiling, node_by_node, unsure
 from ...planned.tracing import at_sizes
 from .graphs import Captured, NotCaptured, obstacle
 from .lowering import DeviceLowering
@@ -119,10 +119,11 @@ class Programs:
         try:
             if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
                 program = at_sizes(program, arrays)
+        except Exception as error:  # if a shape rule refuses, the kernel gives a better message
+            return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+        with compiling():
             lowered = DeviceLowering(program, self.owner, arrays)
             return _Shaped(Plan(lowered, self._memory.setdefault(device, {})))
-        except Exception as error:  # whatever the error is, the program runs without a plan
-            return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
     def _captured(self, found: _Shaped, plan: Plan, arrays: Sequence[Any]) -> Captured | None:
         """Return a graph for the stream of this call; None if there is none."""

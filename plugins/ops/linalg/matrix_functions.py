@@ -66,12 +66,15 @@ def _expm_rule(g: Any, x: Any) -> Any:
     # the derivative of exp at x in the direction g is a block of a larger exponential: Najfeld and
     # Havel, "Derivatives of the matrix exponential and their computation" (1995), theorem 4.12
     xh = adjoint(x)
-    top = F.concatenate(xh, g, axis=-1)
+    # the number of squarings, and so the error, depends on the size of the whole matrix: not on g
+    size = F.stop_gradient(F.sum(F.abs(g), axis=(-2, -1), keepdims=True))
+    size = F.where(F.greater(size, 0.0), size, 1.0)
+    top = F.concatenate(xh, F.divide(g, size), axis=-1)
     bottom = F.concatenate(F.zeros_like(xh), xh, axis=-1)
     whole = F.expm(F.concatenate(top, bottom, axis=-2))
     upper, _ = F.split(whole, sections=2, axis=-2)
     _, block = F.split(upper, sections=2, axis=-1)
-    return block
+    return F.multiply(block, size)
 
 
 _expm = op(
