@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "tests")]
+sys.path.extend([str(ROOT / "docs"), str(ROOT / "tests")])
 
 from accuracy.references import ROWS
 from accuracy.row import Row
@@ -36,12 +36,12 @@ derivative is a normal number, for `float64` and `float32`. Every run of the tes
 Each function is measured at {points:,} points for each dtype: numbers of every magnitude, ranges in
 which exponentials neither overflow nor vanish, and numbers near kinks, zeros and powers of two. The
 exact derivatives are mpmath's. The measurements are stored in `docs/accuracy.json`: gradtape with
-NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of the
-processor and of the C library. `python docs/make_accuracy_page.py` generates the page from
+NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of
+the processor and of the C library. `python docs/make_accuracy_page.py` generates the page from
 [tests/accuracy](../tests/accuracy/references.py).
 
-A cell reads *first; second*: the largest error of all first and of all second derivatives, in either
-dtype. "∞" stands for infinite, nan or 0 instead of a normal number, and "-" for a function that the
+A cell reads *first; second*: the largest error of all first and of all second derivatives, in
+either dtype. "∞" stands for infinite, nan or 0 instead of a normal number, and "-" for a function that the
 library does not have, or that it cannot differentiate twice. Points that belong to
 [the table of kinks](kinks.md) do not count.
 
