@@ -20,13 +20,17 @@ Array = NDArray[Any]
 _NUMBERS = ScalarTable(np.array)
 
 
-# Both slopes take exponentials only of the elements that need them.
+# The kernels of both slopes compute as the portable ones do. Of double precision, they take
+# exponentials only of the elements that need them.
 
 
 def _tanh_slope(x: Array, y: Array) -> Array:
     if _uncommon(x, y):
         return tanh_slope_kernel(np, x, y)
-    slope: Array = np.multiply(y, y)
+    if x.dtype.char == "f":
+        e = np.absolute(x)
+        return _over_square(np.multiply(e, _NUMBERS[-2.0, e.dtype], e), _NUMBERS[4.0, e.dtype])
+    slope = np.multiply(y, y)
     np.subtract(_NUMBERS[1.0, x.dtype], slope, slope)
     if not np.minimum.reduce(slope, None) > TANH_DIGITS:
         again = ~(slope > TANH_DIGITS)
@@ -37,13 +41,25 @@ def _tanh_slope(x: Array, y: Array) -> Array:
 def _sigmoid_slope(x: Array, y: Array) -> Array:
     if _uncommon(x, y):
         return sigmoid_slope_kernel(np, x, y)
-    rest: Array = np.subtract(_NUMBERS[1.0, x.dtype], y)
+    if x.dtype.char == "f":
+        e = np.absolute(x)
+        return _over_square(np.negative(e, e))
+    rest = np.subtract(_NUMBERS[1.0, x.dtype], y)
     if np.minimum.reduce(rest, None) > SIGMOID_DIGITS:
         return np.multiply(rest, y, rest)
     again = ~(rest > SIGMOID_DIGITS)
     np.multiply(rest, y, rest)
     rest[again] = sigmoid_slope_kernel(np, x[again], y[again])
     return rest
+
+
+def _over_square(x: Array, factor: Any = None) -> Array:
+    """Return ``e / (1 + e)**2`` for ``e = exp(x)``, times a factor, in the memory of ``x``."""
+    np.exp(x, x)
+    below = np.add(x, _NUMBERS[1.0, x.dtype])
+    np.multiply(below, below, below)
+    np.divide(x, below, x)
+    return x if factor is None else np.multiply(x, factor, x)
 
 
 def _uncommon(x: Array, y: Array) -> bool:

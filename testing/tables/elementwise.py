@@ -94,7 +94,10 @@ SAMPLES = {
     **each("hard_sigmoid hard_silu hard_tanh", (X,), (np.array([-4.2, -0.4, 0.4, 1.3, 4.2]),)),
     **each("tanh_shrink", (X,), (3.0 * X,)),
     # derivatives of others, as ops; some also take the function's value
-    **each("arctan2_slope hypot_slope", (X, P[:1]), (X[:, :1], P[0]), (X, 2.5)),
+    **each("arctan2_slope", (X, P[:1]), (X[:, :1], P[0]), (X, 2.5)),
+    "hypot_slope": [
+        Sample(X, y).fed_through(lambda x, y: (x, y, gt.hypot(x, y))) for y in (P, P[:1], 2.5)
+    ],
     **each("silu_slope mish_slope", (X,), (3.0 * X,)),
     "tanh_slope": with_values(gt.tanh, X, 3.0 * X, Z),
     "cbrt_slope": with_values(gt.cbrt, X, 3.0 * X),

@@ -151,25 +151,24 @@ _arctan_slope = elementwise(
 )
 
 
-def _distance(xp: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
-    """Return ``x``, ``y`` and their distance from the origin, times a factor, and the factor.
+def _scaled(xp: Any, x: Any, y: Any, distance: Any) -> tuple[Any, Any, Any]:
+    """Return ``x`` and its distance from the origin times a factor, and the factor.
 
-    The factor, a power of two, makes the distance a normal number.
+    The factor, a power of two, makes the distance a normal number. It is None for 1.
     """
-    distance = xp.hypot(x, y)
     limits = xp.finfo(distance.dtype)
     least, most = 64 * float(limits.smallest_normal) / float(limits.eps), float(limits.max) / 4
     extreme = (distance < least) | (distance > most)
     if not at_hand(xp.any(extreme), unknown=True):
-        return x, y, distance, None
+        return x, distance, None
     tiny = 2.0 ** math.floor(math.log2(most) / 2)
     one = xp.ones_like(distance)
     factor = xp.where(distance < least, tiny * one, xp.where(distance > most, 0.25 * one, one))
-    return x * factor, y * factor, xp.hypot(x * factor, y * factor), factor
+    return x * factor, xp.hypot(x * factor, y * factor), factor
 
 
 def _angle_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
-    x, _, distance, factor = _distance(xp, x, y)
+    x, distance, factor = _scaled(xp, x, y, xp.hypot(x, y))
     nowhere = (distance == 0) | xp.isinf(distance)
     distance = xp.where(nowhere, xp.ones_like(distance), distance)
     # twice, since the square could overflow
@@ -222,8 +221,8 @@ arctan2 = atan2 = elementwise(
 )
 
 
-def _hypot_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
-    x, _, distance, _ = _distance(xp, x, y)
+def _hypot_slope_kernel(xp: Any, x: Any, y: Any, distance: Any) -> Any:
+    x, distance, _ = _scaled(xp, x, y, distance)
     return x / xp.where(distance == 0, xp.ones_like(distance), distance)
 
 
@@ -237,7 +236,7 @@ def _shares(x: Any, y: Any) -> tuple[Any, Any, Any]:
     least = np.finfo(distance.dtype).smallest_normal / np.finfo(distance.dtype).eps
     factor = F.where(distance < float(least), 2.0**64, F.ones_like(distance))
     root = F.sqrt(nonzero_divisor(F.hypot(x * factor, y * factor)))
-    return F.hypot_slope(y, x) / root, F.hypot_slope(x, y) / root, factor
+    return F.hypot_slope(y, x, distance) / root, F.hypot_slope(x, y, distance) / root, factor
 
 
 def _hypot_bend(g: Any, x: Any, y: Any) -> Any:
@@ -255,12 +254,13 @@ _hypot_slope = elementwise(
     _hypot_slope_kernel,
     x=_hypot_bend,
     y=_hypot_twist,
-    doc="Return ``x / hypot(x, y)``, elementwise, and 0 at the origin.",
+    distance=lambda g: F.zeros_like(g),  # it is there to save time; the others count it
+    doc="Return ``x / distance`` for ``distance = hypot(x, y)``, elementwise; 0 at the origin.",
 )
 hypot = elementwise(
     "hypot",
-    x=lambda g, x, y: g * F.hypot_slope(x, y),
-    y=lambda g, x, y: g * F.hypot_slope(y, x),
+    x=lambda g, x, y, out: g * F.hypot_slope(x, y, out),
+    y=lambda g, x, y, out: g * F.hypot_slope(y, x, out),
     doc="""Return ``sqrt(x**2 + y**2)``, elementwise, without overflow.
 
     Notes
@@ -303,17 +303,24 @@ cosh = elementwise(
 )
 
 
-#: Below this slope, ``1 - y**2`` has lost several digits.
-TANH_DIGITS = 0.2
+#: Above this slope, ``1 - y**2`` has digits enough in double precision.
+TANH_DIGITS = 0.08
 
 
 def tanh_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
-    """Return ``1 - y**2`` for ``y = tanh(x)``, exact where ``y`` is near 1."""
+    """Return ``1 - y**2`` for ``y = tanh(x)``, exact where ``y`` is near 1.
+
+    NumPy's exponential is fast in single precision, and slow in double precision.
+    """
     if kind_of(x.dtype) == "c":
         return 1 - y * y
-    slope = 1 - y * y
-    e = xp.exp(-2 * xp.abs(x))  # at most 1
-    return xp.where(slope > TANH_DIGITS, slope, 4 * e / ((1 + e) * (1 + e)))
+    e = xp.exp(xp.abs(x) * -2)  # at most 1
+    below = e + 1
+    slope = e / (below * below) * 4
+    if str(x.dtype).endswith("float64"):
+        quick = 1 - y * y
+        return xp.where(quick > TANH_DIGITS, quick, slope)
+    return slope
 
 
 _tanh_slope = elementwise(

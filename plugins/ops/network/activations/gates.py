@@ -8,7 +8,7 @@ from typing import Any
 
 from .....core.extend import F, Op, Tensor, as_tensor, numpy_dtype, ops
 from ...common.axes import axis_of
-from ...common.kernels import at_hand, reals
+from ...common.kernels import at_hand, reals, renewed
 from ...common.op_builders import elementwise, named
 from ...common.roots import Split
 from ...shapes.splitting import split
@@ -57,13 +57,15 @@ def _silu_slope_kernel(xp: Any, x: Any) -> Any:
     right, below = x >= 0, 1 + e
     inner = xp.where(right, e, xp.ones_like(e)) / below * x + 1
     past = _SILU_FLAT.distance(x, numpy_dtype(x.dtype))
-    near = xp.abs(past) < 0.5
-    if at_hand(xp.any(near), unknown=True):
-        # (1 + x + exp(x)) / (1 + exp(x)), less what is 0 at the root
-        close = xp.where(near, past, xp.zeros_like(past))
-        inner = xp.where(near, (close + _SILU_EXP * xp.expm1(close)) / below, inner)
+    inner = renewed(xp, xp.abs(past) < 0.125, inner, lambda past: _silu_root(xp, past), past)
     outer = xp.where(right, xp.ones_like(root), root)
     return outer / below * inner * outer
+
+
+def _silu_root(xp: Any, past: Any) -> Any:
+    """Return ``(1 + x + exp(x)) / (1 + exp(x))`` near its root, less what is 0 there."""
+    grown = xp.expm1(past)
+    return (past + _SILU_EXP * grown) / (1 + _SILU_EXP + _SILU_EXP * grown)
 
 
 _SILU_EXP = -1.0 - _SILU_FLAT.high  # its exponential, as 1 + x + exp(x) is 0 there
@@ -158,17 +160,19 @@ def _mish_slope_kernel(xp: Any, x: Any) -> Any:
     right = 1 + e * (4 + (4 * x + 6) * e + (4 * x + 4) * ee)
     left = 4 * (x + 1) + e * ((4 * x + 6) + e * (4 + e))
     past = _MISH_FLAT.distance(x, numpy_dtype(x.dtype))
-    near = xp.abs(past) < 0.25
-    if at_hand(xp.any(near), unknown=True):
-        d, at = xp.where(near, past, xp.zeros_like(past)), math.exp(_MISH_FLAT.high)
-        grown = [xp.expm1(k * d) for k in (1, 2, 3)]
-        change = 4 * (1 + at) * d + at * (4 * x + 6) * grown[0]
-        change = change + 4 * at**2 * grown[1] + at**3 * grown[2]
-        left = xp.where(near, change, left)
+    left = renewed(xp, xp.abs(past) < 0.25, left, lambda past: _mish_root(xp, past), past)
     positive = x >= 0
     below = xp.where(positive, 1 + 2 * e + 2 * ee, 2 + 2 * e + ee)
     outer = xp.where(positive, xp.ones_like(root), root)
     return outer * (xp.where(positive, right, left) / below / below) * outer
+
+
+def _mish_root(xp: Any, past: Any) -> Any:
+    """Return ``w`` at a distance from its root, less what is 0 there."""
+    at, line = math.exp(_MISH_FLAT.high), 4 * _MISH_FLAT.high + 6
+    one, two, three = (xp.expm1(k * past) for k in (1, 2, 3))
+    change = 4 * (1 + at) * past + at * (line + 4 * past) * one
+    return change + 4 * at**2 * two + at**3 * three
 
 
 def _mish_bend(g: Any, x: Any) -> Any:
@@ -300,24 +304,25 @@ def _gelu_slope_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
         )
     density = F.exp_minus_square(x, scale=0.25)  # its root, as the density can be subnormal
     slope = F.erfc(x * -_HALF) * 0.5 + x * density * (_DENSITY * density)
-    far = x < -30
-    if at_hand(xp.any(far), unknown=True):
-        slope = xp.where(far, _gelu_tail(xp, x) * density * (_DENSITY * density), slope)
+    slope = renewed(xp, x < -30, slope, lambda x: _gelu_tail(xp, x), x)
     past = _GELU_FLAT.distance(x, numpy_dtype(x.dtype))
-    near = xp.abs(past) < 0.5
-    if not at_hand(xp.any(near), unknown=True):
-        return slope
-    past, series = xp.where(near, past, xp.zeros_like(past)), xp.zeros_like(past)
-    for factor in reversed(_GELU_SERIES):
+    return renewed(xp, xp.abs(past) < 0.25, slope, _gelu_root, past)
+
+
+def _gelu_root(past: Any) -> Any:
+    """Return the slope at a distance from its root, by Taylor's series."""
+    series = _GELU_SERIES[-1] + 0 * past
+    for factor in reversed(_GELU_SERIES[:-1]):
         series = series * past + factor
-    return xp.where(near, series * past, slope)
+    return series * past
 
 
 def _gelu_tail(xp: Any, x: Any) -> Any:
-    """Return the slope for ``x`` below -30, over the normal density, where erfc is subnormal."""
+    """Return the slope for ``x`` below -30, where erfc can be subnormal."""
     x = xp.clip(x, -50.0, -30.0)
-    q = 1 / (x * x)
-    return x - (1 - q * (1 - q * (3 - q * (15 - q * (105 - q * 945))))) / x
+    density, q = F.exp_minus_square(x, scale=0.25), 1 / (x * x)
+    ratio = x - (1 - q * (1 - q * (3 - q * (15 - q * (105 - q * 945))))) / x
+    return ratio * density * (_DENSITY * density)
 
 
 def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:

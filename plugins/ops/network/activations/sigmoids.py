@@ -39,15 +39,22 @@ sigmoid = elementwise(
 )
 
 
-#: Below this distance from 1, ``1 - y`` has lost several digits.
-SIGMOID_DIGITS = 0.2
+#: Above this distance from 1, ``1 - y`` has digits enough in double precision.
+SIGMOID_DIGITS = 0.1
 
 
 def sigmoid_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
-    """Return ``y * (1 - y)`` for ``y = sigmoid(x)``, exact where ``y`` is near 1."""
-    rest = 1 - y
+    """Return ``y * (1 - y)`` for ``y = sigmoid(x)``, exact where ``y`` is near 1.
+
+    NumPy's exponential is fast in single precision, and slow in double precision.
+    """
     e = xp.exp(-xp.abs(reals(x)))  # at most 1
-    return xp.where(rest > SIGMOID_DIGITS, rest * y, e / ((1 + e) * (1 + e)))
+    below = e + 1
+    slope = e / (below * below)
+    if str(x.dtype).endswith("float64"):
+        rest = 1 - y
+        return xp.where(rest > SIGMOID_DIGITS, rest * y, slope)
+    return slope
 
 
 _sigmoid_slope = elementwise(
