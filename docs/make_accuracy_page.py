@@ -20,10 +20,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.extend([str(ROOT / "docs"), str(ROOT / "tests")])
 
-from accuracy.references import ROWS
-from accuracy.row import Row
-from accuracy.ulps import LIMIT, measured
-from generated_pages import markdown_rows, write_or_check
+from accuracy.references import ROWS  # noqa: E402
+from accuracy.row import Row  # noqa: E402
+from accuracy.ulps import LIMIT, measured  # noqa: E402
+from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
 PAGE, DATA = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy.json"
 LIBRARIES = {"gradtape": "gradtape", "jax": "JAX", "torch": "PyTorch"}
@@ -33,24 +33,25 @@ This table shows the largest errors of first and second derivatives of elementwi
 units of the last place of the exact derivative. The bound is {limit} units, wherever the exact
 derivative is a normal number, for `float64` and `float32`. Every run of the test suite checks it.
 
-Each function is measured at {points:,} points for each dtype: numbers of every magnitude, ranges in
-which exponentials neither overflow nor vanish, and numbers near kinks, zeros and powers of two. The
-exact derivatives are mpmath's. The measurements are stored in `docs/accuracy.json`: gradtape with
-NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of
-the processor and of the C library. `python docs/make_accuracy_page.py` generates the page from
-[tests/accuracy](../tests/accuracy/references.py).
+Points are numbers of every magnitude, ranges in which exponentials neither overflow nor vanish, and
+numbers near kinks, zeros and powers of two: {points:,} for each function and dtype, and for JAX
+{jax_points:,} of the same kind. The exact derivatives are mpmath's. The measurements are stored in
+`docs/accuracy.json`: gradtape with NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They
+depend a little on the functions of the processor and of the C library.
+`python docs/make_accuracy_page.py` generates the page from [tests/accuracy](../tests/accuracy/references.py).
 
 A cell reads *first; second*: the largest error of all first and of all second derivatives, in
-either dtype. "∞" stands for infinite, nan or 0 instead of a normal number, and "-" for a function that the
-library does not have, or that it cannot differentiate twice. Points that belong to
-[the table of kinks](kinks.md) do not count.
+either dtype. "∞" stands for infinite, nan or 0 instead of a normal number. "-" stands for a
+function that the library does not have, or that it cannot differentiate twice. Points that belong
+to [the table of kinks](kinks.md) do not count.
 
 {summary}
 """
 NOTES = """
 ## Exceptions
 
-Numbers after functions in the table refer to these notes:
+Where the bound cannot be met, errors are measured in another way. Numbers after functions in the
+table refer to these notes:
 
 {notes}
 """
@@ -110,7 +111,7 @@ def page() -> str:
     """Return the text of the page."""
     data = json.loads(DATA.read_text())
     versions = {library: data[library]["version"] for library in LIBRARIES}
-    notes = list(dict.fromkeys(row.why for row in ROWS if row.why))
+    notes = list(dict.fromkeys(reason for row in ROWS for reason in _reasons(row)))
     lines, counts = [], {library: [0, 0, 0] for library in LIBRARIES}
     for row in ROWS:
         cells = [f"`{row.call}`".replace("|", "\\|") + _note(row, notes)]
@@ -126,15 +127,31 @@ def page() -> str:
         [[name, *map(str, counts[library])] for library, name in LIBRARIES.items()],
     )
     head = HEAD.format(
-        limit=LIMIT, points=data["gradtape"]["points"], summary="\n".join(summary), **versions
+        limit=LIMIT,
+        points=data["gradtape"]["points"],
+        jax_points=data["jax"]["points"],
+        summary="\n".join(summary),
+        **versions,
     )
     table = "\n".join(markdown_rows(["function", *LIBRARIES.values()], lines))
     listed = "\n".join(f"{i + 1}. {_sentence(note)}" for i, note in enumerate(notes))
     return f"{head}\n{table}\n{NOTES.format(notes=listed)}"
 
 
+def _reasons(row: Row) -> list[str]:
+    return [text for text in (_LEFT_OUT.get(row.inside, ""), row.why) if text]
+
+
+_LEFT_OUT = {
+    "arguments": "subnormal arguments do not count: products of them lose digits",
+    "values": "points do not count at which the function's value is not a normal number, or a "
+    "derivative is within a factor of 4096 of the ends of their range: rules multiply powers",
+}
+
+
 def _note(row: Row, notes: list[str]) -> str:
-    return f" ({notes.index(row.why) + 1})" if row.why else ""
+    numbers = ", ".join(str(notes.index(reason) + 1) for reason in _reasons(row))
+    return f" ({numbers})" if numbers else ""
 
 
 def _sentence(text: str) -> str:
