@@ -404,7 +404,9 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 
 _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
 #: Ops whose NumPy kernel is one call, although the portable one is better in steps.
-_BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
+_BETTER_PORTABLE = frozenset(
+    {"batch_norm_training", "batch_norm_gradient", "sigmoid_slope", "tanh_slope"}
+)
 #: The views that keep the order of the elements.
 RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
 #: Functions that take a tenth of a ufunc's time for two floating-point numbers.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+
+import gradtape as gt
 
 from ..samples import Sample
 from .drawing import apart, complexes, positive, real, unit
@@ -18,11 +23,17 @@ def each(names: str, *samples: tuple[object, ...]) -> dict[str, list[Sample]]:
     return {name: [Sample(*inputs) for inputs in samples] for name in names.split()}
 
 
+def with_values(function: Callable[..., Any], *inputs: Any) -> list[Sample]:
+    """Return samples of an op that takes ``x`` and a function's value there."""
+    return [Sample(x).fed_through(lambda x: (x, function(x))) for x in inputs]
+
+
 SAMPLES = {
     **each("negative positive square reciprocal exp exp2 expm1 identity", (X,), (X[0, 0],), (Z,)),
     **each("sin cos sinh cosh tanh arcsinh", (X,), (X[0, 0],), (Z,)),
     **each("log log2 log10 log1p sqrt", (P,), (P[0, 0],), (Z,)),
     **each("tan arcsin arccos arctan arctanh", (U,), (Z,)),
+    **each("one_minus_square arctan_slope", (U,), (U[0, 0],), (Z,)),
     **each("arccosh", (P + 1.1,), (Z,)),
     **each("abs sign real imag conj angle", (X,), (Z,), (X[0, 0],)),
     **each("fabs cbrt deg2rad rad2deg", (X,), (X[0, 0],)),
@@ -82,6 +93,18 @@ SAMPLES = {
     **each("relu relu6 selu softplus softsign sigmoid silu mish log_sigmoid", (X,), (3.0 * X,)),
     **each("hard_sigmoid hard_silu hard_tanh", (X,), (np.array([-4.2, -0.4, 0.4, 1.3, 4.2]),)),
     **each("tanh_shrink", (X,), (3.0 * X,)),
+    # derivatives of others, as ops; some also take the function's value
+    **each("arctan2_slope", (X, P[:1]), (X[:, :1], P[0]), (X, 2.5)),
+    "hypot_slope": [
+        Sample(X, y).fed_through(lambda x, y: (x, y, gt.hypot(x, y))) for y in (P, P[:1], 2.5)
+    ],
+    **each("silu_slope mish_slope", (X,), (3.0 * X,)),
+    "tanh_slope": with_values(gt.tanh, X, 3.0 * X, Z),
+    "cbrt_slope": with_values(gt.cbrt, X, 3.0 * X),
+    "sigmoid_slope": with_values(gt.nn.sigmoid, X, 3.0 * X),
+    "squareplus_slope": with_values(gt.nn.squareplus, X, 3.0 * X),
+    "gelu_slope": [Sample(X, approximate=False), Sample(3.0 * X, approximate=True)],
+    "exp_minus_square": [Sample(X), Sample(3.0 * X, scale=0.5), Sample(Z)],
     "celu": [Sample(X), Sample(3.0 * X, alpha=0.5)],
     "squareplus": [Sample(X), Sample(3.0 * X, b=0.5)],
     "hard_shrink": [Sample(apart(2, 3)), Sample(apart(2, 3), threshold=0.25)],

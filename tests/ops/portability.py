@@ -12,7 +12,10 @@ _STEPS = "its gradient multiplies numbers by booleans, which is one pass on NumP
 #: Op -> what of it is not portable. The suite fails if an op here turns out to be portable.
 NOT_PORTABLE = {
     **dict.fromkeys(("digamma", "erf", "erfc", "lgamma", "polygamma"), _NO_FUNCTION),
-    "gelu": "the exact form needs erfc, which the standard lacks; approximate=True is portable",
+    **dict.fromkeys(
+        ("gelu", "gelu_slope"),
+        "the exact form needs erfc, which the standard lacks; approximate=True is portable",
+    ),
     **dict.fromkeys(("logical_and", "logical_not", "logical_or", "logical_xor"), _TRUTH),
     **dict.fromkeys(("getitem", "index_add_all_like", "index_add_like", "index_set"), _INDEX),
     "unique": "along an axis: the standard has only unique elements",

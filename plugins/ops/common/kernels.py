@@ -21,6 +21,7 @@ __all__ = [
     "nan_where",
     "native",
     "reals",
+    "renewed",
     "standard",
     "summed",
     "truth",
@@ -118,6 +119,16 @@ def nan_where(xp: Any, wrong: Any, found: Any, checked: Any) -> Any:
     if checked is not None or kind_of(found.dtype) not in "fc":
         return found
     return xp.where(wrong(), xp.asarray(math.nan, dtype=found.dtype), found)
+
+
+def renewed(xp: Any, where: Any, found: Any, function: Callable[[Any], Any], x: Any) -> Any:
+    """Return ``found``, which may be overwritten, with ``function(x)`` in some places."""
+    if not at_hand(xp.any(where), unknown=True):
+        return found
+    if type(found) is np.ndarray and found.ndim:  # compute only what is needed
+        found[where] = function(x[where])
+        return found
+    return xp.where(where, function(xp.where(where, x, xp.zeros_like(x))), found)
 
 
 def complex_of(xp: Any, real: Any, imag: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,14 +49,45 @@ class Power(Op):
         return super().__call__(x, y)
 
 
-def _power_base(g: Any, x: Any, y: Any) -> Any:
+def _power_base(g: Any, x: Any, y: Any, out: Any) -> Any:
+    """Return ``g * y * x**(y - 1)``.
+
+    Where ``y - 1`` is rounded, this is ``g * y * x**y / x``: times the logarithm of ``x``, the
+    rounding would be an error of the slope. There, the power cannot overflow before the slope does.
+    """
     if type(y) in SCALARS:
         if y == 0:
             return F.zeros_like(g)
-        return g * y if y == 1 else g * (y * x ** (y - 1))
+        y, before, exact = _one_less(y, out.dtype)
+        if exact:
+            return g * y if y == 1 else g * (y * x**before)
+        if not 0 < y < 1:
+            return g * (y * out / x)
+        nowhere = x == 0  # where the slope is infinite
+        return g * F.where(nowhere, math.inf, y * out / F.where(nowhere, 1.0, x))
     # y - 1 would give 0 * inf where both are 0
     both = F.logical_and(x == 0, y == 0)
-    return g * (y * x ** F.where(both, 1, y - 1))
+    if out.dtype.kind != "f" or type(x) in SCALARS or y.dtype.kind != "f":
+        return g * (y * x ** F.where(both, 1, y - 1))
+    before = y - 1
+    rounded = F.logical_or(before + 1 != y, y - before != 1)
+    rounded = F.logical_and(rounded, F.logical_and(x != 0, F.isfinite(x)))
+    power = x ** F.where(F.logical_or(rounded, both), 1, before)
+    return g * F.where(rounded, y * out / F.where(rounded, x, 1), y * power)
+
+
+def _one_less(y: Any, dtype: Any) -> tuple[Any, Any, bool]:
+    """Return ``y`` and ``y - 1`` as arithmetic with arrays rounds them, and if that is exact."""
+    if type(y) is not float or dtype.kind != "f":
+        return y, y - 1, True
+    y = _in_dtype(y, dtype)
+    before = _in_dtype(y - 1.0, dtype)
+    return y, before, before + 1.0 == y and y - before == 1.0
+
+
+def _in_dtype(number: float, dtype: Any) -> float:
+    """Return a number as arithmetic with arrays of a dtype rounds it."""
+    return float(dtype.type(number)) if dtype.kind == "f" else number
 
 
 def _power_exponent(g: Any, x: Any, out: Any) -> Any:
@@ -64,14 +96,16 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
             return F.zeros_like(g)
         if x == math.inf:
             return g * F.where(out == 0, 0.0, F.where(out == 0, 1.0, out) * x)
-        return g * (out * (cmath.log(x) if type(x) is complex else math.log(x)))
+        if type(x) is float:
+            x = _in_dtype(x, out.dtype)
+        return g * out * (cmath.log(x) if type(x) is complex else math.log(x))
     # 0 outside the logarithm's domain, and where 0 meets its infinity
     if x.dtype.kind == "c":
         valid = x != 0
     else:
         valid = F.logical_and(x > 0, F.logical_or(x < math.inf, out != 0))
     # the inner choice keeps nan out
-    return g * F.where(valid, out * F.log(F.where(valid, x, 1)), 0)
+    return F.where(valid, g * out * F.log(F.where(valid, x, 1)), 0)
 
 
 power = pow = elementwise(
@@ -170,10 +204,21 @@ sqrt = elementwise(
     [1.0, 2.0]
     """,
 )
+_cbrt_slope = elementwise(
+    "cbrt_slope",
+    # NumPy's cube root has an error of some units: its square would double that
+    lambda xp, x, y: xp.where(
+        x == 0, xp.full_like(y, math.inf), y / xp.where(x == 0, xp.ones_like(x), x) / 3
+    ),
+    kind=Op,
+    x=lambda g, x, out: g * (out * (-2 / 3) / x),
+    y=lambda g: F.zeros_like(g),  # it is there to save time; the slope of x counts it
+    doc="Return ``y / (3 * x)`` for ``y = cbrt(x)``, elementwise, and inf at 0.",
+)
 cbrt = elementwise(
     "cbrt",
     native("cbrt", lambda xp, x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0)),
-    x=lambda g, out: g / (3.0 * (out * out)),
+    x=lambda g, x, out: g * F.cbrt_slope(x, out),
     doc="""Return the real cube root of ``x``, elementwise.
 
     Notes
@@ -214,7 +259,7 @@ exp2 = elementwise(
 )
 expm1 = elementwise(
     "expm1",
-    x=lambda g, out: g * (out + 1.0),
+    x=lambda g, x: g * F.exp(x),  # out + 1 loses the digits of a small slope
     doc="""Return ``exp(x) - 1``, elementwise, exact near 0.
 
     Examples
@@ -246,7 +291,7 @@ log = elementwise(
 )
 log2 = elementwise(
     "log2",
-    x=lambda g, x: g / (x * LN2),
+    x=lambda g, x: g * (1 / LN2) / x,
     doc="""Return the logarithm of ``x`` to base 2, elementwise.
 
     It is -inf at 0, and nan for negative real numbers.
@@ -261,7 +306,7 @@ log2 = elementwise(
 )
 log10 = elementwise(
     "log10",
-    x=lambda g, x: g / (x * LN10),
+    x=lambda g, x: g * (1 / LN10) / x,
     doc="""Return the logarithm of ``x`` to base 10, elementwise.
 
     It is -inf at 0, and nan for negative real numbers.
@@ -289,6 +334,23 @@ log1p = elementwise(
 )
 
 
+def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> Any:
+    """Return ``b**x / (b**x + b**y)``, exact also where the difference is rounded.
+
+    ``exponential`` gives powers of ``b``, and ``unit`` is the natural logarithm of ``b``.
+    """
+    ahead = lead(x, y)
+    larger = ahead >= 0
+    e = exponential(F.where(larger, -ahead, ahead))
+    # what rounding took from the difference (Knuth's two-sum), without a slope of its own
+    known = F.isfinite(ahead)
+    x, y, ahead = (F.stop_gradient(F.where(known, value, 0.0)) for value in (x, y, ahead))
+    back = ahead - x
+    lost = (x - (ahead - back)) - (y + back)
+    e = e + e * F.where(larger, -unit * lost, unit * lost)
+    return F.where(larger, 1.0, e) / (1.0 + e)
+
+
 def lead(x: Any, y: Any) -> Any:
     """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
     same = F.logical_and(F.isinf(x), x == y)
@@ -297,8 +359,8 @@ def lead(x: Any, y: Any) -> Any:
 
 logaddexp = elementwise(
     "logaddexp",
-    x=lambda g, x, y: g * F.sigmoid(lead(x, y)),
-    y=lambda g, x, y: g * F.sigmoid(lead(y, x)),
+    x=lambda g, x, y: g * _share(x, y, F.exp, 1.0),
+    y=lambda g, x, y: g * _share(y, x, F.exp, 1.0),
     doc="""Return ``log(exp(x) + exp(y))``, elementwise, without overflow.
 
     Notes
@@ -316,8 +378,8 @@ logaddexp = elementwise(
 logaddexp2 = elementwise(
     "logaddexp2",
     native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
-    x=lambda g, x, y: g * F.sigmoid(lead(x, y) * LN2),
-    y=lambda g, x, y: g * F.sigmoid(lead(y, x) * LN2),
+    x=lambda g, x, y: g * _share(x, y, F.exp2, LN2),
+    y=lambda g, x, y: g * _share(y, x, F.exp2, LN2),
     doc="""Return ``log2(2**x + 2**y)``, elementwise, without overflow.
 
     Examples

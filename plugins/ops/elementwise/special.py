@@ -11,8 +11,8 @@ import numpy as np
 
 from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, numpy_dtype
 from ..common.dtypes import inexact
-from ..common.kernels import cast_to, kind_of, reals
-from ..common.op_builders import named, op
+from ..common.kernels import at_hand, cast_to, kind_of, reals
+from ..common.op_builders import elementwise, named, op
 
 __all__ = ["digamma", "erf", "erfc", "i0", "lgamma", "polygamma", "sinc"]
 
@@ -49,9 +49,34 @@ def _special_op(name: str, rule: Callable[..., Any], doc: str, scipy: str | None
 
 
 _SLOPE = 2.0 / math.sqrt(math.pi)
+
+
+def _exp_minus_square_kernel(xp: Any, x: Any, *, scale: float = 1.0) -> Any:
+    if kind_of(x.dtype) != "f":
+        return xp.exp(-(x * x) * scale)
+    x = xp.clip(x, -64.0, 64.0)  # 0 beyond, and the square fits into float16
+    # the square of a number with few digits is exact; what is left of the exponent is small
+    near = xp.round(x * 64) / 64
+    return xp.exp(near * near * -scale) * xp.exp((x - near) * (x + near) * -scale)
+
+
+def _exp_minus_square_rule(g: Any, x: Any, scale: float) -> Any:
+    if x.dtype.kind == "c":
+        return g * (-2.0 * scale * x * F.exp_minus_square(x, scale=scale))
+    root = F.exp_minus_square(x, scale=0.5 * scale)  # the exponential itself can be subnormal
+    return g * (root * (-2.0 * scale * x) * root)
+
+
+_exp_minus_square = elementwise(
+    "exp_minus_square",
+    _exp_minus_square_kernel,
+    kind=Op,
+    x=_exp_minus_square_rule,
+    doc="Return ``exp(-scale * x**2)`` for a power of two, exact where the exponent is large.",
+)
 erf = _special_op(
     "erf",
-    lambda g, x: g * (_SLOPE * F.exp(-(x * x))),
+    lambda g, x: g * (_SLOPE * F.exp_minus_square(x)),
     """Return the error function of ``x``, elementwise.
 
     It is the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to ``x``.
@@ -79,7 +104,7 @@ erf = _special_op(
 )
 erfc = _special_op(
     "erfc",
-    lambda g, x: g * (-_SLOPE * F.exp(-(x * x))),
+    lambda g, x: g * (-_SLOPE * F.exp_minus_square(x)),
     """Return ``1 - erf(x)``, elementwise, exact for large ``x``.
 
     Raises
@@ -209,6 +234,16 @@ def polygamma(n: int, x: Any) -> Tensor:
     return _polygamma(x, n=int(n)) if n else digamma(x)
 
 
+def _half_turns(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Return sine and cosine of ``pi x``, exact also near their zeros."""
+    if kind_of(x.dtype) == "c":
+        return xp.sin(math.pi * x), xp.cos(math.pi * x)
+    rest = x - 2 * xp.round(x / 2)  # exact, from -1 to 1
+    size = xp.abs(rest)
+    sine = xp.sign(rest) * xp.sin(math.pi * xp.where(size > 0.5, 1 - size, size))
+    return sine, xp.sin(math.pi * (0.5 - size))
+
+
 def _sinc_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
     """Return a derivative of ``sin(pi x) / (pi x)``, of the given order.
 
@@ -226,10 +261,10 @@ def _sinc_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
         x = cast_to(xp, x, np.float32)
     near = xp.abs(x) < (order + 2.0) / math.pi
     far = xp.where(near, xp.ones_like(x), x)
-    angle = math.pi * far
-    closed = xp.sin(angle) / angle
+    waves = _half_turns(xp, far)
+    closed = waves[0] / (math.pi * far)
     for n in range(1, order + 1):
-        wave = (xp.sin, xp.cos)[n % 2](angle) * (-1.0) ** (n // 2)
+        wave = waves[n % 2] * (-1.0) ** (n // 2)
         closed = (math.pi ** (n - 1) * wave - n * closed) / far
     small = xp.where(near, x, xp.zeros_like(x))
     first = (order + 1) // 2  # the lowest power of x**2 that the derivative leaves
@@ -307,30 +342,38 @@ def _bessel_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
     half a circle (Abramowitz and Stegun 9.6.18): every term is positive, so none cancel.
     """
     own = getattr(xp, "i0", None)
-    if own is not None and order == 0:
-        wide = cast_to(xp, reals(x), np.float64)  # exact at 0, which float32 is not there
+    wide = cast_to(xp, reals(x), np.float64)  # NumPy's i0 is not exact at 0 in float32
+    # NumPy's exponential overflows before the function does
+    far = own is not None and at_hand(xp.any(xp.abs(wide) > 700), unknown=False)
+    if own is not None and order == 0 and not far:
         return cast_to(xp, own(wide), x.dtype if kind_of(x.dtype) == "f" else np.float64)
-    kept = x.dtype if kind_of(reals(x).dtype) == "f" else np.dtype(np.float64)
-    wide = cast_to(xp, x, np.float64)
+    kept = x.dtype if kind_of(x.dtype) == "f" else np.dtype(np.float64)
     size = xp.abs(wide)
     total = xp.zeros_like(wide)
     nodes = _pairs_of_nodes(xp, size, order)
     for i in range(nodes):
         angle = math.pi * (i + 0.5) / (2 * nodes)
-        grown = xp.exp(size * math.cos(angle))
-        total = total + math.sin(angle) ** (2 * order) * (grown + 1 / grown)  # and its mirror
+        # over exp(size): the terms that matter then have small exponents, which round less
+        here = xp.exp(size * (-2 * math.sin(angle / 2) ** 2))
+        mirrored = xp.exp(size * (-2 * math.cos(angle / 2) ** 2))
+        total = total + math.sin(angle) ** (2 * order) * (here + mirrored)
     factor = math.sqrt(math.pi) / (2 * nodes * math.gamma(order + 0.5) * 2.0**order)
-    return cast_to(xp, total * factor * wide**order, kept)
+    root = xp.exp(size / 2)  # twice, since its square can overflow before the product does
+    return cast_to(xp, total * factor * wide**order * root * root, kept)
+
+
+def _bessel_slope(x: Any, order: int) -> Any:
+    """Return ``(I_(n-1)(x) + I_(n+1)(x)) / 2``, where ``I_-1 = I_1``."""
+    above = F.bessel_i(x, order=order + 1)
+    # each halved: their sum could overflow
+    return 0.5 * F.bessel_i(x, order=order - 1) + 0.5 * above if order else above
 
 
 _bessel = op(
     "bessel_i",
     _bessel_kernel,
     gradients={
-        # I_n' = (I_(n-1) + I_(n+1)) / 2, and I_-1 = I_1
-        "x": lambda g, x, order: (
-            g * (0.5 * (F.bessel_i(x, order=abs(order - 1)) + F.bessel_i(x, order=order + 1)))
-        ),
+        "x": lambda g, x, order: g * _bessel_slope(x, order),
     },
     infer=lambda x, order: (x.shape, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)),
     batch="elementwise",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ....core.extend import F
-from ..common.kernels import native, standard
+import numpy as np
+
+from ....core.extend import F, Op
+from ..common.kernels import at_hand, kind_of, native, standard
 from ..common.op_builders import elementwise
 from .arithmetic import nonzero_divisor
 
@@ -77,10 +79,17 @@ tan = elementwise(
     1.0
     """,
 )
+# exact near -1 and 1; its own rule keeps two products that cancel out of second derivatives
+_one_minus_square = elementwise(
+    "one_minus_square",
+    lambda xp, x: (1 - x) * (1 + x),
+    x=lambda g, x: g * (-2.0 * x),
+    doc="Return ``1 - x**2``, elementwise.",
+)
 arcsin = asin = elementwise(
     "arcsin",
     lambda xp, x: standard(xp, "asin", "arcsin")(x),
-    x=lambda g, x: g / F.sqrt((1.0 - x) * (1.0 + x)),  # exact near the ends
+    x=lambda g, x: g / F.sqrt(F.one_minus_square(x)),
     doc="""Return the angle in [-pi/2, pi/2] whose sine is ``x``, elementwise.
 
     Real numbers are from -1 to 1; others give nan.
@@ -100,7 +109,7 @@ arcsin = asin = elementwise(
 arccos = acos = elementwise(
     "arccos",
     lambda xp, x: standard(xp, "acos", "arccos")(x),
-    x=lambda g, x: -g / F.sqrt((1.0 - x) * (1.0 + x)),  # exact near the ends
+    x=lambda g, x: -g / F.sqrt(F.one_minus_square(x)),
     doc="""Return the angle in [0, pi] whose cosine is ``x``, elementwise.
 
     Real numbers are from -1 to 1; others give nan.
@@ -120,7 +129,7 @@ arccos = acos = elementwise(
 arctan = atan = elementwise(
     "arctan",
     lambda xp, x: standard(xp, "atan", "arctan")(x),
-    x=lambda g, x: g / (1.0 + x * x),
+    x=lambda g, x: g * F.arctan_slope(x),
     doc="""Return the angle in [-pi/2, pi/2] whose tangent is ``x``, elementwise.
 
     Examples
@@ -133,18 +142,59 @@ arctan = atan = elementwise(
 )
 
 
-def _over_square(x: Any, distance: Any) -> Any:
-    nowhere = F.logical_or(distance == 0, F.isinf(distance))
-    distance = F.where(nowhere, 1.0, distance)
-    # twice, since the square could overflow; zeros of its shape, since x may be a number
-    return F.where(nowhere, F.zeros_like(distance), x) / distance / distance
+_arctan_slope = elementwise(
+    "arctan_slope",
+    lambda xp, x: 1 / (1 + x * x),
+    # one factor after the other: the slope's square could underflow
+    x=lambda g, x, out: g * (-2.0 * (x * out) * out),
+    doc="Return ``1 / (1 + x**2)``, the derivative of ``arctan``, elementwise.",
+)
 
 
+def _scaled(xp: Any, x: Any, y: Any, distance: Any) -> tuple[Any, Any, Any]:
+    """Return ``x`` and its distance from the origin times a factor, and the factor.
+
+    The factor, a power of two, makes the distance a normal number. It is None for 1.
+    """
+    limits = xp.finfo(distance.dtype)
+    least, most = 64 * float(limits.smallest_normal) / float(limits.eps), float(limits.max) / 4
+    extreme = (distance < least) | (distance > most)
+    if not at_hand(xp.any(extreme), unknown=True):
+        return x, distance, None
+    tiny = 2.0 ** math.floor(math.log2(most) / 2)
+    one = xp.ones_like(distance)
+    factor = xp.where(distance < least, tiny * one, xp.where(distance > most, 0.25 * one, one))
+    return x * factor, xp.hypot(x * factor, y * factor), factor
+
+
+def _angle_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
+    x, distance, factor = _scaled(xp, x, y, xp.hypot(x, y))
+    nowhere = (distance == 0) | xp.isinf(distance)
+    distance = xp.where(nowhere, xp.ones_like(distance), distance)
+    # twice, since the square could overflow
+    slope = xp.where(nowhere, xp.zeros_like(distance), x) / distance
+    slope = slope / distance
+    return slope if factor is None else slope * factor
+
+
+def _angle_bend(g: Any, x: Any, y: Any) -> Any:
+    # with x = y + d: the difference of squares over the fourth power of the distance
+    r = nonzero_divisor(F.hypot(x, y))
+    return g * (((y - x) / r) * ((0.5 * y + 0.5 * x) / r) * 2.0 / r / r)
+
+
+_angle_slope = elementwise(
+    "arctan2_slope",
+    _angle_slope_kernel,
+    x=_angle_bend,
+    y=lambda g, x, y, out: g * (-2.0 * out * F.arctan2_slope(y, x)),
+    doc="Return ``x / (x**2 + y**2)``, elementwise, and 0 at the origin.",
+)
 arctan2 = atan2 = elementwise(
     "arctan2",
     lambda xp, x, y: standard(xp, "atan2", "arctan2")(x, y),
-    x=lambda g, x, y: g * _over_square(y, F.hypot(x, y)),
-    y=lambda g, x, y: -g * _over_square(x, F.hypot(x, y)),
+    x=lambda g, x, y: g * F.arctan2_slope(y, x),
+    y=lambda g, x, y: -g * F.arctan2_slope(x, y),
     doc="""Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.
 
     Angles are in radians.
@@ -169,10 +219,48 @@ arctan2 = atan2 = elementwise(
     0.0
     """,
 )
+
+
+def _hypot_slope_kernel(xp: Any, x: Any, y: Any, distance: Any) -> Any:
+    x, distance, _ = _scaled(xp, x, y, distance)
+    return x / xp.where(distance == 0, xp.ones_like(distance), distance)
+
+
+def _shares(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return ``y`` and ``x`` over the square root of ``factor`` times the cubed distance.
+
+    The third value is the factor. The products of the first two neither overflow nor underflow
+    before the second derivatives do.
+    """
+    distance = F.hypot(x, y)
+    least = np.finfo(distance.dtype).smallest_normal / np.finfo(distance.dtype).eps
+    factor = F.where(distance < float(least), 2.0**64, F.ones_like(distance))
+    root = F.sqrt(nonzero_divisor(F.hypot(x * factor, y * factor)))
+    return F.hypot_slope(y, x, distance) / root, F.hypot_slope(x, y, distance) / root, factor
+
+
+def _hypot_bend(g: Any, x: Any, y: Any) -> Any:
+    share, _, factor = _shares(x, y)
+    return g * (share * share * factor)
+
+
+def _hypot_twist(g: Any, x: Any, y: Any) -> Any:
+    one, other, factor = _shares(x, y)
+    return -g * (one * other * factor)
+
+
+_hypot_slope = elementwise(
+    "hypot_slope",
+    _hypot_slope_kernel,
+    x=_hypot_bend,
+    y=_hypot_twist,
+    distance=lambda g: F.zeros_like(g),  # it is there to save time; the others count it
+    doc="Return ``x / distance`` for ``distance = hypot(x, y)``, elementwise; 0 at the origin.",
+)
 hypot = elementwise(
     "hypot",
-    x=lambda g, x, out: g * (x / nonzero_divisor(out)),
-    y=lambda g, y, out: g * (y / nonzero_divisor(out)),
+    x=lambda g, x, y, out: g * F.hypot_slope(x, y, out),
+    y=lambda g, x, y, out: g * F.hypot_slope(y, x, out),
     doc="""Return ``sqrt(x**2 + y**2)``, elementwise, without overflow.
 
     Notes
@@ -213,9 +301,39 @@ cosh = elementwise(
     0.0
     """,
 )
+
+
+#: Above this slope, ``1 - y**2`` has digits enough in double precision.
+TANH_DIGITS = 0.08
+
+
+def tanh_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
+    """Return ``1 - y**2`` for ``y = tanh(x)``, exact where ``y`` is near 1.
+
+    NumPy's exponential is fast in single precision, and slow in double precision.
+    """
+    if kind_of(x.dtype) == "c":
+        return 1 - y * y
+    e = xp.exp(xp.abs(x) * -2)  # at most 1
+    below = e + 1
+    slope = e / (below * below) * 4
+    if str(x.dtype).endswith("float64"):
+        quick = 1 - y * y
+        return xp.where(quick > TANH_DIGITS, quick, slope)
+    return slope
+
+
+_tanh_slope = elementwise(
+    "tanh_slope",
+    tanh_slope_kernel,
+    kind=Op,
+    x=lambda g, y, out: g * (-2.0 * (y * out)),
+    y=lambda g: F.zeros_like(g),  # it is there to save time; the slope of x counts it
+    doc="Return ``1 - y**2`` for ``y = tanh(x)``, elementwise, exact where ``y`` is near 1.",
+)
 tanh = elementwise(
     "tanh",
-    x=lambda g, out: g * (1.0 - out * out),
+    x=lambda g, x, out: g * F.tanh_slope(x, out),
     doc="""Return the hyperbolic tangent of ``x``, elementwise.
 
     Notes
@@ -276,7 +394,7 @@ arccosh = acosh = elementwise(
 arctanh = atanh = elementwise(
     "arctanh",
     lambda xp, x: standard(xp, "atanh", "arctanh")(x),
-    x=lambda g, x: g / ((1.0 - x) * (1.0 + x)),  # exact near the ends
+    x=lambda g, x: g / F.one_minus_square(x),
     doc="""Return the inverse hyperbolic tangent of ``x``, elementwise, for ``-1 < x < 1``.
 
     Real numbers outside give nan, and the bounds give infinities.

@@ -61,12 +61,19 @@ def _weighted_log(weights: Any, p: Any) -> Any:
     return weights * ops["log"](ops["where"](nothing, 1.0, p))
 
 
+def _confidence_less_label(logits: Any, labels: Any) -> Any:
+    """Return ``sigmoid(logits) - labels``, exact where the sigmoid is nearly the label 1."""
+    right = logits >= 0
+    small = F.sigmoid(F.where(right, -logits, logits))
+    return F.where(right, (1.0 - labels) - small, small - labels)
+
+
 _sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy",
     _sigmoid_cross_entropy_kernel,
     holomorphic=False,
     doc="Return ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.",
-    logits=lambda g, logits, labels: g * (F.sigmoid(logits) - labels),
+    logits=lambda g, logits, labels: g * _confidence_less_label(logits, labels),
     labels=lambda g, logits: -(g * logits),
 )
 

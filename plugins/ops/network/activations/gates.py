@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from math import pi, sqrt
 from typing import Any
 
-from .....core.extend import F, Op, Tensor, as_tensor, ops
+from .....core.extend import F, Op, Tensor, as_tensor, numpy_dtype, ops
 from ...common.axes import axis_of
-from ...common.kernels import reals
+from ...common.kernels import at_hand, reals, renewed
 from ...common.op_builders import elementwise, named
+from ...common.roots import Split
 from ...shapes.splitting import split
 from .sigmoids import between, sigmoid_kernel
 
@@ -39,12 +41,62 @@ silu = elementwise(
     >>> gt.round(gt.nn.silu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
     [-0.269, 0.0, 0.731]
     """,
-    x=lambda g, x: g * _silu_slope(_within(x), F.sigmoid(x)),
+    x=lambda g, x: g * F.silu_slope(x),
 )
 
 
-def _silu_slope(x: Any, s: Any) -> Any:
-    return s + x * s * (1 - s)
+# where the slope of silu is 0, and where its derivative is
+_SILU_FLAT = Split(-1.2784645427610737, -1.0946994183093437e-16)
+_SILU_BEND = Split(2.3993572805154675, 1.8464872855353363e-16)
+
+
+def _silu_slope_kernel(xp: Any, x: Any) -> Any:
+    x = xp.clip(reals(x), -_FAR, _FAR)
+    root = xp.exp(xp.abs(x) * -0.5)  # its square can be subnormal where the slope is not
+    e = root * root
+    right, below = x >= 0, 1 + e
+    inner = xp.where(right, e, xp.ones_like(e)) / below * x + 1
+    past = _SILU_FLAT.distance(x, numpy_dtype(x.dtype))
+    inner = renewed(xp, xp.abs(past) < 0.125, inner, lambda past: _silu_root(xp, past), past)
+    outer = xp.where(right, xp.ones_like(root), root)
+    return outer / below * inner * outer
+
+
+def _silu_root(xp: Any, past: Any) -> Any:
+    """Return ``(1 + x + exp(x)) / (1 + exp(x))`` near its root, less what is 0 there."""
+    grown = xp.expm1(past)
+    return (past + _SILU_EXP * grown) / (1 + _SILU_EXP + _SILU_EXP * grown)
+
+
+_SILU_EXP = -1.0 - _SILU_FLAT.high  # its exponential, as 1 + x + exp(x) is 0 there
+
+
+def _silu_bend(g: Any, x: Any) -> Any:
+    """Return the derivative of the slope: that of the sigmoid, times ``2 - x * tanh(x / 2)``."""
+    x = _within(x)
+    past = _SILU_BEND.distance(F.abs(x), x.dtype)
+    near = F.abs(past) < 0.5
+    # less what is 0 at the root
+    close, half = F.where(near, past, 0.0), F.where(near, 0.5 * F.abs(x), 0.0)
+    grown = F.sinh(0.5 * close) / (F.cosh(half) * math.cosh(0.5 * _SILU_BEND.high))
+    root = -(close * F.tanh(half) + _SILU_BEND.high * grown)
+    gate = _root_of_slope(x)
+    return g * (gate * F.where(near, root, 2.0 - x * F.tanh(0.5 * x)) * gate)
+
+
+def _root_of_slope(x: Any) -> Any:
+    """Return the root of the sigmoid's slope, which can be subnormal where products are not."""
+    e = F.exp(0.5 * F.where(x >= 0, -x, x))
+    return e / (1.0 + e * e)
+
+
+_silu_slope = elementwise(
+    "silu_slope",
+    _silu_slope_kernel,
+    holomorphic=False,
+    x=_silu_bend,
+    doc="Return the derivative of ``silu``, elementwise.",
+)
 
 
 hard_silu = elementwise(
@@ -63,7 +115,7 @@ hard_silu = elementwise(
     >>> gt.nn.hard_silu([0.0, 3.0, 4.0]).tolist()
     [0.0, 3.0, 4.0]
     """,
-    x=lambda g, x: g * (F.hard_sigmoid(x) + F.where(F.abs(x) < 3, x, 0.0) * (1 / 6)),
+    x=lambda g, x: g * F.where(F.abs(x) < 3, (x + x + 3.0) * (1 / 6), F.hard_sigmoid(x)),
 )
 
 
@@ -85,12 +137,89 @@ mish = elementwise(
     >>> gt.round(gt.nn.mish(np.array([-1.0, 0.0, 1.0])), 3).tolist()
     [-0.303, 0.0, 0.865]
     """,
-    x=lambda g, x: g * _mish_slope(_within(x), F.tanh(F.softplus(x))),
+    x=lambda g, x: g * F.mish_slope(x),
+)
+
+# where the slope of mish is 0, and where its derivative is
+_MISH_FLAT = Split(-1.1924312145154952, -4.8484829848031044e-17)
+_MISH_BENDS = (
+    Split(1.4905711794854284, 7.126036715834263e-17),
+    Split(-2.256376396360793, -1.0703174875019247e-16),
 )
 
 
-def _mish_slope(x: Any, t: Any) -> Any:
-    return t + x * (1.0 - t * t) * F.sigmoid(x)
+def _mish_slope_kernel(xp: Any, x: Any) -> Any:
+    """Return ``e**x * w / d**2`` with the polynomials of Misra's paper, for either sign of ``x``.
+
+    ``w = 4(x + 1) + 4e**2x + e**3x + e**x (4x + 6)`` and ``d = 2e**x + e**2x + 2``.
+    """
+    x = xp.clip(reals(x), -_FAR, _FAR)
+    root = xp.exp(xp.abs(x) * -0.5)  # its square can be subnormal where the slope is not
+    e = root * root
+    ee = e * e
+    right = 1 + e * (4 + (4 * x + 6) * e + (4 * x + 4) * ee)
+    left = 4 * (x + 1) + e * ((4 * x + 6) + e * (4 + e))
+    past = _MISH_FLAT.distance(x, numpy_dtype(x.dtype))
+    left = renewed(xp, xp.abs(past) < 0.25, left, lambda past: _mish_root(xp, past), past)
+    positive = x >= 0
+    below = xp.where(positive, 1 + 2 * e + 2 * ee, 2 + 2 * e + ee)
+    outer = xp.where(positive, xp.ones_like(root), root)
+    return outer * (xp.where(positive, right, left) / below / below) * outer
+
+
+def _mish_root(xp: Any, past: Any) -> Any:
+    """Return ``w`` at a distance from its root, less what is 0 there."""
+    at, line = math.exp(_MISH_FLAT.high), 4 * _MISH_FLAT.high + 6
+    one, two, three = (xp.expm1(k * past) for k in (1, 2, 3))
+    change = 4 * (1 + at) * past + at * (line + 4 * past) * one
+    return change + 4 * at**2 * two + at**3 * three
+
+
+def _mish_bend(g: Any, x: Any) -> Any:
+    """Return the derivative of the slope: ``sech(p)**2 s (2 + x (1 - s - 2 s tanh(p)))``.
+
+    Here ``p`` is ``softplus(x)`` and ``s`` is ``sigmoid(x)``.
+    """
+    x = _within(x)
+    right = x >= 0
+    root = F.exp(0.5 * F.where(right, -x, x))
+    e = root * root
+    ee = e * e
+    below = F.where(right, 1.0 + 2.0 * e + 2.0 * ee, 2.0 + 2.0 * e + ee)
+    # the last factor over (1 + n)(n n + 2 n + 2), where n = exp(x)
+    cubic = F.where(right, 2.0 * (((2.0 * e + 4.0) * e + 3.0) * e + 1.0),
+                    2.0 * (((e + 3.0) * e + 4.0) * e + 2.0))  # fmt: skip
+    slanted = F.where(right, ((2.0 * e + 2.0) * e - 3.0) * e - 2.0,
+                      2.0 + (2.0 - (2.0 * e + 3.0) * e) * e)  # fmt: skip
+    last = cubic + x * slanted
+    for zero in _MISH_BENDS:
+        last = _mish_near(zero, x, slanted, last)
+    # the exponentials last: they can be subnormal where the result is not
+    outer = F.where(right, e, root)
+    return g * (outer * (4.0 * last / below / below / below) * outer)
+
+
+def _mish_near(zero: Split, x: Any, slanted: Any, last: Any) -> Any:
+    """Return the last factor less what is 0 at a root, near the root."""
+    past = zero.distance(x, x.dtype)
+    near = F.abs(past) < 0.25
+    d, n = F.where(near, past, 0.0), math.exp(zero.high)
+    one, two, three = (F.expm1(k * d) for k in (1.0, 2.0, 3.0))
+    cubic = 8.0 * n * one + 6.0 * n**2 * two + 2.0 * n**3 * three
+    change = 2.0 * n * one - 3.0 * n**2 * two - 2.0 * n**3 * three
+    root = cubic + zero.high * change + (2 + 2 * n - 3 * n**2 - 2 * n**3) * d + d * change
+    # for positive x, all terms are over exp(3 x)
+    scale = F.exp(-3.0 * F.where(near, x, 0.0)) if zero.high > 0 else 1.0
+    return F.where(near, root * scale, last)
+
+
+_mish_slope = elementwise(
+    "mish_slope",
+    _mish_slope_kernel,
+    holomorphic=False,
+    x=_mish_bend,
+    doc="Return the derivative of ``mish``, elementwise.",
+)
 
 
 _HALF = sqrt(0.5)
@@ -106,24 +235,124 @@ def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
     return half * F.erfc(-_HALF * x)
 
 
-def _gelu_rule(g: Any, x: Any, approximate: bool) -> Any:
-    x = F.clip(x, -50.0, 50.0)  # the slope is constant beyond, and the square fits into float16
+# where the slope of gelu is 0; the slope of the slope is 0 at the square root of 2
+_GELU_FLAT = Split(-0.7517915246935645, 1.4956759177009883e-17)
+_GELU_BEND = Split(1.4142135623730951, -9.667293313452913e-17)
+
+
+def _hermite(count: int, x: float) -> list[float]:
+    """Return the first derivatives of the normal density, as multiples of it."""
+    values = [1.0, -x]
+    for n in range(1, count - 1):
+        values.append(-x * values[n] - n * values[n - 1])
+    return values
+
+
+def _gelu_series() -> list[float]:
+    """Return the Taylor series of the slope around its zero, without the constant."""
+    x = _GELU_FLAT.high
+    density, h = _DENSITY * math.exp(-x * x / 2), _hermite(24, x)
+    # the slope's derivative is (2 - x**2) times the density: the density less its second derivative
+    return [density * (h[n] - h[n + 2]) / math.factorial(n + 1) for n in range(20)]
+
+
+_GELU_SERIES = _gelu_series()
+
+
+_LINE, _BEND = (
+    Split(2 * _TANH, -9.96930880911092e-17),
+    Split(2 * _TANH * _CUBE, -4.1218577217431825e-18),
+)
+
+
+def _gelu_exponent(x: Any) -> tuple[Any, Any]:
+    """Return ``a = 2 sqrt(2 / pi) (x + 0.044715 x**3)``, and what rounding took from ``abs(a)``.
+
+    An error of the exponent, times the exponential, is an error of the slope. The second value is
+    0 where the exponent is small.
+    """
+    size = 2 * _TANH * (x * (1.0 + _CUBE * (x * x)))
+    dtype = numpy_dtype(x.dtype)
+    far = F.logical_and(F.abs(x) > 2.0, F.abs(x) < 24.0)
+    if dtype.char not in "fd" or not at_hand(F.any(far), unknown=True):
+        return size, F.zeros_like(size)
+    # the products of numbers with few digits are exact
+    steps, digits = (4.0, (12, 6)) if dtype.char == "f" else (16.0, (26, 26))
+    x = F.stop_gradient(F.where(far, F.abs(x), 0.0))
+    near = F.round(x * steps) / steps
+    rest = x - near
+    (a, a_rest), (b, b_rest) = (c.cut(n) for c, n in zip((_LINE, _BEND), digits, strict=True))
+    line, cube = a * near, b * (near * near * near)
+    total = line + cube
+    lost = line - (total - cube)
+    cubes = rest * (x * x + x * near + near * near)
+    lost = lost + (a * rest + b * cubes + (a_rest * x + b_rest * (x * x * x)))
+    return size, F.where(far, (total - F.stop_gradient(F.abs(size))) + lost, 0.0)
+
+
+def _gelu_slope_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+    x = xp.clip(reals(x), -50.0, 50.0)  # the slope is constant beyond
+    if approximate:
+        size, lost = _gelu_exponent(x)
+        root = xp.exp(xp.abs(size) * -0.5)  # its square can be subnormal where the slope is not
+        e = root * root * (1 - lost)
+        right, one = size >= 0, xp.ones_like(root)
+        rest = xp.where(right, e, one) / (1 + e)
+        share = 1 + x * (rest * (2 * _TANH * (1 + 3 * _CUBE * (x * x))))
+        return (
+            xp.where(right, one, root * (1 - lost)) / (1 + e) * share * xp.where(right, one, root)
+        )
+    density = F.exp_minus_square(x, scale=0.25)  # its root, as the density can be subnormal
+    slope = F.erfc(x * -_HALF) * 0.5 + x * density * (_DENSITY * density)
+    slope = renewed(xp, x < -30, slope, lambda x: _gelu_tail(xp, x), x)
+    past = _GELU_FLAT.distance(x, numpy_dtype(x.dtype))
+    return renewed(xp, xp.abs(past) < 0.25, slope, _gelu_root, past)
+
+
+def _gelu_root(past: Any) -> Any:
+    """Return the slope at a distance from its root, by Taylor's series."""
+    series = _GELU_SERIES[-1] + 0 * past
+    for factor in reversed(_GELU_SERIES[:-1]):
+        series = series * past + factor
+    return series * past
+
+
+def _gelu_tail(xp: Any, x: Any) -> Any:
+    """Return the slope for ``x`` below -30, where erfc can be subnormal."""
+    x = xp.clip(x, -50.0, -30.0)
+    density, q = F.exp_minus_square(x, scale=0.25), 1 / (x * x)
+    ratio = x - (1 - q * (1 - q * (3 - q * (15 - q * (105 - q * 945))))) / x
+    return ratio * density * (_DENSITY * density)
+
+
+def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:
+    x = F.clip(x, -50.0, 50.0)
     if not approximate:
-        share = F.erfc(x * -_HALF) * 0.5
-        return g * (share + x * F.exp(x * x * -0.5) * _DENSITY)
-    square = x * x
-    t = F.tanh(x * (square * _CUBE + 1.0) * _TANH)
-    slope = (1.0 - t * t) * (square * (3 * _CUBE) + 1.0) * _TANH
-    return g * ((t + 1.0) + x * slope) * 0.5
+        left, right = _GELU_BEND.distance(x, x.dtype), _GELU_BEND.distance(-x, x.dtype)
+        density = F.exp_minus_square(x, scale=0.25)
+        return g * (density * (left * right) * (_DENSITY * density))
+    size, lost = _gelu_exponent(x)
+    slope, bend = 2 * _TANH * (1.0 + 3 * _CUBE * (x * x)), 12 * _TANH * _CUBE * x
+    gate = _root_of_slope(size)
+    inner = 2.0 * slope + x * (bend - slope * slope * F.tanh(0.5 * size))
+    return g * (gate * (1.0 - lost) * inner * gate)
 
 
+_gelu_slope = elementwise(
+    "gelu_slope",
+    _gelu_slope_kernel,
+    kind=Op,
+    holomorphic=False,
+    x=_gelu_bend,
+    doc="Return the derivative of ``gelu``, elementwise.",
+)
 _gelu = elementwise(
     "gelu",
     _gelu_kernel,
     kind=Op,
     holomorphic=False,
     doc="Return ``x`` times the normal distribution function of ``x``.",
-    x=_gelu_rule,
+    x=lambda g, x, approximate: g * F.gelu_slope(x, approximate=approximate),
 )
 
 

@@ -290,18 +290,32 @@ def _squareplus_kernel(xp: Any, x: Any, *, b: float = 4.0) -> Any:
     return xp.where(x < 0, 0.25 * b / total, total)
 
 
-def _squareplus_rule(g: Any, x: Any, out: Any, b: float) -> Any:
-    ends = F.isinf(x)
-    root = F.hypot(F.where(ends, 0.0, x), math.sqrt(b))
-    return g * F.where(ends, F.sign(x) * 0.5 + 0.5, F.where(ends, 0.0, out) / root)
+def _squareplus_slope_kernel(xp: Any, x: Any, y: Any, *, b: float = 4.0) -> Any:
+    ends = xp.isinf(x)
+    root = xp.hypot(xp.where(ends, xp.zeros_like(x), x), xp.full_like(x, math.sqrt(b)))
+    return xp.where(ends, xp.astype(x > 0, x.dtype), xp.where(ends, xp.zeros_like(y), y) / root)
 
 
+def _squareplus_bend(g: Any, x: Any, b: float) -> Any:
+    root = F.hypot(x, math.sqrt(b))
+    return g * (0.5 * b / root / root / root)  # the cube of the root could overflow
+
+
+_squareplus_slope = elementwise(
+    "squareplus_slope",
+    _squareplus_slope_kernel,
+    kind=Op,
+    holomorphic=False,
+    x=_squareplus_bend,
+    y=lambda g: F.zeros_like(g),  # it is there to save time; the slope of x counts it
+    doc="Return ``y / sqrt(x * x + b)`` for ``y = squareplus(x)``, elementwise.",
+)
 _squareplus = elementwise(
     "squareplus",
     _squareplus_kernel,
     kind=Op,
     holomorphic=False,
-    x=_squareplus_rule,
+    x=lambda g, x, out, b: g * F.squareplus_slope(x, out, b=b),
     doc="Return ``(x + sqrt(x * x + b)) / 2``, elementwise.",
 )
 
