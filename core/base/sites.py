@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dis
 import sys
+import sysconfig
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from .table import PACKAGE, face
-from .unknown import package_of, users_frame
+from .table import PACKAGE, face, registry
+from .unknown import NOT_USERS, package_of, users_frame
 
 __all__ = ["Site", "reader", "site_of"]
 
@@ -72,8 +73,9 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     tuple or None
         None if the value is not lost: gradtape reads it itself, or it is formatted or tested.
     """
-    frame = users_frame()
-    if frame is None:
+    running = users_frame()
+    frame = _outside_libraries(running)
+    if running is None or frame is None:
         return None
     inner: Any = reader()
     outer = ""
@@ -101,7 +103,27 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     if use == "shown":
         return None
     is_log = meant and use == "kept"
-    return Site(frame.f_code.co_filename, frame.f_lineno, shown, _advice(name), is_log), frame
+    return Site(
+        frame.f_code.co_filename, frame.f_lineno, shown, _advice(name, running), is_log
+    ), frame
+
+
+def _outside_libraries(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that called the library whose code runs, or the frame itself."""
+    if frame is None or not _is_library(frame.f_code.co_filename):
+        return frame
+    library, outer = package_of(frame), frame.f_back
+    while outer is not None and package_of(outer) in (library, *NOT_USERS):
+        outer = outer.f_back
+    return outer or frame
+
+
+def _is_library(file: str) -> bool:
+    """Return whether a file belongs to an installed package or to Python itself."""
+    return file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file
+
+
+_STANDARD = sysconfig.get_path("stdlib")
 
 
 def reader() -> FrameType | None:
@@ -115,9 +137,13 @@ def reader() -> FrameType | None:
 _METHODS = frozenset(f"{PACKAGE}.core.{x}" for x in ("tensors.tensor", "tensors.held"))
 
 
-def _advice(name: str) -> str:
+def _advice(name: str, running: FrameType) -> str:
     if name in _ADVICE:
         return _ADVICE[name]
+    if _is_library(running.f_code.co_filename):
+        found = registry().instead_of(package_of(running), [name])
+        if found is not None:
+            return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name not in _MEANT and callable(getattr(face(), name, None)):
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
     return _KEEP

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any, NamedTuple
 
 from ..errors import TraceError
 from .table import PACKAGE
 
 __all__ = [
+    "NOT_USERS",
     "Place",
     "is_users_call",
-    "library_call",
     "line_of",
     "not_known",
     "package_of",
@@ -23,8 +23,8 @@ __all__ = [
     "warn_user",
 ]
 
-# The packages whose frames are not user code; generated code belongs to none.
-_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
+#: The packages whose frames are not user code; generated code belongs to none.
+NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
 
 
 class Place(NamedTuple):
@@ -53,7 +53,7 @@ def line_of(error: BaseException) -> str:
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if package_of(frame) not in _NOT_USERS:
+        if package_of(frame) not in NOT_USERS:
             place = f"{frame.f_code.co_filename}:{line}"
     return place
 
@@ -71,35 +71,10 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
     warnings.warn_explicit(text, category, file, line, name, registry)
 
 
-class LibraryCall(NamedTuple):
-    """A running function of a library, and the frame that called it."""
-
-    package: str
-    #: The names that it may have, the most likely ones first.
-    names: list[str]
-    place: FrameType
-
-
-def library_call() -> LibraryCall | None:
-    """Return the call into the package whose code runs, outside gradtape and NumPy."""
-    frame = users_frame()
-    if frame is None:
-        return None
-    package, names = package_of(frame), list[str]()
-    while frame is not None and package_of(frame) in (package, *_NOT_USERS):
-        if package_of(frame) == package:
-            code = frame.f_code
-            inside = [frame.f_locals.get(name) for name in code.co_freevars]  # of a decorator
-            names += [x.__name__ for x in inside if isinstance(x, FunctionType)]
-            names.append(code.co_name)
-        frame = frame.f_back
-    return frame and LibraryCall(package, names[::-1], frame)
-
-
 def users_frame() -> FrameType | None:
     """Return the innermost frame outside gradtape and NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and package_of(frame) in _NOT_USERS:
+    while frame is not None and package_of(frame) in NOT_USERS:
         frame = frame.f_back
     return frame
 

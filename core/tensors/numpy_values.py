@@ -8,20 +8,17 @@ tape, trace or batch is active: no gradient can be lost then. Otherwise it is an
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..base.context import active_batches, active_graph, active_tapes
-from ..base.table import registry
 from ..base.tree import flatten, map_structure
-from ..base.unknown import Place, library_call, warn_user
-from ..errors import BrokenPathWarning, GradientError
 from ..ops.dispatch import is_transformed
 from .tensor import Operators, Tensor
 
-__all__ = ["OnlyValues", "instead", "into_array", "kept", "of_values", "tell_library"]
+__all__ = ["OnlyValues", "instead", "into_array", "kept", "of_values"]
 
 
 class OnlyValues(Exception):
@@ -95,41 +92,6 @@ _KEEPING = {
     "fromnumeric._wrapreduction": _adds,
     "linalg._linalg.norm": _measures,
 }
-
-
-def tell_library(tapes: Sequence[Any]) -> bool:
-    """Warn if a function of another library reads a followed tensor, and a plugin has a better one.
-
-    Parameters
-    ----------
-    tapes
-        The recorders that follow the tensor.
-
-    Returns
-    -------
-    bool
-        Whether it warned.
-
-    Raises
-    ------
-    GradientError
-        Instead of the warning, if a strict tape follows the tensor.
-    """
-    call = library_call()
-    found = call and registry().instead_of(call.package, call.names)
-    if not call or not found:
-        return False
-    theirs, ours = found
-    text = (
-        f"{theirs} reads the values of tensors, so that gradients end there; use {ours}, which "
-        "keeps them, or pass .numpy() of the tensor if only its value matters"
-    )
-    if any(getattr(tape, "_strict", False) for tape in tapes):
-        raise GradientError(text)
-    frame = call.place
-    place = Place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
-    warn_user(text, BrokenPathWarning, place)
-    return True
 
 
 def into_array(place: str, target: Any, advice: str) -> Exception:

@@ -246,10 +246,7 @@ class Tensor(Handle, Operators):
         value = to_numpy(self.array)
         tapes = [t for t in active_tapes.get() if held or self.id in t.records]
         if tapes and self.dtype.kind in "fc":
-            library = method == "__array__" and late("core.tensors.numpy_values").tell_library(
-                tapes
-            )
-            site, whole = None if library else site_of(method), method == "int"
+            site, whole = site_of(method), method == "int"
             for tape in tapes:
                 if site is None:
                     tape.record_break((self,), (), TO_NUMPY)
