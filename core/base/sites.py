@@ -11,11 +11,11 @@ import sys
 import sysconfig
 from functools import lru_cache
 from itertools import pairwise
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from .table import PACKAGE, face, registry
-from .unknown import NOT_USERS, package_of, users_frame
+from .unknown import package_of, users_frame
 
 __all__ = ["Site", "reader", "site_of"]
 
@@ -79,6 +79,7 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
         return None
     inner: Any = reader()
     outer = ""
+    theirs = _names_of(running, frame)
     while inner is not None and inner is not frame:
         package = package_of(inner)
         if package == PACKAGE:
@@ -89,7 +90,7 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
                 return None
         inner = inner.f_back
     call = _called(frame.f_code, frame.f_lasti)
-    if call == "%":
+    if "%" in (call, _called(running.f_code, running.f_lasti)):
         return None
     if call.isidentifier():  # perhaps another name for a function
         scope = frame.f_locals if call in frame.f_locals else frame.f_globals
@@ -102,18 +103,15 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     use = _use(frame.f_code, frame.f_lasti)
     if use == "shown":
         return None
+    advice = _advice(name, package_of(running), theirs)
     is_log = meant and use == "kept"
-    return Site(
-        frame.f_code.co_filename, frame.f_lineno, shown, _advice(name, running), is_log
-    ), frame
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, advice, is_log), frame
 
 
 def _outside_libraries(frame: FrameType | None) -> FrameType | None:
-    """Return the frame that called the library whose code runs, or the frame itself."""
-    if frame is None or not _is_library(frame.f_code.co_filename):
-        return frame
-    library, outer = package_of(frame), frame.f_back
-    while outer is not None and package_of(outer) in (library, *NOT_USERS):
+    """Return the innermost frame that is not a library's, or the frame itself if there is none."""
+    outer = frame
+    while outer is not None and _is_library(outer.f_code.co_filename):
         outer = outer.f_back
     return outer or frame
 
@@ -137,13 +135,24 @@ def reader() -> FrameType | None:
 _METHODS = frozenset(f"{PACKAGE}.core.{x}" for x in ("tensors.tensor", "tensors.held"))
 
 
-def _advice(name: str, running: FrameType) -> str:
+def _names_of(running: FrameType, user: FrameType) -> list[str]:
+    """Return the names of the functions that run, those that the user called first."""
+    names: list[str] = []
+    frame: FrameType | None = running
+    while frame is not None and (frame is not user or not names):
+        inside = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]  # a decorator's
+        names += [x.__name__ for x in inside if isinstance(x, FunctionType)]
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return names[::-1]
+
+
+def _advice(name: str, package: str, theirs: list[str]) -> str:
+    found = registry().instead_of(package, theirs)
+    if found is not None:
+        return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name in _ADVICE:
         return _ADVICE[name]
-    if _is_library(running.f_code.co_filename):
-        found = registry().instead_of(package_of(running), [name])
-        if found is not None:
-            return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name not in _MEANT and callable(getattr(face(), name, None)):
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
     return _KEEP

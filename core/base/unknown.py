@@ -12,7 +12,6 @@ from ..errors import TraceError
 from .table import PACKAGE
 
 __all__ = [
-    "NOT_USERS",
     "Place",
     "is_users_call",
     "line_of",
@@ -23,8 +22,8 @@ __all__ = [
     "warn_user",
 ]
 
-#: The packages whose frames are not user code; generated code belongs to none.
-NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
+# The packages whose frames are not user code; generated code belongs to none.
+_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
 
 
 class Place(NamedTuple):
@@ -53,7 +52,7 @@ def line_of(error: BaseException) -> str:
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if package_of(frame) not in NOT_USERS:
+        if package_of(frame) not in _NOT_USERS:
             place = f"{frame.f_code.co_filename}:{line}"
     return place
 
@@ -74,7 +73,7 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
 def users_frame() -> FrameType | None:
     """Return the innermost frame outside gradtape and NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and package_of(frame) in NOT_USERS:
+    while frame is not None and package_of(frame) in _NOT_USERS:
         frame = frame.f_back
     return frame
 
