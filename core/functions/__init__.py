@@ -1,5 +1,5 @@
 """Functions as graphs: ``function``, custom gradients, recomputation, and ops that run graphs.
 
-It uses graphs and the tape. It provides ``function``, ``custom_gradient`` and ``recompute_grad``,
-and for control flow ``trace_branch`` and ``Program``.
+It uses graphs, the tape and ``vmap``. It provides ``function``, ``custom_gradient`` and
+``recompute_grad``, and for control flow ``trace_branch`` and ``Program``.
 """

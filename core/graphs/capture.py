@@ -87,8 +87,8 @@ class Capture(Recorder, Generic[G]):
         if not outside:
             return
         places = _places(method, nodes[-1], inputs, outputs) if nodes else None
-        runs_again = method != "record_call" and not any(node.acts for node in nodes)
-        if places is None and runs_again and self._share_arrays(outside):
+        again = places is None and method != "record_call" and _share_arrays(outside)
+        if again and not any(node.acts for node in nodes):
             op, params = arguments[0], arguments[-1]
             self._run_again(op, inputs, outputs, params)
             return
@@ -115,11 +115,11 @@ class Capture(Recorder, Generic[G]):
             y.array = array
         self._nodes_seen = len(self.graph.nodes)
 
-    @staticmethod
-    def _share_arrays(tensors: Sequence[Tensor]) -> bool:
-        """Return whether tensors that tapes distinguish have one array, so that nodes do not."""
-        ids = {x.id: id(x.array) for x in tensors}
-        return len(set(ids.values())) < len(ids)
+
+def _share_arrays(tensors: Sequence[Tensor]) -> bool:
+    """Return whether tensors that tapes distinguish have one array, so that nodes do not."""
+    ids = {x.id: id(x.array) for x in tensors}
+    return len(set(ids.values())) < len(ids)
 
 
 def _places(
