@@ -175,3 +175,18 @@ def test_a_recursive_rule_that_cannot_be_traced_is_refused(tmp_path: Path) -> No
 
     with pytest.raises(UntraceableGradient, match="reads"):
         gt.save(Bad(), tmp_path / "bad.h5")
+
+
+def test_a_loaded_function_takes_the_dtypes_that_its_source_takes(tmp_path: Path) -> None:
+    class Model(gt.Module):
+        @gt.function
+        def f(self, x: Any) -> Any:
+            return sine(x)
+
+    model = Model()
+    model.f(gt.constant([X]))
+    gt.save(model, tmp_path / "model.h5")
+    x = gt.constant([X], dtype="float64")
+    slope = gt.grad(lambda x: gt.sum(gt.grad(lambda x: gt.sum(loaded.f(x)))(x)))
+    loaded = gt.load(tmp_path / "model.h5")
+    np.testing.assert_allclose(slope(x), -np.sin([X]), rtol=1e-12)
