@@ -260,12 +260,12 @@ def _name_op(graph: Graph, error: Exception, arrays: Sequence[Any]) -> None:
             replay(graph.without_updates(), [Tensor(x) for x in arrays])
 
 
-def _explaining(plainly: Any, cause: BaseException | None) -> Run:
+def _explaining(plainly: Any, cause: BaseException | None) -> Any:
     """Return what the plain executor made, with an explanation that says why it runs a graph."""
     told = f"by the executor 'plain', because this one failed ({_in_words(cause)})"
     explain = plainly.explain
     plainly.explain = lambda: f"{told}\n{explain()}"
-    return plainly  # type: ignore[no-any-return]
+    return plainly
 
 
 def _in_words(error: BaseException | None) -> str:

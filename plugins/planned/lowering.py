@@ -355,7 +355,8 @@ class Lowering:
                 if mask in self._masks.get(x, ()):
                     self.same(out, x)
                     return True
-            every = dict.fromkeys(chain.from_iterable(sorted(masks, key=len, reverse=True)))
+            masks.sort(key=len, reverse=True)
+            every = dict.fromkeys(chain.from_iterable(masks))
             self._masks[out] = dict.fromkeys([*every][-_MASKS:])
         elif name in ("add", "subtract") and len(masks) == 2:
             self._masks[out] = dict.fromkeys(mask for mask in masks[0] if mask in masks[1])
