@@ -38,7 +38,8 @@ numbers near kinks, zeros and powers of two: {points:,} for each function and dt
 {jax_points:,} of the same kind. The exact derivatives are mpmath's. The measurements are stored in
 `docs/accuracy.json`: gradtape with NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They
 depend a little on the functions of the processor and of the C library.
-`python docs/make_accuracy_page.py` generates the page from [tests/accuracy](../tests/accuracy/references.py).
+`python docs/make_accuracy_page.py` generates the page from
+[tests/accuracy](../tests/accuracy/references.py).
 
 A cell reads *first; second*: the largest error of all first and of all second derivatives, in
 either dtype. "∞" stands for infinite, nan or 0 instead of a normal number. "-" stands for a
