@@ -34,11 +34,12 @@ units of the last place of the exact derivative. The bound is {limit} units, whe
 derivative is a normal number, for `float64` and `float32`. Every run of the test suite checks it.
 
 Points are numbers of every magnitude, ranges in which exponentials neither overflow nor vanish, and
-numbers near kinks, zeros and powers of two: {points:,} for each function and dtype, and for JAX
-{jax_points:,} of the same kind. The exact derivatives are mpmath's. The measurements are stored in
-`docs/accuracy.json`: gradtape with NumPy {gradtape}, JAX {jax} and PyTorch {torch} on CPUs. They
-depend a little on the functions of the processor and of the C library.
-`python docs/make_accuracy_page.py` generates the page from [tests/accuracy](../tests/accuracy/references.py).
+numbers near kinks, zeros and powers of two. The column *points* says how many gradtape was measured
+at, for each dtype; JAX and PyTorch have at least {fewest:,} of the same kind. The exact derivatives
+are mpmath's. The measurements are stored in `docs/accuracy.json`: gradtape with NumPy {gradtape},
+JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of the processor and of the C library.
+`python docs/make_accuracy_page.py` generates the page from
+[tests/accuracy](../tests/accuracy/references.py).
 
 A cell reads *first; second*: the largest error of all first and of all second derivatives, in
 either dtype. "∞" stands for infinite, nan or 0 instead of a normal number. "-" stands for a
@@ -62,7 +63,7 @@ def measure(libraries: list[str], count: int, only: str | None) -> None:
     data = json.loads(DATA.read_text()) if DATA.exists() else {}
     for library in libraries:
         column = data.setdefault(library, {"rows": {}})
-        column |= {"version": _version(library), "points": count}
+        column["version"] = _version(library)
     for row in ROWS:
         if only not in (None, row.op):
             continue
@@ -71,7 +72,7 @@ def measure(libraries: list[str], count: int, only: str | None) -> None:
             if worst:
                 found[library][dtype] = [_number(error) for error, _ in worst]
         for library, errors in found.items():
-            data[library]["rows"][row.call] = errors or None
+            data[library]["rows"][row.call] = errors | {"points": count} if errors else None
         print(row.call, found, flush=True)
         DATA.write_text(_text_of(data))  # after each row, as a measurement takes long
 
@@ -93,17 +94,17 @@ def _text_of(data: dict[str, Any]) -> str:
             for row in ROWS
             if row.call in column["rows"]
         )
-        start = f'{{"version": "{column["version"]}", "points": {column["points"]}, "rows": {{'
+        start = f'{{"version": "{column["version"]}", "rows": {{'
         columns.append(f"{json.dumps(library)}: {start}\n{rows}}}}}")
     return "{\n" + ",\n".join(columns) + "\n}\n"
 
 
-def worst_of(row: Row, errors: dict[str, list[Any]] | None) -> tuple[float, float] | None:
+def worst_of(row: Row, errors: dict[str, Any] | None) -> tuple[float, float] | None:
     """Return the largest error of first and of second derivatives, in all dtypes."""
     if errors is None:
         return None
     first = len(row.first)
-    both = [list(map(float, each)) for each in errors.values()]
+    both = [list(map(float, errors[dtype])) for dtype in ("float64", "float32")]
     return max(max(each[:first]) for each in both), max(max(each[first:]) for each in both)
 
 
@@ -121,6 +122,7 @@ def page() -> str:
             if worst:
                 for place, met in enumerate((True, worst[0] <= LIMIT, worst[1] <= LIMIT)):
                     counts[library][place] += met
+        cells.append(f"{_points(data, 'gradtape', row):,}")
         lines.append(cells)
     summary = markdown_rows(
         ["", "functions", f"first within {LIMIT} units", f"second within {LIMIT} units"],
@@ -128,14 +130,18 @@ def page() -> str:
     )
     head = HEAD.format(
         limit=LIMIT,
-        points=data["gradtape"]["points"],
-        jax_points=data["jax"]["points"],
+        fewest=min(_points(data, library, row) for library in ("jax", "torch") for row in ROWS),
         summary="\n".join(summary),
         **versions,
     )
-    table = "\n".join(markdown_rows(["function", *LIBRARIES.values()], lines))
+    table = "\n".join(markdown_rows(["function", *LIBRARIES.values(), "points"], lines))
     listed = "\n".join(f"{i + 1}. {_sentence(note)}" for i, note in enumerate(notes))
     return f"{head}\n{table}\n{NOTES.format(notes=listed)}"
+
+
+def _points(data: dict[str, Any], library: str, row: Row) -> int:
+    errors = data[library]["rows"][row.call]
+    return int(errors["points"]) if errors else 10_000
 
 
 def _reasons(row: Row) -> list[str]:

@@ -65,6 +65,10 @@ _RANK = "singular values that the precision cannot distinguish from 0 count as 0
 EXPLAINED = (
     Explained("stop_gradient", "", _anywhere, "it is meant to stop gradients"),
     *(
+        Explained(f"ops['{name}_slope']", "", _anywhere, "y is not free: it is a function of x")
+        for name in ("tanh", "cbrt", "sigmoid", "squareplus")
+    ),
+    *(
         Explained(name, said, _dense, "it jumps within any step at a large number")
         for name in ("ops['fmod']", "ops['remainder']", "unwrap", "floor", "rint", "'int64'")
         for said in ("the gradient", "at second order")

@@ -29,6 +29,7 @@ SCAN = [
 SAMPLES = [
     *((name, (M,), params) for name in ("sum", "mean", "prod", "max", "min") for params in REDUCE),
     *((name, (M,), {**p, "ddof": 0.5}) for name in ("var", "std") for p in REDUCE),
+    *(("tanh_slope", (9 * x, np.tanh(9 * x)), {}) for x in (M, 0.01 * M)),
     *((name, (M,), {}) for name in ("arcsin", "arccos", "arctan", "arcsinh", "arctanh", "exp2")),
     *((name, (M,), {}) for name in ("zeros_like", "ones_like")),
     *(("size_over", (M,), p) for p in ({}, {"axis": 0}, {"axis": (-1, 0)})),

@@ -204,12 +204,18 @@ sqrt = elementwise(
     [1.0, 2.0]
     """,
 )
+
+
+def _cbrt_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
+    ends = (x == 0) | xp.isinf(x)
+    # NumPy's cube root has an error of some units: its square would double that
+    slope = y / xp.where(ends, xp.ones_like(x), x) / 3
+    return xp.where(ends, xp.where(x == 0, xp.full_like(y, math.inf), xp.zeros_like(y)), slope)
+
+
 _cbrt_slope = elementwise(
     "cbrt_slope",
-    # NumPy's cube root has an error of some units: its square would double that
-    lambda xp, x, y: xp.where(
-        x == 0, xp.full_like(y, math.inf), y / xp.where(x == 0, xp.ones_like(x), x) / 3
-    ),
+    _cbrt_slope_kernel,
     kind=Op,
     x=lambda g, x, out: g * (out * (-2 / 3) / x),
     y=lambda g: F.zeros_like(g),  # it is there to save time; the slope of x counts it
@@ -347,6 +353,7 @@ def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> An
     x, y, ahead = (F.stop_gradient(F.where(known, value, 0.0)) for value in (x, y, ahead))
     back = ahead - x
     lost = (x - (ahead - back)) - (y + back)
+    lost = F.where(F.isfinite(lost), lost, 0.0)  # nan for equal infinities
     e = e + e * F.where(larger, -unit * lost, unit * lost)
     return F.where(larger, 1.0, e) / (1.0 + e)
 

@@ -82,6 +82,7 @@ KERNELS = [
     ("slogdet", (S,), {}),
     ("cholesky", (S @ S.T,), {}),
     *((name, (M,), {}) for name in ("relu", "relu6", "sigmoid", "softplus", "silu", "elu")),
+    *(("sigmoid_slope", (x, 1 / (1 + np.exp(-x))), {}) for x in (M, 0.01 * M)),
     ("leaky_relu", (M,), {"alpha": 0.1}),
     ("softmax", (M,), {"axis": 0}),
     ("softmax", (M[:, :0],), {"axis": 1}),

@@ -334,8 +334,9 @@ def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:
     size, lost = _gelu_exponent(x)
     slope, bend = 2 * _TANH * (1.0 + 3 * _CUBE * (x * x)), 12 * _TANH * _CUBE * x
     gate = _root_of_slope(size)
-    inner = 2.0 * slope + x * (bend - slope * slope * F.tanh(0.5 * size))
-    return g * (gate * (1.0 - lost) * inner * gate)
+    steep = gate * slope
+    curved = bend * gate * gate - steep * steep * F.tanh(0.5 * size)
+    return g * ((1.0 - lost) * (2.0 * gate * steep + x * curved))
 
 
 _gelu_slope = elementwise(
