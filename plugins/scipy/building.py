@@ -7,6 +7,7 @@ by SciPy's names, NumPy's by NumPy's names.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -211,7 +212,8 @@ def _rule(name: str, argument: str, formula: Formula, inputs: Sequence[str]) -> 
     """Return the gradient rule of an argument."""
     if isinstance(formula, Refusal):
         return refused(name, argument, formula.reason)
-    used = compile(str(formula), "<formula>", "eval").co_names
+    tree = ast.parse(str(formula), mode="eval")
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names = ", ".join(["g", *(x for x in (*inputs, "out") if x in used)])
     return eval(f"lambda {names}: g * ({formula})", NAMES)
 
