@@ -22,8 +22,8 @@ __all__ = [
     "warn_user",
 ]
 
-# The packages whose frames are not user code; generated code belongs to none.
-_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib", ""})
+# The packages whose frames are not user code.
+_NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 
 
 class Place(NamedTuple):
@@ -66,7 +66,8 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
         warnings.warn(text, category, stacklevel=2)
         return
     file, line, scope = place
-    name, registry = scope.get("__name__"), scope.setdefault("__warningregistry__", {})
+    # without a name, a warning would be dropped
+    name, registry = scope.get("__name__") or file, scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, name, registry)
 
 

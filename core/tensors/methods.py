@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from ..base.context import active_tapes
 from ..base.dtypes import as_dtype
 from ..base.sizes import as_shape
 from ..base.table import ops, public
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["Methods", "check_order"]
+
+#: Why a gradient ends at Python's ``round``, which programs use to shorten a number.
+_ROUNDED = (
+    "Python's round() has derivative zero: use the tensor itself and round what you show, or "
+    "gradtape.round if zero is meant"
+)
 
 
 def _never_changes(name: str, instead: str) -> TypeError:
@@ -244,8 +251,12 @@ class Methods:
         """Round the elements, halves to even."""
         return public("round")(self, decimals)
 
-    def __round__(self, decimals: int | None = None) -> Tensor:
-        return self.round(decimals or 0)
+    def __round__(self: Any, decimals: int | None = None) -> Tensor:
+        x = self._read()
+        rounded: Tensor = x.round(decimals or 0)
+        for tape in active_tapes.get():
+            tape.record_lost((x,), (0,), (rounded,), _ROUNDED)
+        return rounded
 
     def conj(self: Any) -> Tensor:
         """Return the complex conjugate."""

@@ -480,3 +480,23 @@ def test_gradients_pass_through_lists_of_tensors(name) -> None:
             np.testing.assert_allclose(gt.grad(beside, strict=strict)(X), expected, rtol=1e-6)
             np.testing.assert_allclose(gt.jacfwd(beside, strict=strict)(X), expected, rtol=1e-6)
     assert np.ndim(f(X)) == 0
+
+
+def by_tape(f):
+    def gradient(x):
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    return gradient
+
+
+@pytest.mark.parametrize("derivative", [gt.grad, gt.jacrev, gt.jacfwd, by_tape])
+def test_pythons_round_is_told_of_unless_it_is_only_shown(derivative) -> None:
+    x = gt.constant(np.array([1.25, 2.5]))
+    with pytest.warns(BrokenPathWarning, match=r"round\(\) has derivative zero"):
+        derivative(lambda x: gt.sum(x) + round(gt.sum(x), 2))(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        derivative(lambda x: (str(round(gt.sum(x), 2)), gt.sum(x) + gt.round(gt.sum(x)))[1])(x)

@@ -58,32 +58,7 @@ def of_read(read: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]
     return list(programs.wrong(Program({"x0": X}, {}, (line,), ("v0",)), ["reads"]))
 
 
-#: Reads that lose a gradient in silence. Remove one from here when it no longer does.
-SILENT = [
-    *("np.asarray(x)", "np.array(x)", "np.array([x, x])[1]", "np.array([[x], [x]])[1, 0]"),
-    *("np.sum([x, x], axis=0) * 0.5", "np.mean([[x, x], [x, x]], axis=(0, 1))"),
-    *("np.max([x, x], axis=0)", "np.add([x, x], 0.0)[0]", "np.vectorize(lambda a: a)(x)"),
-    "x - gt.sum(x) + float(gt.sum(x))",
-    "x - gt.sum(x) + gt.sum(x).item()",
-    "x - gt.sum(x) + round(gt.sum(x), 13)",
-    "x - gt.sum(x) + sum(float(a) for a in gt.ravel(x))",
-    "x - gt.sum(x) + sum(gt.ravel(x).tolist())",
-    "x - gt.sin(gt.sum(x)) + math.sin(gt.sum(x))",
-    "x - gt.sum(x) + np.full(x.shape, gt.sum(x))",
-    "x - gt.sum(x) + np.dot([gt.sum(x), 0.0], [1.0, 2.0])",
-    "x - gt.hypot(gt.sum(x), 1.0) + np.linalg.norm([gt.sum(x), 1.0])",
-    "x - gt.sum(x) + np.array([gt.sum(x)]).sum()",
-    "filled(x)",
-]
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        pytest.param(read, marks=pytest.mark.xfail(read in SILENT, reason="silent", strict=True))
-        for read in reads.READS
-    ],
-)
+@pytest.mark.parametrize("read", reads.READS)
 def test_a_read_is_followed_refused_or_warned_of(read: str, monkeypatch: Any) -> None:
     assert of_read(read, monkeypatch) == []
 

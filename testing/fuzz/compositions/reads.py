@@ -28,7 +28,6 @@ READS = [
     *("gt.maximum([x, x], [x, x])[0]", "gt.concatenate([[x], [x]])[1]"),
     "x - gt.sum(x) + float(gt.sum(x))",
     "x - gt.sum(x) + gt.sum(x).item()",
-    "x - gt.sum(x) + round(gt.sum(x), 13)",
     "x - gt.sum(x) + sum(float(a) for a in gt.ravel(x))",
     "x - gt.sum(x) + sum(gt.ravel(x).tolist())",
     "x - gt.sin(gt.sum(x)) + math.sin(gt.sum(x))",
