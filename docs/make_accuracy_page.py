@@ -37,8 +37,8 @@ Points are numbers of every magnitude, ranges in which exponentials neither over
 numbers near kinks, zeros and powers of two. The column *points* says how many gradtape was measured
 at, for each dtype; JAX and PyTorch have at least {fewest:,} of the same kind. The exact derivatives
 are mpmath's. The measurements are stored in `docs/accuracy.json`: gradtape with NumPy {gradtape},
-JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of the processor and of the C library.
-`python docs/make_accuracy_page.py` generates the page from
+JAX {jax} and PyTorch {torch} on CPUs. They depend a little on the functions of the processor and of
+the C library. `python docs/make_accuracy_page.py` generates the page from
 [tests/accuracy](../tests/accuracy/references.py).
 
 A cell reads *first; second*: the largest error of all first and of all second derivatives, in

@@ -77,6 +77,16 @@ def _gelu(xp: Namespace, x: Array, *, approximate: bool) -> Any:
     return 0.5 * x * _erfc(xp, x * -(0.5**0.5))
 
 
+@_lowers("gelu_slope")
+def _gelu_slope(xp: Namespace, x: Array, *, approximate: bool = False) -> Any:
+    if not approximate:
+        share = 0.5 * _erfc(xp, x * -(0.5**0.5))
+        return share + x * xp.exp(x * x * -0.5) * 0.3989422804014327  # 1 / sqrt(2 pi)
+    twice = 1.5957691216057308  # 2 sqrt(2 / pi)
+    share = 1 / (1 + xp.exp(twice * (x + 0.044715 * (x * x * x)) * -1.0))
+    return share * (1 + x * ((1 - share) * (twice * (1 + 0.134145 * (x * x)))))
+
+
 @_lowers("unbroadcast_like")
 def _unbroadcast_like(xp: Namespace, x: Array, like: Array) -> Array:
     extra, narrow = x.ndim - like.ndim, []

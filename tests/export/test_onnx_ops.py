@@ -28,7 +28,7 @@ _NONE = "ONNX has no such function"
 #: Ops that are exported in float32 alone.
 SINGLE = (
     *("angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cos"),
-    *("cosh", "det", "erf", "erfc", "gelu", "sinc", "sinh", "tan"),
+    *("cosh", "det", "erf", "erfc", "gelu", "gelu_slope", "sinh", "tan"),
 )
 #: Op -> why some or all of its real samples are refused; one that is exported is not here.
 REFUSED = {

@@ -98,14 +98,17 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
             return g * F.where(out == 0, 0.0, F.where(out == 0, 1.0, out) * x)
         if type(x) is float:
             x = _in_dtype(x, out.dtype)
-        return g * out * (cmath.log(x) if type(x) is complex else math.log(x))
+        log = cmath.log(x) if type(x) is complex else math.log(x)
+        return g * log * out if abs(log) < 1 else g * out * log
     # 0 outside the logarithm's domain, and where 0 meets its infinity
     if x.dtype.kind == "c":
         valid = x != 0
     else:
         valid = F.logical_and(x > 0, F.logical_or(x < math.inf, out != 0))
-    # the inner choice keeps nan out
-    return F.where(valid, g * out * F.log(F.where(valid, x, 1)), 0)
+    log = F.log(F.where(valid, x, 1))  # the inner choice keeps nan out
+    # the factors in an order in which no product overflows or underflows before the result does
+    small = F.abs(log) < 1
+    return F.where(valid, F.where(small, g * log, g * out) * F.where(small, out, log), 0)
 
 
 power = pow = elementwise(

@@ -16,6 +16,7 @@ ENDLESS: list[Kink] = [
     Kink("gt.arccosh(x)", "jnp.arccosh(x)", "tf.acosh(x)", 1.0, INF, None, ROOT),
     Kink("gt.arctanh(x)", "jnp.arctanh(x)", "tf.atanh(x)", 1.0, INF, None, "the slope's limit"),
     *(same(name, at, 0.0, 0.0, CONSTANT) for name in ("tanh",) for at in (INF, -INF)),
+    same("cbrt", INF, 0.0, 0.0, CONSTANT, tf=""),
     *(
         Kink("gt.arctan(x)", "jnp.arctan(x)", "tf.atan(x)", at, 0.0, 0.0, PARTS, True)
         for at in (INF, -INF)
@@ -118,7 +119,7 @@ ENDLESS: list[Kink] = [
     ),
     *(
         same(name, INF, 0.0, 0.0, PARTS, tf, True)
-        for name, tf in (("arcsinh", ""), ("cbrt", ""), ("arccosh", ""))
+        for name, tf in (("arcsinh", ""), ("arccosh", ""))
     ),
     Kink("gt.erf(x)", "jax.scipy.special.erf(x)", "tf.math.erf(x)", NEG, 0.0, 0.0, PARTS, True),
     Kink("gt.erfc(x)", "jax.scipy.special.erfc(x)", "tf.math.erfc(x)", INF, 0.0, 0.0, PARTS, True),
