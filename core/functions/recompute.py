@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -168,13 +168,14 @@ class _Again:
     """The gradient function: runs a function again, under a tape."""
 
     #: It leaves nothing out and can be traced. Its function is new in each call, so none is shared.
-    lost, refusal, function, code, key = frozenset(), None, None, None, None
-    given: Sequence[Any] = ()
+    lost: Collection[int] = ()
+    refusal = function = code = key = None
 
     def __init__(
         self, f: Any, run: Callable[[list[Any]], Any], leaves: list[Any], outside: _Outside
     ) -> None:
         self.grad_fn = f  # which messages name
+        self.given: list[Any] = []
         self.run = run
         self.leaves = leaves
         self.arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
@@ -217,6 +218,10 @@ class _Again:
             targets, sources, output_gradients=list(upstream)
         )
         return grads
+
+    def again(self, given: list[Tensor]) -> tuple[Any, list[Any]]:
+        """Not needed: no shared rule is made of it."""
+        raise NotImplementedError
 
 
 def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> AbstractContextManager[Any]:

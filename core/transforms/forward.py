@@ -269,7 +269,7 @@ class ForwardAccumulator(Recorder):
         passing = next((self._lost[x.id] for x in inputs if x.id in self._lost), None)
         for y in outputs if passing else ():
             if is_differentiable(y.dtype):
-                self._lose(y, str(passing))
+                self._lack(y, str(passing))
         tangents = self._tangents(inputs)
         if tangents is None:
             return
