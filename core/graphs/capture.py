@@ -69,6 +69,12 @@ class Capture(Recorder, Generic[G]):
     ) -> None:
         self._note("record_call", (name, inputs, outputs, backward), inputs, outputs)
 
+    def record_lost(
+        self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
+    ) -> None:
+        if not is_transformed(outputs[0].array):  # otherwise, the node says it
+            self._computed("record_lost", (inputs, places, outputs, why), inputs)
+
     def _note(
         self,
         method: str,

@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from importlib.metadata import Distribution, EntryPoint
 from typing import Any
@@ -48,6 +48,8 @@ class PluginHost:
         self._disabled: set[str] = set()
         self._discovering = False
         self._told: set[str] = set()  # the names already warned about
+        # by plugin, hook and name: a new registry has the ops that the old one had loaded
+        self._loaders: dict[tuple[int, str, str], _Loader] = {}
 
     def registry(self, strict: bool = True) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -150,10 +152,29 @@ class PluginHost:
         loaded.sort(key=_after_ops)
         for info, plugin in loaded:
             try:
-                result.add(info, _provided(manager, plugin))
+                result.add(info, self._provided(manager, plugin))
             except Exception as error:
                 info.problem = _cause(info, error)
         return result
+
+    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
+        """Return the results of one plugin's hooks, by hook."""
+        provided = {
+            kind.hook: implementation.function()
+            for kind in KINDS
+            for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
+            if implementation.plugin is plugin
+        }
+        for hook in ("late_ops", "functions"):
+            loads = provided.get(hook)
+            if isinstance(loads, dict):
+                provided[hook] = {
+                    name: self._loaders.setdefault((id(plugin), hook, name), _Loader(plugin, load))
+                    if callable(load)
+                    else load
+                    for name, load in loads.items()
+                }
+        return provided
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
         """Return all plugins, each with its loader; a disabled one has a problem."""
@@ -188,22 +209,30 @@ class PluginHost:
             )
 
 
+class _Loader:
+    """A plugin's function that loads ops or a table, and what it has returned.
+
+    It holds the plugin, so that no other plugin gets the same id.
+    """
+
+    def __init__(self, plugin: Any, load: Callable[[], Any]) -> None:
+        self.plugin, self.load = plugin, load
+        self.result: Any = None
+
+    def __call__(self) -> Any:
+        """Return the result of the first call that succeeded."""
+        if self.result is None:
+            result = self.load()
+            self.result = list(result) if isinstance(result, Iterator) else result
+        return self.result
+
+
 def _disabled_by_environment() -> set[str]:
     return {name.strip() for name in os.environ.get(DISABLE, "").split(",")} - {""}
 
 
 def _same(plugin: Any) -> Any:
     return plugin
-
-
-def _provided(manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
-    """Return the results of one plugin's hooks, by hook."""
-    return {
-        kind.hook: implementation.function()
-        for kind in KINDS
-        for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
-        if implementation.plugin is plugin
-    }
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:

@@ -52,6 +52,7 @@ class Registry:
         self._loaded: set[Any] = set()
         # by another library's function: its name with the module, and the replacement
         self._replacements: dict[Any, tuple[str, Any]] = {}
+        self._wrong_tables: dict[tuple[str, str], str] = {}
         #: The values of ``modules`` and ``plugins`` before the late plugins are imported.
         self.classes: dict[str, type] = {}
         self.infos: list[PluginInfo] = []
@@ -128,16 +129,22 @@ class Registry:
 
     def _load_ops(self, prefix: str) -> None:
         """Add a plugin's late ops, once; they have one prefix."""
+        key = "op", prefix
         with IMPORTING:
-            if ("op", prefix) in self._loaded:
+            if key in self._loaded:
                 return
-            self._loaded.add(("op", prefix))
+            self._loaded.add(key)  # now, since loading may look up ops
             info = self.owners["late_op", prefix]
-            ops = list(_called(info, f"ops {prefix}::...", self.late_ops[prefix]))
-            for op in ops:
-                if not str(getattr(op, "name", op)).startswith(f"{prefix}::"):
-                    raise PluginError(f"{info}: {op!r} is not an op called '{prefix}::...'")
-            self.add(info, {"ops": ops})
+            try:
+                ops = list(_called(info, f"ops {prefix}::...", self.late_ops[prefix]))
+                for op in ops:
+                    if not str(getattr(op, "name", op)).startswith(f"{prefix}::"):
+                        raise PluginError(f"{info}: {op!r} is not an op called '{prefix}::...'")
+                self.add(info, {"ops": ops})
+            except BaseException:
+                self._loaded.discard(key)
+                info.clash = False  # it concerns these ops only
+                raise
 
     def replacement(self, function: Any) -> tuple[str, Any] | None:
         """Return what to use instead of another library's function.
@@ -156,16 +163,34 @@ class Registry:
         Raises
         ------
         PluginError
-            If a plugin's table is wrong, or if two plugins replace the same function.
+            If the table of a plugin that should say it is wrong, or if two plugins replace it.
         """
         found = self._replacements.get(function)
         if found is None:
-            with IMPORTING:
-                for key in self.functions:
-                    if key not in self._loaded and key[0] in sys.modules:
-                        self._load_functions(key)
+            self._load_tables()
             found = self._replacements.get(function)
+        if found is None:
+            for (module, _), problem in self._wrong_tables.items():
+                if any(x is function for x in vars(sys.modules[module]).values()):
+                    raise PluginError(problem)
+        elif type(found[1]) is PluginError:
+            raise PluginError(str(found[1]))
         return found
+
+    def _load_tables(self) -> None:
+        """Load what plugins say of the functions of modules that are imported."""
+        with IMPORTING:
+            for key in self.functions:
+                if key in self._loaded or key[0] not in sys.modules:
+                    continue
+                self._loaded.add(key)  # now, since loading may use such functions
+                try:
+                    self._load_functions(key)
+                except PluginError as error:  # a wrong table must not break the others
+                    self._wrong_tables[key] = str(error)
+                except BaseException:
+                    self._loaded.discard(key)
+                    raise
 
     def instead_of(self, package: str, names: Sequence[str]) -> tuple[str, str] | None:
         """Return what to use instead of a Python function that tensors cannot intercept.
@@ -184,7 +209,7 @@ class Registry:
         """
         if not any(module.partition(".")[0] == package for module, _ in self.functions):
             return None
-        self.replacement(None)  # loads the tables
+        self._load_tables()
         known = {
             theirs.rpartition(".")[2]: (theirs, item)
             for theirs, item in self._replacements.values()
@@ -195,24 +220,30 @@ class Registry:
     def _load_functions(self, key: tuple[str, str]) -> None:
         """Resolve the names in a plugin's table of another library's functions."""
         module, info = key[0], self.owners["function", key]
-        found: dict[Any, tuple[str, Any]] = {}
         table = _called(info, f"functions for {module}", self.functions[key])
+        if not isinstance(table, Mapping):
+            raise PluginError(
+                f"{info}: its functions for {module} are {table!r:.80}, not a mapping"
+            )
         for name, item in table.items():
+            if type(name) is not str or not (callable(item) or type(item) is str):
+                raise PluginError(
+                    f"{info}: its functions for {module} map {name!r:.80} to {item!r:.80}; it may "
+                    "map a name to an op, to a function or to the name of one"
+                )
             theirs = getattr(sys.modules[module], name, None)  # not every version has it
-            if theirs is None:
+            if not callable(theirs):
                 continue
             if isinstance(item, Primitive):
                 self.op(item.name)  # its plugin's ops are registered
-            if theirs in self._replacements:
-                other = self.owners["replacement", theirs]
-                raise PluginError(
+            other = self.owners.get(("replacement", theirs), info)
+            if other is not info:
+                item = PluginError(
                     f"{info} and {other} both replace {module}.{name} for tensors; disable one "
                     f"with gradtape.disable_plugin({info.name!r})"
                 )
-            found[theirs] = f"{module}.{name}", item
-        self._replacements.update(found)
-        self.owners.update({("replacement", theirs): info for theirs in found})
-        self._loaded.add(key)
+            self._replacements[theirs] = f"{module}.{name}", item
+            self.owners["replacement", theirs] = other
 
     @property
     def host_backend(self) -> Backend:

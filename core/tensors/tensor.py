@@ -244,7 +244,8 @@ class Tensor(Handle, Operators):
         ``held`` says that it is the value of a trainable variable.
         """
         value = to_numpy(self.array)
-        tapes = [t for t in active_tapes.get() if held or self.id in t.records]
+        active = active_tapes.get()
+        tapes = [t for t in active if held or self.id in t.records] if active else ()
         if tapes and self.dtype.kind in "fc":
             site, whole = site_of(method), method == "int"
             for tape in tapes:
@@ -255,7 +256,8 @@ class Tensor(Handle, Operators):
         return _read_only(value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        if dtype is None and any(self.id in tape.records for tape in active_tapes.get()):
+        active = active_tapes.get()
+        if dtype is None and active and any(self.id in tape.records for tape in active):
             objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
             if objects is not None:
                 return objects

@@ -267,9 +267,9 @@ class ForwardAccumulator(Recorder):
     ) -> None:
         """Compute the tangents of a computation with a gradient function."""
         passing = next((self._lost[x.id] for x in inputs if x.id in self._lost), None)
-        for y in outputs if passing else ():
+        for y in outputs if passing is not None else ():
             if is_differentiable(y.dtype):
-                self._lack(y, str(passing))
+                self._lack(y, passing)
         tangents = self._tangents(inputs)
         if tangents is None:
             return
