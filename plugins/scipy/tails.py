@@ -114,7 +114,16 @@ def _result_dtype(given: Any) -> Any:
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
-def _infer(v: Any, z: Any, **settings: Any) -> Any:
+#: More derivatives than anyone takes; a file may ask for any number.
+_MOST = 64
+
+
+def _infer(v: Any, z: Any, function: Any, order: Any) -> Any:
+    if function not in _SLOPES or type(order) is not int or not 0 <= order <= _MOST:
+        raise ValueError(
+            f"function {function!r:.40} and order {order!r:.20}: pass one of "
+            f"{', '.join(_SLOPES)}, and an order from 0 to {_MOST}"
+        )
     return broadcast_shapes(*shapes_of((v, z)), op="scipy::slope"), _result_dtype((v, z))
 
 

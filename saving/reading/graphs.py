@@ -44,6 +44,7 @@ from ..records.schema import (
     take_label,
 )
 from ..records.specs import read_spec
+from .requirements import known_op
 from .rules import DeclaredRule, attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
 
@@ -73,7 +74,10 @@ class GraphReader:
         self._axes = self._nodes = 0
         self._rules: dict[int, tuple[StoredRule, dict[str, Any]]] = {}
         self._shared: dict[int, DeclaredRule] = {}
+        # the graphs inside ops, and those of them that were checked with all that they refer to
         self._inside: list[tuple[Graph, str]] = []
+        self._checked: set[Graph] = set()
+        self._rules_are_read = False
         #: Ops that have the rule of this process in a graph, which is not their owner's: by whom.
         self.replaced: dict[str, str] = {}
         self._elsewhere: dict[Op, str] = {}
@@ -113,8 +117,9 @@ class GraphReader:
                 declared.rule.graph = Refusal(declared.rule.label, where, str(error))
         for stored, _ in self._rules.values():
             stored.settle_batches()
-        for inner, where in self._inside:  # which may refer to rules that are read only now
-            _check_inside(inner, where)
+        self._rules_are_read = True
+        for inner, where in self._inside:
+            self._check_inside(inner, where)
 
     def _with_rule(self, op: Op, item: Any, inputs: Sequence[Any], where: str) -> Op:
         """Return an op with the gradient rule that a node names."""
@@ -231,7 +236,7 @@ class GraphReader:
 
     def _op_node(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
         name = take(item, "op", str, where)
-        op = self._registry.find(name)
+        op = known_op(name)
         if op is None:
             raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
         params = {
@@ -279,10 +284,27 @@ class GraphReader:
     def _param(self, value: Any, where: str) -> Any:
         if type(value) is dict and set(value) == {"graph"}:
             inner = self.graph(take(value, "graph", dict, where), where, None)
-            _check_inside(inner, where)
-            self._inside.append((inner, where))
+            if self._rules_are_read:
+                self._check_inside(inner, where)
+            else:
+                self._inside.append((inner, where))
             return inner
         return decode(value, sizes=True)
+
+    def _check_inside(self, inner: Graph, where: str) -> None:
+        """Refuse a graph inside an op if it, or a graph or rule in it, uses a variable."""
+        waiting = [inner]
+        while waiting:
+            graph = waiting.pop()
+            if graph in self._checked:
+                continue
+            self._checked.add(graph)
+            if graph.updates or any(isinstance(node.op, Read) for node in graph.nodes):
+                raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
+            for node in graph.nodes:
+                rule = getattr(node.op, "backward", None)
+                inside = [rule.graph] if type(rule) is SharedRule else node.graphs
+                waiting += [x for x in inside if isinstance(x, Graph)]
 
     def _variable_node(
         self,
@@ -374,11 +396,6 @@ class GraphReader:
         ):
             raise DamagedFile(f"{place}: the outputs of its gradient do not fit its arguments")
         return rule
-
-
-def _check_inside(graph: Graph, where: str) -> None:
-    if graph.variables or graph.updates:
-        raise DamagedFile(f"{where}: a graph inside an op uses a variable directly")
 
 
 def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:

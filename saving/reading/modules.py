@@ -22,6 +22,7 @@ from ...core.extend import (
 from ..errors import DamagedFile, MissingOp, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
+from .requirements import known_op
 
 __all__ = ["MissingFunction", "StateReader", "check_restored", "fixed", "restore_config"]
 
@@ -129,7 +130,7 @@ class StateReader:
         if tag in ("array", "tensor") and type(content) is str:
             return self._array_at(tag, content)
         if tag == "op" and type(content) is str:
-            op = registry().find(content)
+            op = known_op(content)
             if op is None and not self._allow_missing:
                 raise MissingOp(f"{where}: no installed plugin provides the op {content[:80]!r}")
             return op
@@ -259,7 +260,7 @@ def restore_config(
                 raise DamagedFile(f"{where}: configuration {key[:80]!r}: {error}") from None
         elif tag == "op":
             name = take(encoded, "op", str, where)
-            op = registry().find(name)
+            op = known_op(name)
             if op is None:
                 raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
             config[key] = op

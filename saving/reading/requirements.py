@@ -6,15 +6,23 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.extend import registry, warn_user
+from ...core.extend import Op, PluginError, registry, warn_user
 from ..errors import MissingOp, MissingPlugin
 from ..records.schema import take
 
-__all__ = ["check_requirements"]
+__all__ = ["check_requirements", "known_op"]
 
 # What the packaging rules allow (PEP 508); nothing else is shown as something to type.
 _DISTRIBUTION = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,98}[A-Z0-9])?\Z", re.IGNORECASE)
 _VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
+
+
+def known_op(name: str) -> Op | None:
+    """Return an op, or None if no plugin provides it, or the one that should cannot load it."""
+    try:
+        return registry().find(name)
+    except PluginError:
+        return None
 
 
 def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
@@ -26,11 +34,15 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         distribution = take(record, "distribution", str, "requires")
         version = take(record, "version", str, "requires")
         needed = [str(op) for op in take(record, "ops", list, "requires")]
-        missing = [op for op in needed if known.find(op) is None]
+        missing = [op for op in needed if known_op(op) is None]
         classes = [str(cls) for cls in take(record, "modules", list, "requires")]
         missing += [cls for cls in classes if cls not in known.modules]
         here = next((info for info in known.plugins if info.name == name), None)
         if missing and not allow_missing:
+            try:
+                known.find(missing[0])
+            except PluginError as error:  # the plugin is here, and cannot load its ops
+                raise MissingPlugin(f"the file needs {missing[0][:80]!r}: {error}") from None
             raise _missing(name, distribution, version, missing, here)
         # the meaning of gradtape's own ops never changes
         if here is not None and not here.problem and not here.ours and here.version != version:

@@ -178,7 +178,7 @@ def rules_of(contents: Contents) -> list[FunctionRecord]:
         where = f"rule {number}"
         dataset = take(item, "dataset", str, where)
         record = contents.json(dataset)
-        shared = "custom_gradient" in record
+        shared = type(record) is dict and "custom_gradient" in record
         label = printable(take(record, "custom_gradient" if shared else "op", str, where), 80)
         graph = take(record, "graph", dict, where)
         nodes = take(graph, "nodes", list, where)
