@@ -99,6 +99,8 @@ _SLOPES = {
 
 
 def _kernel(xp: Any, v: Any, z: Any, *, function: str, order: int) -> Any:
+    _check(function, order)
+
     def run(*given: Any) -> Array:
         dtype = _result_dtype(given)
         wide = np.broadcast_arrays(*[np.asarray(x, np.result_type(x, np.float64)) for x in given])
@@ -118,12 +120,16 @@ def _result_dtype(given: Any) -> Any:
 _MOST = 64
 
 
-def _infer(v: Any, z: Any, function: Any, order: Any) -> Any:
+def _check(function: Any, order: Any) -> None:
     if function not in _SLOPES or type(order) is not int or not 0 <= order <= _MOST:
         raise ValueError(
             f"function {function!r:.40} and order {order!r:.20}: pass one of "
             f"{', '.join(_SLOPES)}, and an order from 0 to {_MOST}"
         )
+
+
+def _infer(v: Any, z: Any, function: Any, order: Any) -> Any:
+    _check(function, order)
     return broadcast_shapes(*shapes_of((v, z)), op="scipy::slope"), _result_dtype((v, z))
 
 

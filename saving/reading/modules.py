@@ -17,7 +17,6 @@ from ...core.extend import (
     Variable,
     as_tensor,
     policy,
-    registry,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
