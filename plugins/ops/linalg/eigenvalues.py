@@ -135,7 +135,7 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
     The vectors of equal eigenvalues may be any basis of their space. A function that does not
     depend on this choice has derivatives of every order. :func:`gradtape.grad` and the other
-    transforms of functions compute them as limits: they call the function eight more times or
+    transforms of functions compute them as limits: they call the function eleven more times or
     more often.
     A tape and a traced gradient cannot, if the function depends on values and vectors; they warn.
     A function that depends on the choice has no derivative there, and causes a warning too. With
