@@ -1,8 +1,9 @@
 """Derivatives at points where they are limits: combined from those at points nearby.
 
 A kernel that meets such a point notes it (``core.base.limits``). The function then runs again, once
-at the same point to see that it repeats, and at six points on a line through it, where the rules have an answer. If there is a limit, the derivative
-is smooth along that line, and the polynomial through the six values gives it.
+at the same point to see whether it repeats itself, and at six points on a line through it, where
+the rules have an answer. If there is a limit, the derivative is smooth along that line, and the
+polynomial through the six values gives it. Four points with other arbitrary choices must agree.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
         with muting(), holding(states), _deriving(derivation):
             return run()
 
-    again = []
-    with suppress(Exception):  # what the first call did not raise is a difference too
-        repeated, there = away(Derivation())
-        again = [repeated[0], there]
-    if not _repeats([kept[0], found], again, here, strict):
-        return kept, found
+    if deriving.get() is None:  # an outer derivative compares for inner ones
+        again = []
+        with suppress(Exception):  # what the first call did not raise is a difference too
+            repeated, there = away(Derivation())
+            again = [repeated[0], there]
+        if not _repeats([kept[0], found], again, here, strict):
+            return kept, found
     return kept, _limits(found, lambda point: away(point)[1], here, kept[0], _LENGTHS, strict)
 
 
@@ -103,10 +105,11 @@ def recorded(
     states = list(here.changed.values())
     lengths = _LENGTHS[:1]
     others, again = {}, []
-    with suppress(Exception), muting(), holding(states), _deriving(Derivation()):
-        again.append(record())
-    if not _repeats([first[0]], [x[0] for x in again], here, strict):
-        return first, partial(derive, first)
+    if deriving.get() is None:
+        with suppress(Exception), muting(), holding(states), _deriving(Derivation()):
+            again.append(record())
+        if not _repeats([first[0]], [x[0] for x in again], here, strict):
+            return first, partial(derive, first)
     for point in (*_points(here, lengths[0]), *_turned(here, lengths[0])):
         with suppress(*_OUTSIDE), muting(), holding(states), _deriving(point):
             others[point.step, point.turned] = record()
@@ -119,8 +122,8 @@ def recorded(
                 return derive(others[point.step, point.turned], *args)
 
         with _deriving(Derivation()):
-            at, there = derive(first, *args), derive(again[0], *args)
-        if not _repeats([at], [there], here, strict):
+            at, *there = (derive(x, *args) for x in (first, *again))
+        if not all(_repeats([at], [found], here, strict) for found in there):
             return at
         return _limits(at, away, here, first[0], lengths, strict)
 
