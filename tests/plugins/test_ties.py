@@ -155,11 +155,16 @@ def warnings_are_errors():
         yield
 
 
-@pytest.mark.parametrize("spectrum", SPECTRA)
-@pytest.mark.parametrize("name", [*PAIRS, *WITH_GAP])
+@pytest.mark.parametrize(
+    ("name", "spectrum"),
+    [
+        *((name, "equal") for name in (*PAIRS, *WITH_GAP)),
+        *((name, "all equal") for name in ("log", "sum of squares", "svd", "polar")),
+        *((name, "1e-12") for name in ("sqrt", "full svd", "projector", "rank 2")),
+        *((name, "1e-6") for name in ("log", "sum of squares", "polar", "projector")),
+    ],
+)
 def test_derivatives_of_first_and_second_order(name, spectrum):
-    if name in WITH_GAP and spectrum == "all equal":
-        pytest.skip("needs a gap")
     f, g = map(weighed, {**PAIRS, **WITH_GAP}[name])
     x = matrix(SPECTRA[spectrum], seed=3)
     direction = gt.constant(random(4, 4, seed=9))
@@ -168,7 +173,7 @@ def test_derivatives_of_first_and_second_order(name, spectrum):
     check(gt.hvp(f, x, direction), gt.hvp(g, x, direction), 1e-6)
 
 
-@pytest.mark.parametrize("name", ["itself", "log", "svd", "cube of singular values"])
+@pytest.mark.parametrize("name", ["log", "cube of singular values"])
 @pytest.mark.parametrize(
     ("dtype", "within"), [("complex128", 1e-9), ("float32", 1e-4), ("complex64", 1e-4)]
 )
