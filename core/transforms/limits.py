@@ -1,8 +1,9 @@
 """Derivatives at points where they are limits: combined from those at points nearby.
 
-A kernel that meets such a point notes it (``core.base.limits``). The function then runs again at
-six points on a line through it, where the rules have an answer. If there is a limit, the derivative
-is smooth along that line, and the polynomial through the six values gives it.
+A kernel that meets such a point notes it (``core.base.limits``). The function then runs again, once
+at the same point to see whether it repeats itself, and at six points on a line through it, where
+the rules have an answer. If there is a limit, the derivative is smooth along that line, and the
+polynomial through the six values gives it. Four points with other arbitrary choices must agree.
 """
 
 from __future__ import annotations
@@ -65,11 +66,18 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
         return kept, found
     states = list(here.changed.values())
 
-    def away(derivation: Derivation) -> list[Any]:
+    def away(derivation: Derivation) -> tuple[Any, list[Any]]:
         with muting(), holding(states), _deriving(derivation):
-            return run()[1]
+            return run()
 
-    return kept, _limits(found, away, here, kept[0], _LENGTHS, strict)
+    if deriving.get() is None:  # an outer derivative compares for inner ones
+        again = []
+        with suppress(Exception):  # what the first call did not raise is a difference too
+            repeated, there = away(Derivation())
+            again = [repeated[0], there]
+        if not _repeats([kept[0], found], again, here, strict):
+            return kept, found
+    return kept, _limits(found, lambda point: away(point)[1], here, kept[0], _LENGTHS, strict)
 
 
 def recorded(
@@ -96,7 +104,12 @@ def recorded(
         return first, partial(derive, first)
     states = list(here.changed.values())
     lengths = _LENGTHS[:1]
-    others = {}
+    others, again = {}, []
+    if deriving.get() is None:
+        with suppress(Exception), muting(), holding(states), _deriving(Derivation()):
+            again.append(record())
+        if not _repeats([first[0]], [x[0] for x in again], here, strict):
+            return first, partial(derive, first)
     for point in (*_points(here, lengths[0]), *_turned(here, lengths[0])):
         with suppress(*_OUTSIDE), muting(), holding(states), _deriving(point):
             others[point.step, point.turned] = record()
@@ -109,7 +122,9 @@ def recorded(
                 return derive(others[point.step, point.turned], *args)
 
         with _deriving(Derivation()):
-            at = derive(first, *args)
+            at, *there = (derive(x, *args) for x in (first, *again))
+        if not all(_repeats([at], [found], here, strict) for found in there):
+            return at
         return _limits(at, away, here, first[0], lengths, strict)
 
     return first, limited
@@ -144,6 +159,29 @@ def _deriving(derivation: Derivation) -> Iterator[None]:
         deriving.reset(token)
 
 
+def _repeats(first: list[Any], again: list[Any], here: Derivation, strict: bool) -> bool:
+    """Return whether a second call at the same point had the same results; tell if not."""
+    leaves, others = flatten(first), flatten(again)
+    good = here.eps**0.5
+    if len(leaves) == len(others) and all(map(partial(_same, good), leaves, others)):
+        return True
+    tell_lacking(
+        f"{here.met}: the function computed something else when it was called again, so the "
+        "derivative here cannot be computed as a limit; draw random numbers and read data outside "
+        "of the function, or use gradtape.random",
+        strict,
+    )
+    return False
+
+
+def _same(within: float, leaf: Any, other: Any) -> bool:
+    if leaf is None or other is None:
+        return leaf is other
+    a, b = _numbers(as_tensor(leaf)), _numbers(as_tensor(other))
+    size = _largest(a[np.isfinite(a)])
+    return a.shape == b.shape and np.allclose(a, b, within, within * size, equal_nan=True)
+
+
 def _points(here: Derivation, divisor: int, places: Any = _PLACES) -> list[Derivation]:
     """Return the points to compute at: their distance balances rounding with the polynomial."""
     length = (here.eps / 36) ** (1 / 7) / divisor
@@ -151,8 +189,9 @@ def _points(here: Derivation, divisor: int, places: Any = _PLACES) -> list[Deriv
 
 
 def _turned(here: Derivation, divisor: int) -> list[Derivation]:
-    """Return two points with other arbitrary choices."""
-    return [Derivation(point.step, turned=True) for point in _points(here, divisor, (-1, 1))]
+    """Return four points with other arbitrary choices."""
+    places = _PLACES[1:-1]
+    return [Derivation(point.step, turned=True) for point in _points(here, divisor, places)]
 
 
 def _limits(
@@ -190,7 +229,10 @@ def _limits(
                     continue
                 values = np.stack([_numbers(leaf) for leaf in leaves])
                 error, is_kink = _error(values, unit, here.eps)
-                if error < errors[i]:
+                peak = _largest(values)
+                if error > good and peak <= _rounding(peak, unit, here):
+                    errors[i], found[i], smooth[i] = 0.0, at[i], (divisor, 0.0)
+                elif error < errors[i]:
                     errors[i], found[i] = error, at[i] if is_kink else _combined(leaves)
                     smooth.pop(i, None)
                     if not is_kink:
@@ -222,10 +264,22 @@ def _arbitrary(
             turned = [away(point) for point in _turned(here, divisor)]
             for i, (used, allowed) in smooth.items():
                 if used == divisor:
-                    left, right, mine = map(_numbers, (turned[0][i], turned[1][i], found[i]))
-                    allowed += here.eps**0.2 * max(_largest(mine), unit)
-                    if _largest((left + right) / 2 - mine) > allowed:
+                    values = np.stack([_numbers(leaves[i]) for leaves in turned])
+                    mine, peak = _numbers(found[i]), _largest(values)
+                    size, rounding = max(_largest(mine), unit), _rounding(peak, unit, here)
+                    near, far = (_largest(values[2 + k] - values[1 - k]) for k in (0, 1))
+                    has_pole = near > here.eps**0.3 * size + rounding and near > 0.75 * far
+                    allowed += here.eps**0.2 * size + rounding
+                    if has_pole or _largest((values[1] + values[2]) / 2 - mine) > allowed:
                         yield i
+
+
+def _rounding(peak: float, unit: float, here: Derivation) -> float:
+    """Return the size of derivatives that are rounding errors, with their largest one.
+
+    At a minimum of 0, the result is the square of rounding errors, so it tells no size of them.
+    """
+    return here.eps**0.7 * max(1.0, here.size) if unit <= here.eps**0.5 * peak else 0.0
 
 
 def _error(values: Any, unit: float, eps: float) -> tuple[float, bool]:

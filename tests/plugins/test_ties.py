@@ -18,11 +18,8 @@ linalg, transposed = gt.linalg, gt.matrix_transpose
 SPECTRA = {
     "equal": (2.0, 2.0, 1.0, 1.0),
     "all equal": (2.0, 2.0, 2.0, 2.0),
-    "1e-15": (2.0, 2.0 + 1e-15, 1.0 + 1e-15, 1.0),
     "1e-12": (2.0, 2.0 + 1e-12, 1.0 + 3e-12, 1.0),
-    "1e-8": (2.0, 2.0 + 1e-8, 1.0 + 1e-8, 1.0),
     "1e-6": (2.0, 2.0 + 1e-6, 1.0, 0.5),
-    "separate": (2.0, 1.6, 1.2, 0.8),
 }
 
 
@@ -107,7 +104,6 @@ def of_values(f):
 PAIRS = {
     "itself": (with_eigh(lambda w: w), hermitian),
     "square": (with_eigh(lambda w: w**2), lambda a: hermitian(a) @ hermitian(a)),
-    "inverse": (with_eigh(lambda w: 1 / w), lambda a: linalg.inv(hermitian(a))),
     "sqrt": (with_eigh(gt.sqrt), square_root),
     "log": (with_eigh(gt.log), logarithm),
     "sum of squares": (
@@ -159,11 +155,16 @@ def warnings_are_errors():
         yield
 
 
-@pytest.mark.parametrize("spectrum", SPECTRA)
-@pytest.mark.parametrize("name", [*PAIRS, *WITH_GAP])
+@pytest.mark.parametrize(
+    ("name", "spectrum"),
+    [
+        *((name, "equal") for name in (*PAIRS, *WITH_GAP)),
+        *((name, "all equal") for name in ("log", "sum of squares", "svd", "polar")),
+        *((name, "1e-12") for name in ("sqrt", "full svd", "projector", "rank 2")),
+        *((name, "1e-6") for name in ("log", "sum of squares", "polar", "projector")),
+    ],
+)
 def test_derivatives_of_first_and_second_order(name, spectrum):
-    if name in WITH_GAP and spectrum == "all equal":
-        pytest.skip("needs a gap")
     f, g = map(weighed, {**PAIRS, **WITH_GAP}[name])
     x = matrix(SPECTRA[spectrum], seed=3)
     direction = gt.constant(random(4, 4, seed=9))
@@ -172,7 +173,7 @@ def test_derivatives_of_first_and_second_order(name, spectrum):
     check(gt.hvp(f, x, direction), gt.hvp(g, x, direction), 1e-6)
 
 
-@pytest.mark.parametrize("name", ["itself", "log", "svd", "cube of singular values"])
+@pytest.mark.parametrize("name", ["log", "cube of singular values"])
 @pytest.mark.parametrize(
     ("dtype", "within"), [("complex128", 1e-9), ("float32", 1e-4), ("complex64", 1e-4)]
 )
@@ -188,9 +189,10 @@ def test_dtypes(name, dtype, within):
     check(gt.hvp(f, x, direction), want, within * 100)
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5)])
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("values", [(2, 2, 1), (2, 1, 0), (2, 0, 0), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("shape", "full"), [((3, 3), False), ((5, 3), False), ((5, 3), True), ((3, 5), True)]
+)
+@pytest.mark.parametrize("values", [(2, 2, 1), (2, 0, 0)])
 def test_wide_high_and_singular_matrices(shape, full, values):
     u, v = orthonormal(shape[0], 1), orthonormal(shape[1], 2)
     x = gt.constant((u[:, :3] * np.array(values, float)) @ v[:, :3].T)
@@ -250,8 +252,13 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("name", ["square", "cube of singular values"])
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(
+    ("transform", "name"),
+    [
+        *((transform, "square") for transform in TRANSFORMS),
+        *((transform, "cube of singular values") for transform in ("jacfwd", "vmap of hessian")),
+    ],
+)
 def test_transforms(transform, name):
     f, g = PAIRS[name]
     got, want = TRANSFORMS[transform](f), TRANSFORMS[transform](g)
@@ -269,6 +276,30 @@ def test_a_singularity_close_by():
     f, g = weighed(with_eigh(lambda w: gt.sqrt(w + 1e-4))), weighed(square_root)
     want = gt.grad(lambda a: g(a + 1e-4 * eye_like(a)))(x)
     check(gt.grad(f)(x), want, 1e-5)
+
+
+def aligned(points, others):
+    u, _, vh = linalg.svd(transposed(points) @ others)
+    return gt.sum((points @ (u @ vh) - others) ** 2)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("points", [np.concatenate([np.eye(3), -np.eye(3)]), random(9, 3)])
+def test_gradients_that_vanish_to_rounding(points, dtype, scale):
+    others = gt.constant((points @ orthonormal(3, 1) * scale).astype(dtype))
+    slope = gt.grad(aligned, strict=True)(gt.constant((points * scale).astype(dtype)), others)
+    assert np.abs(np.asarray(slope)).max() <= 100 * scale * np.finfo(dtype).eps
+
+
+def test_the_second_derivative_where_the_first_vanishes():
+    target = gt.constant(orthonormal(4, 1))
+
+    def apart(f):
+        return lambda a: gt.sum((f(a) - target) ** 2)
+
+    f, g = map(apart, PAIRS["polar"])
+    check(gt.hvp(f, target, C, strict=True), gt.hvp(g, target, C), 1e-8)
 
 
 def test_effects_happen_once():
@@ -309,9 +340,74 @@ def test_functions_of_the_choice_of_vectors(derive):
         derive(a_vector, strict=True)
 
 
-def test_kinks_keep_their_subgradient():
-    slope = gt.grad(lambda a: linalg.eigvalsh(a)[-1], strict=True)(X)
+CHOICES = {
+    "fourth powers": lambda a: gt.sum(linalg.eigh(a)[1] ** 4),
+    "fourth powers less their number": lambda a: gt.sum(linalg.eigh(a)[1] ** 4) - 4.0,
+    "last vector": lambda a: gt.sum(linalg.eigh(a)[1][:, -1] ** 2 * np.arange(4.0)),
+    "trace of vectors": lambda a: linalg.trace(linalg.eigh(a)[1]),
+    "eig": lambda a: gt.sum(gt.real(linalg.eig(a)[1]) ** 4),
+    "left vectors": lambda a: gt.sum(linalg.svd(a)[0] ** 4),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("values", [(1, 1, 1, 1), (1, 2, 3, 3)])
+def test_choices_are_found_where_vectors_are_along_axes(name, values):
+    x = gt.constant(np.diag(np.array(values, float)))
+    with pytest.raises(gt.errors.GradientError, match="choice"):
+        gt.grad(CHOICES[name], strict=True)(x)
+
+
+def whitened(a, points):
+    inverse_root = with_eigh(lambda w: w**-0.5)(a)
+    return gt.sum(gt.sin(gt.constant(points) @ inverse_root))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_functions_that_draw_with_numpy(seed):
+    draw = np.random.default_rng(seed).normal
+    x = gt.constant(np.eye(3))
+    with pytest.raises(gt.errors.GradientError, match=r"something else when.*gradtape\.random"):
+        gt.grad(lambda a: whitened(a, draw(size=(6, 3))), strict=True)(x)
+    with pytest.warns(gt.errors.BrokenPathWarning, match="something else when"):
+        gt.jvp(lambda a: whitened(a, draw(size=(6, 3))), x, x)
+
+
+def test_derivatives_alone_that_do_not_repeat():
+    draw = np.random.default_rng(0).normal  # the logarithm of the identity is 0
+    x, one = gt.constant(np.eye(3)), gt.constant(1.0, "float64")
+
+    def f(a):
+        return gt.sum(with_eigh(gt.log)(a) * draw(size=(3, 3)))
+
+    with pytest.raises(gt.errors.GradientError, match="something else when"):
+        gt.grad(f, strict=True)(x)
+    with pytest.raises(gt.errors.GradientError, match="something else when"):
+        gt.vjp(f, x, strict=True)[1](one)
+
+
+def test_data_that_end():
+    batches = iter([random(6, 3)])
+    with pytest.warns(gt.errors.BrokenPathWarning, match="something else when"):
+        gt.grad(lambda a: whitened(a, next(batches)))(gt.constant(np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    "largest",
+    [
+        lambda a: linalg.eigvalsh(a)[-1],
+        lambda a: linalg.eigh(a)[0][-1],
+        lambda a: gt.real(linalg.eig(a)[0][0]),
+        lambda a: linalg.svdvals(a)[0],
+        lambda a: linalg.svd(a)[1][0],
+    ],
+)
+def test_kinks_keep_their_subgradient(largest):
+    slope = gt.grad(largest, strict=True)(X)
     assert linalg.trace(slope).item() == pytest.approx(1.0)
+
+
+def test_kinks_have_no_second_derivative():
     with pytest.raises(gt.errors.GradientError, match="no limit"):
         gt.hvp(lambda a: linalg.eigvalsh(a)[-1], X, C, strict=True)
 

@@ -254,6 +254,9 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
     # Townsend, "Differentiating the singular value decomposition" (2016); with complex phases as
     # in Wan and Zhang, "Automatic differentiation for complex valued SVD" (2019)
     (u, s, vh), both = outputs, gs[1] is not None and (gs[0] is not None or gs[2] is not None)
+    if gs[0] is None and gs[2] is None:
+        with of_values() as is_turned:
+            u, _, vh = F.svd(inputs[0], full_matrices=full_matrices) if is_turned else outputs
     gu, gs_, gvh = (F.zeros_like(y) if g is None else g for g, y in zip(gs, outputs, strict=True))
     extra = 0.0
     if full_matrices and _may_be_wider(u, vh):

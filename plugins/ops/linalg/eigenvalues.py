@@ -51,6 +51,8 @@ def _eigenvalues(shape: Any) -> Any:
 def _eigh_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     (gw, gv), (w, v) = gs, outputs
     if gv is None:
+        with of_values() as turned:
+            v = F.eigh(inputs[0])[1] if turned else v
         return [F.matmul(v * over_columns(gw), adjoint(v))]
     inner = F.over_gaps(F.matmul(adjoint(v), gv), w, reported=gw is not None)
     if gw is not None:
@@ -133,7 +135,7 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
     The vectors of equal eigenvalues may be any basis of their space. A function that does not
     depend on this choice has derivatives of every order. :func:`gradtape.grad` and the other
-    transforms of functions compute them as limits: they call the function eight more times or
+    transforms of functions compute them as limits: they call the function eleven more times or
     more often.
     A tape and a traced gradient cannot, if the function depends on values and vectors; they warn.
     A function that depends on the choice has no derivative there, and causes a warning too. With
@@ -213,9 +215,11 @@ def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     # Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-valued
     # gradients with application to statistically optimum beamforming" (2017), equation 4.77
     (gw, gv), (w, v) = gs, outputs
-    vh = adjoint(v)
     if gv is None:
+        with of_values() as turned:
+            vh = adjoint(F.eig(inputs[0])[1] if turned else v)
         return [as_like(F.solve(vh, vh * over_rows(gw)), inputs[0])]
+    vh = adjoint(v)
     turned = F.matmul(vh, gv)
     # vectors keep the length 1
     turned = turned - F.matmul(vh, v * over_columns(_real(diagonals(turned))))

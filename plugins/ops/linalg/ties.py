@@ -127,13 +127,17 @@ def _sides(close: Any, zero: Any, with_zero: bool) -> Any:
 
 
 def _turn(values: Any, close: Any, reach: Any) -> Any:
-    """Return reflections that turn the vectors of equal values into another basis."""
-    spread = np.where(close, _gaps(values), 0).max(axis=-1)
+    """Return rotations that turn the vectors of equal values into another basis.
+
+    Their angles are random ones: a function of the choice may be even or stationary at others.
+    """
+    spread = np.where(close, _gaps(values), 0).max(axis=-1, keepdims=True)
+    spread = np.where(close, spread, 0).max(axis=-2)
     equal = (close.sum(axis=-1) > 1) & (spread <= 1e-3 * reach)
-    normal = np.where(equal, 1.0 + 0.37 * np.tril(close, -1).sum(axis=-1), 0.0)
-    planes = np.where(close, normal[..., :, None] * normal[..., None, :], 0)
-    lengths = np.where(close, (normal**2)[..., None, :], 0).sum(axis=-1)
-    return np.eye(values.shape[-1]) - 2 * planes / np.where(lengths, lengths, 1)[..., None]
+    count = values.shape[-1]
+    drawn = np.triu(np.random.default_rng(0).uniform(0.2, 0.7, (count, count)), 1)
+    skew = np.where(close & equal[..., None], drawn - drawn.T, 0)
+    return np.linalg.solve(np.eye(count) + skew, np.eye(count) - skew)  # Cayley's formula
 
 
 def _turned(vectors: Any, turn: Any) -> Any:
@@ -144,15 +148,18 @@ def _turned(vectors: Any, turn: Any) -> Any:
 
 
 @contextmanager
-def of_values() -> Iterator[None]:
-    """Run a part of the rule of values alone, which have a subgradient with any vectors."""
+def of_values() -> Iterator[bool]:
+    """Run a part of the rule of values alone, which have a subgradient with any vectors.
+
+    Gives whether the vectors that were computed before are others than usual.
+    """
     derivation = deriving.get()
     if derivation is None or not derivation.turned:
-        yield
+        yield False
         return
     derivation.turned = False
     try:
-        yield
+        yield True
     finally:
         derivation.turned = True
 
