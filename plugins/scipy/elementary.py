@@ -11,14 +11,17 @@ from .building import NAMES, known, ufunc
 def _log_ratio(x: Any, y: Any) -> Any:
     """Return ``log(x / y)``, also where the ratio is near 1 and its rounding would matter."""
     gap = x - y  # exact for numbers within a factor of 2
-    near = F.abs(gap) < 0.5 * F.abs(y)
+    near, one = F.abs(gap) < 0.5 * F.abs(y), F.ones_like(gap)
     ratio = F.where(near, gap / y, F.zeros_like(gap))
-    return F.where(near, F.log1p(ratio), F.log(F.where(near, F.ones_like(gap), x / y)))
+    # log(0) is apart: the slope with respect to y is finite there
+    none = x == 0
+    far = F.log(F.where(near, one, F.where(none, one, x) / y)) + F.log(F.where(none, x, one))
+    return F.where(near, F.log1p(ratio), far)
 
 
 def _or_zero(x: Any, y: Any) -> Any:
-    """Return ``x / y``, 0 where ``x`` is 0."""
-    none = x == 0
+    """Return ``x / y``, 0 where both are 0."""
+    none = F.logical_and(x == 0, y == 0)
     return F.where(none, F.zeros_like(y), x / F.where(none, F.ones_like(y), y))
 
 
