@@ -25,7 +25,14 @@ def _or_zero(x: Any, y: Any) -> Any:
     return F.where(none, F.zeros_like(y), x / F.where(none, F.ones_like(y), y))
 
 
-NAMES.update(log_ratio=_log_ratio, or_zero=_or_zero)
+def _power_exp(a: Any, x: Any, b: Any) -> Any:
+    """Return ``x**a * exp(b)``, where neither overflows alone; smooth at 0 as the power is."""
+    none, one = x == 0, F.ones_like(x)
+    power = F.where(none, x, one) ** a * F.exp(F.where(none, b, F.zeros_like(b)))
+    return F.where(none, power, F.exp(NAMES["xlogy"](a, F.where(none, one, x)) + b))
+
+
+NAMES.update(log_ratio=_log_ratio, or_zero=_or_zero, power_exp=_power_exp)
 
 known("cbrt", "cbrt", "elementary", x="cbrt(x) / (3 * x)")
 known("exp2", "exp2", "elementary", x="log(2) * exp2(x)")
