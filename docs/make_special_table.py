@@ -68,7 +68,7 @@ except gt.errors.GradientError as error:
 `gt.stop_gradient(order)` holds such an argument constant. A rule of your own, for instance by
 differences, can be registered with `gt.register_gradient("scipy::jv", override=True)`.
 
-The suite compares first and second derivatives with those of mpmath, computed with 40 digits; the
+The suite compares first and second derivatives with those of mpmath, computed with 60 digits; the
 functions that mpmath lacks are compared with differences of SciPy's values. The relative errors are
 below 1e-11 and 1e-10 in the ranges of
 [special_references.py](../tests/plugins/special_functions/special_references.py), except for a few
