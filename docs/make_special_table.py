@@ -87,7 +87,7 @@ although it exists:
 | `rel_entr`, `kl_div` | `x = 0`, in a Hessian with both arguments | 2 |
 | `binom` | negative whole `n`, where SciPy's values are nan | 1 |
 | `poch` | `z` and `z + m` are both 0 or negative whole numbers | 1 |
-| `betainc`, `bdtr` and their kin | at 1 | 2 |
+| `betainc`, `bdtr`, `nbdtr` and their complements | 1 | 2 |
 | `voigt_profile` | `sigma = 0` | 1 |
 | `besselpoly` | `a = 0` | 1 |
 | `berp`, `beip`, `it2j0y0`, `it2i0k0`, `it2struve0` | 0 | 1 |
