@@ -51,7 +51,7 @@ functions that `jax.scipy.special` has; exports to ONNX and StableHLO refuse the
 Results have the precision of the arguments, also where SciPy computes in double precision only.
 
 For some arguments, such as the order of a Bessel function, the derivative has no closed form. A
-gradient with respect to such an argument is an error. All other gradients work:
+gradient with respect to such an argument is an error. All other arguments have a formula:
 
 ```python
 order = gt.Variable(1.0, dtype="float64")
@@ -68,13 +68,32 @@ except gt.errors.GradientError as error:
 `gt.stop_gradient(order)` holds such an argument constant. A rule of your own, for instance by
 differences, can be registered with `gt.register_gradient("scipy::jv", override=True)`.
 
-The suite compares first and second derivatives with those of mpmath, computed with 40 digits; the
+The suite compares first and second derivatives with those of mpmath, computed with 60 digits; the
 functions that mpmath lacks are compared with differences of SciPy's values. The relative errors are
 below 1e-11 and 1e-10 in the ranges of
 [special_references.py](../tests/plugins/special_functions/special_references.py), except for a few
 functions, for which it states other bounds.
 
-`obl_rad2` and `pro_rad2` of SciPy 1.17 return wrong values for some `x` between 1 and 2.
+Some values of SciPy 1.17 are inaccurate, and derivatives cannot be better: `itairy` has errors of
+1e-5, `ncfdtrinc` of 1e-3, and `obl_rad2` and `pro_rad2` are wrong for some `x` between 1 and 2. The
+first derivative of `smirnov` and `smirnovi` has no derivative in SciPy: a second one is an error.
+
+At a few points a formula has 0 / 0 or a product of 0 and infinity. There, a derivative is nan
+although it exists:
+
+| function | where | order |
+| --- | --- | --- |
+| `pseudo_huber` | `delta = 0` | 1 |
+| `rel_entr`, `kl_div` | `x = 0`, in a Hessian with both arguments | 2 |
+| `binom` | negative whole `n`, where SciPy's values are nan | 1 |
+| `poch` | `z` and `z + m` are both 0 or negative whole numbers | 1 |
+| `betainc`, `bdtr`, `nbdtr` and their complements | 1 | 2 |
+| `voigt_profile` | `sigma = 0` | 1 |
+| `besselpoly` | `a = 0` | 1 |
+| `berp`, `beip`, `it2j0y0`, `it2i0k0`, `it2struve0` | 0 | 1 |
+| `ber`, `bei`, and `struve` and `modstruve` of order 0 | 0 | 2 |
+| `elliprj`, `elliprc` | negative `p` or `y`, which mean principal values | 1 |
+| `lpmv` | 1 and -1 | 1 |
 """
 PYTHON = """
 ## Functions that read values

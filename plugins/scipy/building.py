@@ -208,14 +208,29 @@ def refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[
     return rule
 
 
-def _rule(name: str, argument: str, formula: Formula, inputs: Sequence[str]) -> Any:
+def _rule(name: str, argument: str, formulas: dict[str, Formula]) -> Any:
     """Return the gradient rule of an argument."""
+    formula, inputs = formulas[argument], tuple(formulas)
+    smooth = [x for x, other in formulas.items() if not isinstance(other, Refusal)]
     if isinstance(formula, Refusal):
         return refused(name, argument, formula.reason)
     tree = ast.parse(str(formula), mode="eval")
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names = ", ".join(["g", *(x for x in (*inputs, "out") if x in used)])
-    return eval(f"lambda {names}: g * ({formula})", NAMES)
+    text = f"g * ({formula})"
+    if len(inputs) > 1:  # any of the smooth arguments may be a Python number
+        arrays = [x for x in smooth if x in used]
+        given = ", ".join(f"filled({x}, g)" for x in arrays)
+        text = f"(lambda {', '.join(arrays)}: {text})({given})"
+    return eval(f"lambda {names}: {text}", NAMES)
+
+
+def _filled(x: Any, like: Any) -> Any:
+    """Return an array for a Python number, with the shape and dtype of another one."""
+    return F.zeros_like(like) + x if type(x) in SCALARS else x
+
+
+NAMES.update(filled=_filled)
 
 
 def ufunc(
@@ -257,7 +272,7 @@ def ufunc(
     else:
         # if a result may be complex, the gradient of a real input is cast
         alone = len(inputs) == 1 and not complex
-        rules = {x: _rule(name, x, formula, inputs) for x, formula in formulas.items()}
+        rules = {x: _rule(name, x, formulas) for x in formulas}
         record |= {"gradients": rules, "broadcasts": not alone, "holomorphic": complex}
         op = (UnaryOp if alone else Op)(op_name, kernel, **record)
     OPS.append(op)
@@ -297,18 +312,20 @@ def _joint(
                 grads.append(_total(gs, [f(*xs, *ys) for f in slopes[argument]], x))
         return grads
 
+    # the slope of an unused result may be infinite, and its product with 0 would be nan
+    vjp.takes_none = True  # type: ignore[attr-defined]
     return vjp
 
 
 def _total(gs: Sequence[Any], slopes: Sequence[Any], x: Any) -> Any:
-    """Return the gradient of an input from those of all results."""
+    """Return the gradient of an input from those of all results; None for an unused result."""
     total = None
     for g, slope in zip(gs, slopes, strict=True):
-        if type(slope) in SCALARS and slope == 0:
+        if g is None or (type(slope) in SCALARS and slope == 0):
             continue
         part = g * slope if kind_of(g.dtype) != "c" else g * F.conj(slope)
         total = part if total is None else total + part
-    return F.unbroadcast_like(total, x)
+    return F.zeros_like(x) if total is None else F.unbroadcast_like(total, x)
 
 
 def _held(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ _COUNT = Refusal("a number of events is a whole number")
 _SOLVED = Refusal("it is the solution of an equation for a parameter")
 
 # gamma, chi-square and Poisson distributions
-_GAMMA = "exp(xlogy({a} - 1, {x}) - {x} - gammaln({a}))"
+_GAMMA = "power_exp({a} - 1, {x}, -{x} - gammaln({a}))"
 _GDTR = _GAMMA.format(a="b", x="a * x")
 ufunc("gdtr", "DLMF 8.8.13", a=f"x * {_GDTR}", b=_SHAPE, x=f"a * {_GDTR}")
 ufunc("gdtrc", "DLMF 8.8.14", a=f"-x * {_GDTR}", b=_SHAPE, x=f"-a * {_GDTR}")
@@ -37,14 +37,14 @@ ufunc("chdtr", "DLMF 8.8.13", v=_SHAPE, x=f"{_CHI} / 2")
 ufunc("chdtrc", "DLMF 8.8.14", v=_SHAPE, x=f"-{_CHI} / 2")
 ufunc("chdtri", "DLMF 8.8.14", v=_SHAPE, p=f"-2 / {_GAMMA.format(a='(v / 2)', x='(out / 2)')}")
 ufunc("chdtriv", "", p=_SOLVED, x=_SOLVED)
-_POISSON = "exp(xlogy({k}, {m}) - {m} - gammaln({k} + 1))"
+_POISSON = "power_exp({k}, {m}, -{m} - gammaln({k} + 1))"
 ufunc("pdtr", "DLMF 8.8.14", k=_COUNT, m="-" + _POISSON.format(k="floor(k)", m="m"))
 ufunc("pdtrc", "DLMF 8.8.13", k=_COUNT, m=_POISSON.format(k="floor(k)", m="m"))
 ufunc("pdtri", "DLMF 8.8.14", k=_COUNT, y="-1 / " + _POISSON.format(k="floor(k)", m="out"))
 ufunc("pdtrik", "", p=_SOLVED, m=_SOLVED)
 
 # beta, binomial, F and Student's distributions
-_BETA = "exp(xlogy({a} - 1, {x}) + xlog1py({b} - 1, -{x}) - betaln({a}, {b}))"
+_BETA = "power_exp({a} - 1, {x}, xlog1py({b} - 1, -{x}) - betaln({a}, {b}))"
 _BINOMIAL = _BETA.format(a="(floor(k) + 1)", b="(n - floor(k))", x="{p}")
 ufunc("bdtr", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p="-" + _BINOMIAL.format(p="p"))
 ufunc("bdtrc", "DLMF 8.17.1", k=_COUNT, n=_COUNT, p=_BINOMIAL.format(p="p"))
@@ -60,7 +60,7 @@ ufunc("nbdtrin", "", k=_SOLVED, y=_SOLVED, p=_SOLVED)
 ufunc("btdtria", "", p=_SOLVED, b=_SOLVED, x=_SOLVED)
 ufunc("btdtrib", "", a=_SOLVED, p=_SOLVED, x=_SOLVED)
 _F = (
-    "exp(xlogy(dfn / 2, dfn / dfd) + xlogy(dfn / 2 - 1, {x}) "
+    "power_exp(dfn / 2 - 1, {x}, xlogy(dfn / 2, dfn / dfd) "
     "- (dfn + dfd) / 2 * log1p(dfn / dfd * {x}) - betaln(dfn / 2, dfd / 2))"
 )
 ufunc("fdtr", "DLMF 8.17.1", dfn=_SHAPE, dfd=_SHAPE, x=_F.format(x="x"))
@@ -85,7 +85,7 @@ ufunc(
 
 # noncentral distributions: mixtures of central ones with Poisson weights
 _CHI = (
-    "exp(xlogy(df / 2 - 1, {x} / 2) - ({x} + {nc}) / 2 - gammaln(df / 2)) / 2 "
+    "power_exp(df / 2 - 1, {x} / 2, -({x} + {nc}) / 2 - gammaln(df / 2)) / 2 "
     "* hyp0f1(df / 2, {nc} * {x} / 4)"
 )
 _BY_NC = "((chndtr({x}, df + 2, {nc}) - chndtr({x}, df, {nc})) / 2)"
@@ -112,7 +112,7 @@ ufunc(
 )
 ufunc("chndtridf", "", x=_SOLVED, p=_SOLVED, nc=_SOLVED)
 _F = (
-    "exp(xlogy(dfn / 2, dfn / dfd) + xlogy(dfn / 2 - 1, {f}) - {nc} / 2 "
+    "power_exp(dfn / 2 - 1, {f}, xlogy(dfn / 2, dfn / dfd) - {nc} / 2 "
     "- (dfn + dfd) / 2 * log1p(dfn / dfd * {f}) - betaln(dfn / 2, dfd / 2)) "
     "* hyp1f1((dfn + dfd) / 2, dfn / 2, {nc} / 2 * dfn * {f} / (dfn * {f} + dfd))"
 )

@@ -11,18 +11,28 @@ from .building import NAMES, known, ufunc
 def _log_ratio(x: Any, y: Any) -> Any:
     """Return ``log(x / y)``, also where the ratio is near 1 and its rounding would matter."""
     gap = x - y  # exact for numbers within a factor of 2
-    near = F.abs(gap) < 0.5 * F.abs(y)
+    near, one = F.abs(gap) < 0.5 * F.abs(y), F.ones_like(gap)
     ratio = F.where(near, gap / y, F.zeros_like(gap))
-    return F.where(near, F.log1p(ratio), F.log(F.where(near, F.ones_like(gap), x / y)))
+    # log(0) is apart: the slope with respect to y is finite there
+    none = x == 0
+    far = F.log(F.where(near, one, F.where(none, one, x) / y)) + F.log(F.where(none, x, one))
+    return F.where(near, F.log1p(ratio), far)
 
 
 def _or_zero(x: Any, y: Any) -> Any:
-    """Return ``x / y``, 0 where ``x`` is 0."""
-    none = x == 0
+    """Return ``x / y``, 0 where both are 0."""
+    none = F.logical_and(x == 0, y == 0)
     return F.where(none, F.zeros_like(y), x / F.where(none, F.ones_like(y), y))
 
 
-NAMES.update(log_ratio=_log_ratio, or_zero=_or_zero)
+def _power_exp(a: Any, x: Any, b: Any) -> Any:
+    """Return ``x**a * exp(b)``, where neither overflows alone; smooth at 0 as the power is."""
+    none, one = x == 0, F.ones_like(x)
+    power = F.where(none, x, one) ** a * F.exp(F.where(none, b, F.zeros_like(b)))
+    return F.where(none, power, F.exp(NAMES["xlogy"](a, F.where(none, one, x)) + b))
+
+
+NAMES.update(log_ratio=_log_ratio, or_zero=_or_zero, power_exp=_power_exp)
 
 known("cbrt", "cbrt", "elementary", x="cbrt(x) / (3 * x)")
 known("exp2", "exp2", "elementary", x="log(2) * exp2(x)")

@@ -15,6 +15,7 @@ from ..ops.common.op_builders import shapes_of
 from .building import NAMES, helper, on_host, ufunc
 
 _STEP = 0.5  # of the trapezoidal rule, in the logarithm of t
+_BLOCK = 2**14  # how many terms are computed at once
 _FAR = 82.0  # beyond the scales of all arguments the integrand is below exp(-_FAR / 2)
 
 
@@ -33,12 +34,14 @@ def _integral(*arrays: Any, halves: Any, power: int) -> Any:
         spread = float(np.nanmax(high - low, initial=0.0))
         steps = int(np.ceil(spread / _STEP))
         total, step = np.zeros(args[0].shape), (high - low) / max(steps, 1)
-        for i in range(steps + 1):
-            t = np.exp(low + i * step)
+        block = max(_BLOCK // max(total.size, 1), 1)
+        for first in range(0, steps + 1, block):
+            places = np.arange(first, min(first + block, steps + 1)).reshape(-1, *[1] * total.ndim)
+            t = np.exp(low + places * step)
             term = t ** (power + 1)
             for x, n in used:
                 term = term * (t + x) ** (-0.5 * n)
-            total += term
+            total += term.sum(axis=0)
         total *= step
         zeros = sum(n * (x == 0) for x, n in used)
         total = np.where(zeros >= 2 * (power + 1), np.inf, total)

@@ -31,21 +31,32 @@ def _rgamma_slope(x: Any) -> Any:
 
 def _binom_slope(n: Any, k: Any, out: Any, wanted: str) -> Any:
     """Return a derivative of ``gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))``."""
+    psi, rgamma, slope = NAMES["psi"], NAMES["rgamma"], _rgamma_slope
+    # there a reciprocal is 0, and psi infinite; another 0 has underflowed
+    pole = F.logical_and(out == 0, F.logical_or(k < 0, k > n))
+    one = F.ones_like(out)
+    top, low, rest = (F.where(pole, one, x) for x in (n + 1, k + 1, n - k + 1))
+    smooth = psi(top) - psi(rest) if wanted == "n" else psi(rest) - psi(low)
+    top, low, rest = (F.where(pole, x, one) for x in (n + 1, k + 1, n - k + 1))
+    if wanted == "n":
+        flat = rgamma(low) * (psi(top) * rgamma(rest) + slope(rest))
+    else:
+        flat = slope(low) * rgamma(rest) - rgamma(low) * slope(rest)
+    return F.where(pole, NAMES["gamma"](top) * flat, out * smooth)
+
+
+def _poch_slope(z: Any, m: Any, out: Any, wanted: str) -> Any:
+    """Return a derivative of ``gamma(z + m) / gamma(z)``, also at its zeros."""
     psi, rgamma = NAMES["psi"], NAMES["rgamma"]
-    rest = n - k + 1
-    first = psi(n + 1) if wanted == "n" else -psi(k + 1)
-    sign = -1.0 if wanted == "n" else 1.0
-    # at the zeros of the binomial coefficient, psi is infinite
-    pole = out == 0
-    some = F.where(pole, F.ones_like(out), rest)
-    smooth = out * (first + sign * psi(some))
-    rest = F.where(pole, rest, F.ones_like(out))
-    at_zero = NAMES["gamma"](_array(n, out) + 1) * rgamma(_array(k, out) + 1)
-    at_pole = -sign * at_zero * NAMES["rgamma_slope"](rest)
-    return F.where(pole, at_pole, smooth)
+    pole, one = F.logical_and(out == 0, z <= 0), F.ones_like(out)
+    top, low = (F.where(pole, one, x) for x in (z + m, z))
+    smooth = psi(top) - psi(low) if wanted == "z" else psi(top)
+    top, low = (F.where(pole, x, one) for x in (z + m, z))
+    flat = psi(top) * rgamma(low) + (_rgamma_slope(low) if wanted == "z" else 0)
+    return F.where(pole, NAMES["gamma"](top) * flat, out * smooth)
 
 
-NAMES.update(rgamma_slope=_rgamma_slope, binom_slope=_binom_slope)
+NAMES.update(rgamma_slope=_rgamma_slope, binom_slope=_binom_slope, poch_slope=_poch_slope)
 
 known("gammaln", "lgamma", "DLMF 5.2.2", x="psi(x)")
 known("psi", "digamma", "DLMF 5.15.1", x="zeta(2, x)")
@@ -57,7 +68,7 @@ ufunc("gammasgn", "DLMF 5.2.1", x="0 * x")
 ufunc("beta", "DLMF 5.12.1", a="out * (psi(a) - psi(a + b))", b="out * (psi(b) - psi(a + b))")
 ufunc("betaln", "DLMF 5.12.1", a="psi(a) - psi(a + b)", b="psi(b) - psi(a + b)")
 ufunc("binom", "DLMF 1.2.6", n="binom_slope(n, k, out, 'n')", k="binom_slope(n, k, out, 'k')")
-ufunc("poch", "DLMF 5.2.5", z="out * (psi(z + m) - psi(z))", m="out * psi(z + m)")
+ufunc("poch", "DLMF 5.2.5", z="poch_slope(z, m, out, 'z')", m="poch_slope(z, m, out, 'm')")
 
 # zeta functions
 _S = Refusal("the exponent of a zeta function")
@@ -66,14 +77,14 @@ ufunc("_riemann_zeta", "", module=_PRIVATE, x=_S)
 ufunc("_zeta", "DLMF 25.11.17", module=_PRIVATE, x=_S, q="-x * zeta(x + 1, q)")
 
 # incomplete gamma functions
-_DENSITY = "exp(xlogy(a - 1, {x}) - {x} - gammaln(a))"
+_DENSITY = "power_exp(a - 1, {x}, -{x} - gammaln(a))"
 ufunc("gammainc", "DLMF 8.8.13", a=_SHAPE, x=_DENSITY.format(x="x"))
 ufunc("gammaincc", "DLMF 8.8.14", a=_SHAPE, x="-" + _DENSITY.format(x="x"))
 ufunc("gammaincinv", "DLMF 8.8.13", a=_SHAPE, y=f"1 / {_DENSITY.format(x='out')}")
 ufunc("gammainccinv", "DLMF 8.8.14", a=_SHAPE, y=f"-1 / {_DENSITY.format(x='out')}")
 
 # incomplete beta functions
-_DENSITY = "exp(xlogy(a - 1, {x}) + xlog1py(b - 1, -{x}) - betaln(a, b))"
+_DENSITY = "power_exp(a - 1, {x}, xlog1py(b - 1, -{x}) - betaln(a, b))"
 ufunc("betainc", "DLMF 8.17.1", a=_SHAPE, b=_SHAPE, x=_DENSITY.format(x="x"))
 ufunc("betaincc", "DLMF 8.17.1", a=_SHAPE, b=_SHAPE, x="-" + _DENSITY.format(x="x"))
 ufunc("betaincinv", "DLMF 8.17.1", a=_SHAPE, b=_SHAPE, y=f"1 / {_DENSITY.format(x='out')}")

@@ -17,7 +17,7 @@ from gradtape.plugins.scipy.tables import FUNCTIONS
 
 __all__ = ["Measured", "derivatives", "measured", "of_scipy", "row_of"]
 
-DIGITS = 40
+DIGITS = 60
 #: Errors are relative to a value, or to the largest one where it is near a zero.
 FLOOR = 1e-3
 
@@ -112,8 +112,10 @@ def by_mpmath(reference: Any, case: Case, place: int) -> list[Any]:
             def along(t: Any, given: list[Any] = given) -> Any:
                 return reference(*given[:place], t, *given[place + 1 :])
 
-            x = given[place]
-            found = (along(x), mp.diff(along, x), mp.diff(along, x, 2))
+            # central differences: truncation and rounding both leave half of the digits
+            step = mp.mpf(10) ** (-(DIGITS // 4))
+            low, middle, high = (along(given[place] + way * step) for way in (-1, 0, 1))
+            found = (middle, (high - low) / (2 * step), (high - 2 * middle + low) / step**2)
             rows.append([float(mp.re(y)) for y in found])
     return list(np.array(rows).T)
 

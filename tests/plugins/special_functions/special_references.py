@@ -25,8 +25,8 @@ class Case:
     #: The largest relative errors of first and second derivatives.
     first: float = 1e-11
     second: float = 1e-10
-    #: How many points are compared: fewer where mpmath is slow.
-    count: int = 10
+    #: How many points are compared, at least: fewer where mpmath is slow.
+    count: int = 6
     #: The references of several results.
     results: tuple[Callable[..., Any] | None, ...] = field(default=())
     #: Why differences of SciPy's values do not show the derivative.
@@ -35,7 +35,8 @@ class Case:
     def points(self, count: int | None = None) -> list[np.ndarray]:
         """Return arrays of points, one for each argument."""
         rng = np.random.default_rng(0)
-        count = count or self.count
+        lists = [len(where) for where in self.arguments if isinstance(where, list)]
+        count = count or max(self.count, *lists, 0)
         found = []
         for where in self.arguments:
             if isinstance(where, list):
@@ -368,7 +369,7 @@ case(
 )
 case("ber", lambda x: mp.ber(0, x), (0.1, 8))
 case("bei", lambda x: mp.bei(0, x), (0.1, 8))
-case("ker", lambda x: mp.ker(0, x), (0.1, 8))
+case("ker", lambda x: mp.ker(0, x), (0.1, 8), count=10)
 case("kei", lambda x: mp.kei(0, x), (0.1, 8))
 for _f in ("ber", "bei", "ker", "kei"):
     case(f"{_f}p", lambda x, f=_f: mp.diff(lambda t: getattr(mp, f)(0, t), x), (0.1, 8), count=5)

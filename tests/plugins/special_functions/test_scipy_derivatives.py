@@ -209,3 +209,62 @@ def test_binomial_coefficients_that_vanish():
     slope = gt.grad(lambda n: gt.sum(scipy.special.binom(n, k)))(n).numpy()
     # of n (n - 1) (n - 2) / 6 and of n (n - 1) (n - 2) (n - 3) / 24
     np.testing.assert_allclose(slope, [2 / 6, 2 / 24], rtol=1e-13)
+
+
+# -- where a formula divides by 0 or multiplies 0 by infinity --------------------------------------
+
+#: A function of one or two arguments, where, and its first derivatives and Hessian there.
+AT_ZEROS = {
+    "xlogy": (special.xlogy, (0.0, 2.0), [np.log(2), 0], [[0, 0.5], [0.5, 0]]),
+    "xlogy at 1": (special.xlogy, (0.0, 1.0), [0, 0], [[0, 1], [1, 0]]),
+    "xlog1py": (special.xlog1py, (0.0, 1.0), [np.log(2), 0], [[0, 0.5], [0.5, 0]]),
+    "xlog1py of x": (lambda x: special.xlog1py(x, x), (0.0,), [0], [[2]]),
+    "rel_entr": (lambda y: special.rel_entr(0.0, y), (2.0,), [0], [[0]]),
+    "kl_div": (lambda y: special.kl_div(0.0, y), (2.0,), [1], [[0]]),
+    "sici": (lambda x: special.sici(x)[0], (0.0,), [1], [[0]]),
+    "shichi": (lambda x: special.shichi(x)[0], (0.0,), [1], [[0]]),
+    "gammainc 1": (lambda x: special.gammainc(1.0, x), (0.0,), [1], [[-1]]),
+    "gammainc 2": (lambda x: special.gammainc(2.0, x), (0.0,), [0], [[1]]),
+    "gammainc 3": (lambda x: special.gammainc(3.0, x), (0.0,), [0], [[0]]),
+    "gdtr": (lambda x: special.gdtr(1.0, 2.0, x), (0.0,), [0], [[1]]),
+    "chdtr": (lambda x: special.chdtr(4.0, x), (0.0,), [0], [[0.25]]),
+    "pdtr": (lambda m: special.pdtr(1, m), (0.0,), [0], [[-1]]),
+    "betainc": (lambda x: special.betainc(2.0, 3.0, x), (0.0,), [0], [[12]]),
+    "fdtr": (lambda x: special.fdtr(4.0, 2.0, x), (0.0,), [0], [[8]]),
+}
+
+
+@pytest.mark.parametrize("name", AT_ZEROS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_derivatives_at_zeros(name):
+    function, at, first, second = AT_ZEROS[name]
+    x = gt.constant(np.array(at))
+
+    def run(x):
+        return function(*[x[i] for i in range(len(at))])
+
+    np.testing.assert_allclose(gt.grad(run)(x), first, atol=1e-14)
+    np.testing.assert_allclose(gt.hessian(run)(x), second, atol=1e-14)
+    ones = gt.ones_like(x)
+    along = gt.jvp(gt.grad(run), (x,), (ones,))[1]
+    np.testing.assert_allclose(along, np.sum(second, axis=1), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "points"),
+    [
+        ("binom", mp.binomial, [(0, 2), (1, 2), (2, 2), (1, 4), (5, 6), (5, 8), (5, -1), (4, -3)]),
+        ("poch", mp.rf, [(0, 2), (0, 0.5), (-1, 2), (-2, 3), (-2, 2.5), (-3, 5), (-1, 1.5)]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_second_derivatives_where_a_quotient_of_gamma_functions_vanishes(name, reference, points):
+    for at in points:
+        found = gt.hessian(lambda a: of_scipy(name)(a[0], a[1]))(gt.constant(np.array(at, float)))
+        with mp.workdps(40):
+            near = [mp.mpf(v) + mp.mpf(10) ** -25 for v in at]  # mpmath is infinite at a pole
+            second = [[mp.diff(reference, near, order) for order in row] for row in ORDERS]
+        np.testing.assert_allclose(found, np.array(second, float), 1e-8, 1e-13, err_msg=str(at))
+
+
+ORDERS = [[(2, 0), (1, 1)], [(1, 1), (0, 2)]]
