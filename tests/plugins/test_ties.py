@@ -452,3 +452,17 @@ def test_a_tape_is_right_for_functions_of_vectors_alone(name):
         check(on_tape(f, X, strict=True), gt.grad(g)(X))
     values = on_tape(lambda a: gt.sum(linalg.eigh(a)[0] ** 2), X, strict=True)
     check(values, 2 * X)
+
+
+def test_on_other_backends_a_derivative_at_a_tie_says_that_it_lacks_terms():
+    pytest.importorskip("jax")
+    equal = gt.constant(np.eye(2, dtype=np.float32)).to("jax")
+
+    def twice(a):
+        w, v = gt.linalg.eigh(a)
+        return gt.sum((v * w) @ gt.matrix_transpose(v))
+
+    with pytest.warns(BrokenPathWarning, match="equal or nearly so"):
+        gt.grad(twice)(equal)
+    with pytest.raises(GradientError, match="equal or nearly so"):
+        gt.grad(twice, strict=True)(equal)
