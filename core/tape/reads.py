@@ -50,7 +50,7 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("first", "is_log", "known", "reason", "shown", "values")
+    __slots__ = ("cast", "first", "is_log", "known", "reason", "shown", "values")
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
@@ -58,26 +58,54 @@ class Line:
         self.is_log = site.is_log
         self.known = Known(frame)
         self.values: dict[Any, None] = {}
+        #: The same in the dtypes of constants that they were compared with.
+        self.cast: dict[Any, Any] = {}
         #: The time of the first read of each tensor, by its id.
         self.first: dict[int, int] = {}
 
-    def has_number(self, number: Any, frame: FrameType) -> bool:
+    def note(self, value: Any) -> None:
+        """Remember the last values that were read."""
+        values = self.values
+        values.update(dict.fromkeys(np.ravel(value)[-_VALUES:].tolist()))
+        for old in list(values)[:-_VALUES] if len(values) > _VALUES else ():
+            del values[old]
+        self.cast.clear()
+
+    def has_number(self, number: Any, frame: FrameType, strict: bool) -> bool:
         """Return whether a number may come from a read."""
         value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
-        if self.known.has_number(number, frame) and (self.is_log or value in _COMMON):
+        is_integer = type(value) in (bool, int)  # integers count things
+        if not (self.is_log and value in _COMMON) and self._has_value(value, number):
+            return is_integer or not self.known.has_number(number, frame)
+        if is_integer or (self.is_log and not strict):
             return False
-        if value in self.values or any(equals(x, np.asarray(number)) for x in self.values):
-            return True
-        # integers count things
-        return type(value) not in (bool, int) and not self.known.has_number(number, frame)
+        return not self.known.has_number(number, frame)
 
     def has_array(self, array: Any, strict: bool) -> bool:
         """Return whether an array may come from a read."""
         if not self.known.has_array(array) and (strict or not self.is_log):
             return True
-        read = [x for x in self.values if not (x in _COMMON and self.is_log)]
-        with np.errstate(all="ignore"):
-            return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
+        return bool(np.isin(array, self._values(array.dtype)).any())
+
+    def _has_value(self, value: Any, number: Any) -> bool:
+        dtype = getattr(number, "dtype", None)
+        return value in self.values or (
+            dtype is not None and dtype.kind in "fc" and value in self._values(dtype)
+        )
+
+    def _values(self, dtype: Any) -> Any:
+        """Return the values that were read, in a dtype."""
+        found = self.cast.get(dtype)
+        if found is None:
+            kept = [
+                x
+                for x in self.values
+                if not (self.is_log and x in _COMMON)
+                and (dtype.kind == "c" or not isinstance(x, complex))
+            ]
+            with np.errstate(all="ignore"):
+                found = self.cast[dtype] = np.asarray(kept).astype(dtype)
+        return found
 
 
 #: In this module, ``id`` is that of a tensor.
@@ -111,9 +139,7 @@ class Reads:
             line = self.lines[site.file, site.line] = Line(site, frame)
         line.is_log = line.is_log and site.is_log
         line.first.setdefault(id, time)
-        room = _VALUES - len(line.values)
-        if room > 0:
-            line.values.update(dict.fromkeys(np.ravel(value)[:room].tolist()))
+        line.note(value)
         return line.reason
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
@@ -159,7 +185,7 @@ class Reads:
         found: dict[Line, None] = {}
         given = [x for x in passed if np.ndim(x) == 0] if used else []
         for number in given:
-            lines = [x for x in self.lines.values() if x.has_number(number, frame)]
+            lines = [x for x in self.lines.values() if x.has_number(number, frame, self.strict)]
             found.update(dict.fromkeys(lines))
             if lines:
                 self.numbers.update({x.item(): lines for x in used if equals(number, x)})
