@@ -30,6 +30,9 @@ _VALUES = 256
 #: Numbers that code uses everywhere: that they equal a value that was logged means nothing.
 _COMMON = frozenset({-1.0, 0.0, 1.0})
 
+#: In this module, ``id`` is that of a tensor.
+_address = builtins.id
+
 
 class ReadReason(str):
     """A reason why a gradient lacks a part, and the line that is responsible.
@@ -50,12 +53,24 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("cast", "first", "is_log", "known", "reason", "shown", "values")
+    __slots__ = (
+        "cast",
+        "first",
+        "frames",
+        "is_local",
+        "is_log",
+        "known",
+        "reason",
+        "shown",
+        "values",
+    )
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
         self.shown = f"{site.call} at {site.file}:{site.line}"
-        self.is_log = site.is_log
+        self.is_log, self.is_local = True, True
+        #: Where the functions run that read, by their addresses and codes.
+        self.frames: set[tuple[int, CodeType]] = set()
         self.known = Known(frame)
         self.values: dict[Any, None] = {}
         #: The same in the dtypes of constants that they were compared with.
@@ -63,8 +78,11 @@ class Line:
         #: The time of the first read of each tensor, by its id.
         self.first: dict[int, int] = {}
 
-    def note(self, value: Any) -> None:
-        """Remember the last values that were read."""
+    def note(self, site: Site, frame: FrameType, value: Any) -> None:
+        """Remember the last values that were read, and by which function."""
+        self.is_log = self.is_log and site.use == "kept"
+        self.is_local = self.is_local and site.use != ""
+        self.frames.add((_address(frame), frame.f_code))
         values = self.values
         values.update(dict.fromkeys(np.ravel(value)[-_VALUES:].tolist()))
         for old in list(values)[:-_VALUES] if len(values) > _VALUES else ():
@@ -81,11 +99,22 @@ class Line:
             return False
         return not self.known.has_number(number, frame)
 
-    def has_array(self, array: Any, strict: bool) -> bool:
-        """Return whether an array may come from a read."""
-        if not self.known.has_array(array) and (strict or not self.is_log):
+    def has_array(self, array: Any, frame: FrameType, strict: bool) -> bool:
+        """Return whether an array may come from a read.
+
+        An array that was computed from a container of a function's own comes while it runs.
+        """
+        new = strict or (not self.is_log and (not self.is_local or self._runs(frame)))
+        if new and not self.known.has_array(array):
             return True
         return bool(np.isin(array, self._values(array.dtype)).any())
+
+    def _runs(self, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if (_address(frame), frame.f_code) in self.frames:
+                return True
+            frame = frame.f_back
+        return False
 
     def _has_value(self, value: Any, number: Any) -> bool:
         dtype = getattr(number, "dtype", None)
@@ -106,10 +135,6 @@ class Line:
             with np.errstate(all="ignore"):
                 found = self.cast[dtype] = np.asarray(kept).astype(dtype)
         return found
-
-
-#: In this module, ``id`` is that of a tensor.
-_address = builtins.id
 
 
 def numbers_of(inputs: Iterable[Any]) -> list[Any]:
@@ -137,9 +162,8 @@ class Reads:
         line = self.lines.get((site.file, site.line))
         if line is None:
             line = self.lines[site.file, site.line] = Line(site, frame)
-        line.is_log = line.is_log and site.is_log
         line.first.setdefault(id, time)
-        line.note(value)
+        line.note(site, frame, value)
         return line.reason
 
     def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
@@ -168,7 +192,7 @@ class Reads:
         if isinstance(value, np.ndarray) and value.ndim:
             arrays = [x for x in passed if np.ndim(x)]
             if any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
-                lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
+                lines = [x for x in self.lines.values() if x.has_array(value, frame, self.strict)]
             else:  # an array of gradtape's own
                 lines = self._of_numbers(list(value.ravel()[:1]), passed, frame)
             return self._entered(id, lines)
