@@ -51,9 +51,9 @@ class Known:
         for _ in range(_FRAMES):
             if running is None:
                 return False
-            if package_of(running) not in (PACKAGE, "numpy"):
-                if id(number) in _written(running.f_code) or _is_named(number, running):
-                    return True
+            is_users = package_of(running) not in (PACKAGE, "numpy")
+            if is_users and (id(number) in _written(running.f_code) or _is_named(number, running)):
+                return True
             running = running.f_back
         return False
 

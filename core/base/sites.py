@@ -156,7 +156,8 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name in _ADVICE:
         return _ADVICE[name]
-    if name not in _MEANT and callable(getattr(face(), name, None)):
+    ours = getattr(face(), name, None)
+    if name not in _MEANT and callable(ours) and not isinstance(ours, type):  # no dtype
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
     return _KEEP
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from functools import lru_cache
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -81,7 +82,12 @@ def users_frame() -> FrameType | None:
 
 def package_of(frame: FrameType) -> str:
     """Return the name of the package whose code a frame runs."""
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return _package(frame.f_globals.get("__name__", ""))
+
+
+@lru_cache(maxsize=4096)
+def _package(name: Any) -> str:
+    return str(name).partition(".")[0]
 
 
 def not_known(array: Any, what: str) -> TypeError:

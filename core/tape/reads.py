@@ -91,7 +91,7 @@ class Line:
 
     def has_number(self, number: Any, frame: FrameType, strict: bool) -> bool:
         """Return whether a number may come from a read."""
-        value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
+        value = _value_of(number)
         is_integer = type(value) in (bool, int)  # integers count things
         if not (self.is_log and value in _COMMON) and self._has_value(value, number):
             return is_integer or not self.known.has_number(number, frame)
@@ -140,7 +140,15 @@ class Line:
 def numbers_of(inputs: Iterable[Any]) -> list[Any]:
     """Return the numbers among the inputs of an op."""
     numbers = (int, float, complex, np.inexact, np.ndarray)
-    return [x for x in inputs if isinstance(x, numbers) and type(x) is not bool and np.ndim(x) == 0]
+    return [
+        x
+        for x in inputs
+        if isinstance(x, numbers) and type(x) is not bool and getattr(x, "ndim", 0) == 0
+    ]
+
+
+def _value_of(number: Any) -> Any:
+    return number.item() if isinstance(number, (np.generic, np.ndarray)) else number
 
 
 class Reads:
@@ -166,20 +174,21 @@ class Reads:
         line.note(site, frame, value)
         return line.reason
 
-    def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
+    def numbers_enter(self, id: int, numbers: Sequence[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
         frame = users_frame()
         if frame is None:
             return []
-        used = list(map(np.asarray, values))
         # an op at the same place has the same numbers again and again
-        key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *(x.item() for x in used))
+        key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *map(_value_of, numbers))
         known = self._asked.get(key)
         if known is None:
             if len(self._asked) >= _PLACES:
                 self._asked.clear()
             given = given_by_user()
-            lines = [] if given is None else self._of_numbers(used, *given)
+            lines = (
+                [] if given is None else self._of_numbers(list(map(np.asarray, numbers)), *given)
+            )
             known = self._asked[key] = frame.f_code, lines
         return self._entered(id, known[1])
 
