@@ -231,16 +231,24 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
     found = _at(code, place)
     inner = None if found is None else _span(found)
     plain = True  # nothing is computed from it
+    copies, uses = 0, list[str]()
     after = [one for one in _instructions(code) if one.offset > place]
     for one, following in pairwise([*after, *after[-1:]]):
         name, outer = one.opname, _span(one)
         if inner is None:
             break
-        if name in ("STORE_SUBSCR", "STORE_ATTR"):
-            return _use_of_container(code, one, seen) if plain else ""
-        if name in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
-            use = _use_of_variables(code, one.offset, seen)
-            return use if plain or use == "shown" else ""
+        if name == "COPY":  # for one more target
+            copies += 1
+            continue
+        if name.startswith("STORE_"):
+            uses.append(_use_of_target(code, one, seen))
+            copies -= 1
+            if copies < 0:
+                use = min(uses, key=_USES.index)
+                return use if plain or use == "shown" else ""
+            continue
+        if name.startswith("POP_JUMP"):  # it is tested
+            return "shown"
         if name.startswith("RETURN_") and plain:
             return "returned"
         if name.startswith(_ENDS):
@@ -270,6 +278,13 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
 _USES = ("", "returned", "local", "kept", "shown")
 
 
+def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
+    """Return what becomes of a value that an instruction assigns."""
+    if one.opname in ("STORE_SUBSCR", "STORE_ATTR"):
+        return _use_of_container(code, one, seen)
+    return _use_of_variables(code, one.offset, seen)
+
+
 def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
     """Return what code does with the variables that it assigns from ``place`` on."""
     uses = set()
@@ -279,6 +294,8 @@ def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
         if one.opname not in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
             return "" if one.opname.startswith("STORE_") else min(uses, key=_USES.index)
         name = str(one.argval)
+        if name.startswith("@py_"):  # pytest's, in an assertion
+            return "shown"
         if one.opname == "STORE_GLOBAL" or name in seen:
             uses.add("kept")
             continue
@@ -289,8 +306,9 @@ def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
 
 
 def _uses_of_variable(code: CodeType, name: str, seen: frozenset[str]) -> set[str]:
+    asserted = {_span(x) for x in _instructions(code) if str(x.argval).startswith("@py_")}
     return {
-        _use(code, one.offset, seen | {name})
+        "shown" if _span(one) in asserted else _use(code, one.offset, seen | {name})
         for one in _instructions(code)
         if one.opname.startswith(_LOADS) and one.argval == name
     }
