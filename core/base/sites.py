@@ -22,7 +22,7 @@ __all__ = ["Site", "reader", "site_of"]
 #: Calls that only ask about a number, compare it or show it: nothing is computed from it.
 _LOOKS = frozenset(
     "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
-    "debug info warning error critical exception".split()
+    "debug info warning error critical exception _saferepr".split()
 )
 #: Calls by which a program says that it wants a Python number, as logs do.
 _MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
@@ -306,9 +306,8 @@ def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
 
 
 def _uses_of_variable(code: CodeType, name: str, seen: frozenset[str]) -> set[str]:
-    asserted = {_span(x) for x in _instructions(code) if str(x.argval).startswith("@py_")}
     return {
-        "shown" if _span(one) in asserted else _use(code, one.offset, seen | {name})
+        _use(code, one.offset, seen | {name})
         for one in _instructions(code)
         if one.opname.startswith(_LOADS) and one.argval == name
     }
