@@ -246,6 +246,8 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
             if copies < 0:
                 use = min(uses, key=_USES.index)
                 return use if plain or use == "shown" else ""
+            if uses[-1] not in ("kept", "shown"):
+                return ""
             continue
         if name.startswith("POP_JUMP"):  # it is tested
             return "shown"

@@ -141,6 +141,16 @@ def the_larger(x):
     return x[0] * best * 2
 
 
+def named_in_a_test(x):
+    return 2 * part if (part := float(x[0])) > 0 else 0.0
+
+
+class Keeper:
+    def __call__(self, x):
+        self.part = part = float(x[0])
+        return math.sin(part)
+
+
 STATE = gt.Variable(np.array(0.5))
 TRACED = gt.function(lambda x, a: gt.sum(x * a))
 #: How a value leaves: x -> a number that depends on it, of which no gradient knows.
@@ -209,6 +219,8 @@ LEAVES = {
     "into a large array that changes": large,
     "the last of many values": the_last_of_many,
     "compared and then used": the_larger,
+    "named in a test": named_in_a_test,
+    "kept and used": Keeper(),
     "complex": lambda x: gt.real(gt.constant(complex(x[0]))),
     "int": lambda x: int(x[1]) * x[0] * x[1],
     "item": lambda x: x[0].item(),
