@@ -161,7 +161,7 @@ class RecordingTape(Recorder):
         self._was_reset = self._used = self.wary = False
         self._may_lack = self._lacks_calls = False
         self._told = set()
-        self._read = None
+        self._read, self.wants_ops = None, self._strict
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor or variable, or all those in a nested container.
@@ -253,7 +253,7 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
         if self.wary:
             self.look_at_numbers((*inputs, *params.values()), (output,), not edges)
-        if self._strict:
+        if self.wants_ops and self._strict:
             self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
@@ -301,7 +301,7 @@ class RecordingTape(Recorder):
         together = op.together
         if together is not None:
             x = inputs[0]
-            if x.id in live and (not (self._strict or self.wary) or is_differentiable(x.dtype)):
+            if x.id in live and (not (self.wants_ops or self.wary) or is_differentiable(x.dtype)):
                 settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
                 if self._picked_last.get(x.id) is None:  # usually picked row by row
                     self._picked_last = {x.id: shape_witness(x)}
@@ -310,7 +310,7 @@ class RecordingTape(Recorder):
             return
         # lists cost half as much as generators, here and below
         ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
-        if self._strict or self.wary:  # on a strict tape: followed integers only select here
+        if self.wants_ops or self.wary:  # on a strict tape: followed integers only select here
             ids = tuple(
                 id if id and is_differentiable(x.dtype) else None
                 for id, x in zip(ids, inputs, strict=True)
