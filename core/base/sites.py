@@ -289,7 +289,7 @@ def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -
 
 def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
     """Return what code does with the variables that it assigns from ``place`` on."""
-    uses = set()
+    uses = set[str]()
     for one in _instructions(code):
         if one.offset < place:
             continue
