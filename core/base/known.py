@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from types import FrameType, FunctionType
+from functools import lru_cache
+from itertools import islice
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,15 +40,22 @@ class Known:
             frame = frame.f_back
 
     def has_number(self, number: Any, frame: FrameType) -> bool:
-        """Return whether the code had this number, or it is written in the code of ``frame``."""
-        if type(number) is np.ndarray:  # made from a Python number, so its object is gone
-            return any(equals(x, number) for x in (*self.numbers.values(), *_written(frame)))
-        if id(number) in self.numbers or any(x == number for x in _written(frame)):
+        """Return whether the code had this number, or names it: a literal, or ``np.pi``."""
+        if type(number) is np.ndarray:  # made from a NumPy number, so its object is gone
+            return any(
+                isinstance(x, np.generic) and equals(x, number) for x in self.numbers.values()
+            )
+        if id(number) in self.numbers:
             return True
-        if id(frame.f_globals) in self.modules:
-            return False
-        names = (frame.f_globals.get(name) for name in frame.f_code.co_names)
-        return any(x is number for x in names)
+        running: FrameType | None = frame
+        for _ in range(_FRAMES):
+            if running is None:
+                return False
+            is_users = package_of(running) not in (PACKAGE, "numpy")
+            if is_users and (id(number) in _written(running.f_code) or _is_named(number, running)):
+                return True
+            running = running.f_back
+        return False
 
     def has_array(self, array: Any) -> bool:
         """Return whether the code had this array, or one that it is a view of, as it is now."""
@@ -78,13 +87,29 @@ class Known:
 
 #: How many of the user's frames are looked at, and how many parts of a container.
 _FRAMES, _PARTS = 8, 64
-#: Up to this number of bytes, an array is known by its values.
-_SMALL = 1 << 16
+#: Up to this number of bytes, an array is known by all of its values; a larger one by a sample.
+_SMALL, _SAMPLE = 1 << 18, 4096
 
 
-def _written(frame: FrameType) -> list[Any]:
-    """Return the floats that are written in the code of a frame."""
-    return [x for x in flatten([frame.f_code.co_consts]) if type(x) in (float, complex)]
+@lru_cache(maxsize=1024)
+def _written(code: CodeType) -> frozenset[int]:
+    """Return the addresses of the numbers that are written in code; the code keeps them alive."""
+    return frozenset(id(x) for x in flatten([code.co_consts]) if type(x) in (float, complex))
+
+
+def _is_named(number: Any, frame: FrameType) -> bool:
+    """Return whether code names this number as a global, or as a module's: ``np.pi``."""
+    names = frame.f_code.co_names
+    found = [frame.f_globals.get(name) for name in names]
+    if any(x is number for x in found):
+        return True
+    modules = [x for x in (*found, *frame.f_locals.values()) if isinstance(x, ModuleType)]
+    for module in modules:  # grows by packages' modules
+        parts = [vars(module).get(name) for name in names]
+        if any(x is number for x in parts):
+            return True
+        modules += [x for x in parts if isinstance(x, ModuleType) and x not in modules]
+    return False
 
 
 def equals(x: Any, number: Any) -> bool:
@@ -99,19 +124,22 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple, set)):
         return list(value)[:_PARTS] if len(value) <= _PARTS else []
     if isinstance(value, dict):
-        return list(value.values())[:_PARTS]
+        return list(islice(value.values(), _PARTS))
     if isinstance(value, FunctionType):
         return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     kind = type(value)
     if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
         return []
-    return list(getattr(value, "__dict__", {}).values())[:_PARTS]
+    return list(islice(getattr(value, "__dict__", {}).values(), _PARTS))
 
 
 def _digest(array: Any) -> int | None:
-    """Return a number for the values of an array; None for a large one, which is data."""
-    small = array.nbytes <= _SMALL and array.dtype.kind in "fc"
-    return xxh3_64_intdigest(array.tobytes()) if small else None
+    """Return a number for the values of an array, for those of a sample of a large one."""
+    if array.dtype.kind not in "fc":
+        return None
+    if array.nbytes > _SMALL:
+        array = array.ravel(order="K")[:: max(1, array.size // _SAMPLE)]
+    return xxh3_64_intdigest(array.tobytes())
 
 
 def _memory_of(array: Any) -> Any:

@@ -102,6 +102,12 @@ class Recorder:
     def record_entry(self, x: Tensor, value: Any) -> None:
         """Receive a constant made of a number or array; only for a recorder that is ``wary``."""
 
+    def look_at_numbers(self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool) -> None:
+        """Look at the numbers among an op's inputs; only for a recorder that is ``wary``.
+
+        ``alone`` says that it follows no other input of the op.
+        """
+
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Receive the read of a variable; ``read`` is its value."""
 

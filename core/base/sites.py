@@ -22,7 +22,7 @@ __all__ = ["Site", "reader", "site_of"]
 #: Calls that only ask about a number, compare it or show it: nothing is computed from it.
 _LOOKS = frozenset(
     "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
-    "debug info warning error critical exception".split()
+    "debug info warning error critical exception _saferepr".split()
 )
 #: Calls by which a program says that it wants a Python number, as logs do.
 _MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
@@ -52,8 +52,9 @@ class Site(NamedTuple):
     call: str
     #: What to write so that tapes can follow.
     advice: str
-    #: Whether the code asked for a number and only keeps it: ``losses.append(float(x))``.
-    is_log: bool
+    #: ``"kept"`` if the code asked for a number and only keeps it in a place that outlives its
+    #: function, as logs do; ``"local"`` if it keeps it in a container of its own; else empty.
+    use: str
 
     @property
     def reason(self) -> str:
@@ -104,8 +105,10 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     if use == "shown":
         return None
     advice = _advice(name, package_of(running), theirs)
-    is_log = meant and use == "kept"
-    return Site(frame.f_code.co_filename, frame.f_lineno, shown, advice, is_log), frame
+    if use == "returned":  # a result of the function that gradtape runs
+        use = "kept" if frame.f_back and package_of(frame.f_back) == PACKAGE else ""
+    use = use if meant else ""
+    return Site(frame.f_code.co_filename, frame.f_lineno, shown, advice, use), frame
 
 
 def _outside_libraries(frame: FrameType | None) -> FrameType | None:
@@ -153,7 +156,8 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name in _ADVICE:
         return _ADVICE[name]
-    if name not in _MEANT and callable(getattr(face(), name, None)):
+    ours = getattr(face(), name, None)
+    if name not in _MEANT and callable(ours) and not isinstance(ours, type):  # no dtype
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
     return _KEEP
 
@@ -196,46 +200,69 @@ def _called(code: CodeType, place: int) -> str:
         return _SET
     if found.opname == "BINARY_OP":
         return "%" if "%" in found.argrepr else ""
-    span = _span(found)
-    if span is None or not (_is_call(found) or found.opname == "PRECALL"):
+    if not (_is_call(found) or found.opname == "PRECALL"):
         return ""
-    names: list[str] = []
+    return ".".join(_names_at(code, found))
+
+
+def _names_at(code: CodeType, found: dis.Instruction) -> list[str]:
+    """Return the names with which the expression of an instruction begins: ``math, sin``."""
+    span, names = _span(found), list[str]()
     for one in _instructions(code):
         where = _span(one)
-        if one.offset >= place or where is None or where[0] != span[0]:
+        if one.offset >= found.offset or where is None or span is None or where[0] != span[0]:
             continue
         if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             names.append(str(one.argval))
         elif one.opname.startswith("LOAD_"):
             names = [str(one.argval)]
-    return ".".join(names)
+    return names
 
 
-@lru_cache(maxsize=256)
-def _use(code: CodeType, place: int) -> str:
-    """Return what code does with the number that the call at ``place`` returns.
+@lru_cache(maxsize=1024)
+def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
+    """Return what code does with the value that the instruction at ``place`` gives.
 
-    ``"shown"`` if it is printed, formatted or tested; ``"kept"`` if it is only compared, added up,
-    or put into a container or an attribute, as logs are; an empty text for anything else.
+    ``"shown"`` if it is printed, formatted, compared or tested; ``"kept"`` if it is only put into a
+    container or an attribute that outlives the function; ``"local"`` for a container of the
+    function's own; ``"returned"``; an empty text for anything else. ``seen`` are the variables
+    whose uses are looked at.
     """
     found = _at(code, place)
     inner = None if found is None else _span(found)
     plain = True  # nothing is computed from it
+    copies, uses = 0, list[str]()
     after = [one for one in _instructions(code) if one.offset > place]
-    for one, following in pairwise(after):
+    for one, following in pairwise([*after, *after[-1:]]):
         name, outer = one.opname, _span(one)
         if inner is None:
             break
-        if name in ("STORE_SUBSCR", "STORE_ATTR", "MAP_ADD"):
-            return "kept" if plain else ""
+        if name == "COPY":  # for one more target
+            copies += 1
+            continue
+        if name.startswith("STORE_"):
+            uses.append(_use_of_target(code, one, seen))
+            copies -= 1
+            if copies < 0:
+                use = min(uses, key=_USES.index)
+                return use if plain or use == "shown" else ""
+            if uses[-1] not in ("kept", "shown"):
+                return ""
+            continue
+        if name.startswith("POP_JUMP"):  # it is tested
+            return "shown"
+        if name.startswith("RETURN_") and plain:
+            return "returned"
         if name.startswith(_ENDS):
             break
         if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
             continue
-        if (name.startswith("BUILD_") and "MAP" in name) or name == "COMPARE_OP":
-            return "kept"
-        if name == "BINARY_OP" and one.argrepr == "+=":
-            return "kept"
+        if name in ("COMPARE_OP", "IS_OP", "CONTAINS_OP"):
+            return "shown"
+        if name == "MAP_ADD" or (name.startswith("BUILD_") and "MAP" in name):
+            return "local"
+        if name in ("BUILD_TUPLE", "BUILD_LIST") or one.argrepr == "+=":
+            continue
         if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
             return "shown"
         if _is_call(one):
@@ -243,10 +270,80 @@ def _use(code: CodeType, place: int) -> str:
             if called in _LOOKS:
                 return "shown"
             if called == "append" or following.opname == "POP_TOP":
-                return "kept"
+                return _use_of_container(code, one, seen)
             inner = outer
         plain = False
     return ""
+
+
+#: Uses of a value, those that matter most first.
+_USES = ("", "returned", "local", "kept", "shown")
+
+
+def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
+    """Return what becomes of a value that an instruction assigns."""
+    if one.opname in ("STORE_SUBSCR", "STORE_ATTR"):
+        return _use_of_container(code, one, seen)
+    return _use_of_variables(code, one.offset, seen)
+
+
+def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
+    """Return what code does with the variables that it assigns from ``place`` on."""
+    uses = set[str]()
+    for one in _instructions(code):
+        if one.offset < place:
+            continue
+        if one.opname not in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
+            return "" if one.opname.startswith("STORE_") else min(uses, key=_USES.index)
+        name = str(one.argval)
+        if name.startswith("@py_"):  # pytest's, in an assertion
+            return "shown"
+        if one.opname == "STORE_GLOBAL" or name in seen:
+            uses.add("kept")
+            continue
+        found = _uses_of_variable(code, name, seen)
+        # another cell or module may use a global name
+        uses.update(found or ("kept" if one.opname == "STORE_FAST" else "",))
+    return ""
+
+
+def _uses_of_variable(code: CodeType, name: str, seen: frozenset[str]) -> set[str]:
+    return {
+        _use(code, one.offset, seen | {name})
+        for one in _instructions(code)
+        if one.opname.startswith(_LOADS) and one.argval == name
+    }
+
+
+_LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE")
+
+
+def _use_of_container(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
+    """Return what code does with a container or object into which it puts a value.
+
+    ``one`` is the assignment, or the call of a method or another function.
+    """
+    names = _names_at(code, one)
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    if not names or names[0] in seen or names[0] in code.co_varnames[:count]:
+        return "kept"
+    before = {
+        first.opname
+        for first, then in pairwise(_instructions(code))
+        if then.opname in ("STORE_FAST", "STORE_NAME", "STORE_DEREF") and then.argval == names[0]
+    }
+    if not before:
+        return "kept"
+    is_alias = all(x in _ELSEWHERE for x in before)
+    if _is_call(one) and len(names) == 1:  # a function, or a method that has a name
+        return "local" if is_alias and "LOAD_ATTR" in before else "kept"
+    uses = () if is_alias else _uses_of_variable(code, names[0], seen)
+    return "kept" if {"kept", "shown"}.issuperset(uses) else "local"
+
+
+#: Instructions that give an object that others hold too.
+_ELSEWHERE = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_DEREF", "IMPORT_NAME", "IMPORT_FROM"})
 
 
 def _is_text(code: CodeType, start: tuple[int, int]) -> bool:

@@ -74,9 +74,18 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
 def users_frame() -> FrameType | None:
     """Return the innermost frame outside gradtape and NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and package_of(frame) in _NOT_USERS:
+    while frame is not None:
+        scope = frame.f_globals
+        if id(scope) not in _scopes:
+            if package_of(frame) not in _NOT_USERS:
+                break
+            _scopes[id(scope)] = scope
         frame = frame.f_back
     return frame
+
+
+#: The global names of modules that are not user code, by their addresses.
+_scopes: dict[int, dict[str, Any]] = {}
 
 
 def package_of(frame: FrameType) -> str:

@@ -30,6 +30,9 @@ _VALUES = 256
 #: Numbers that code uses everywhere: that they equal a value that was logged means nothing.
 _COMMON = frozenset({-1.0, 0.0, 1.0})
 
+#: In this module, ``id`` is that of a tensor.
+_address = builtins.id
+
 
 class ReadReason(str):
     """A reason why a gradient lacks a part, and the line that is responsible.
@@ -50,44 +53,102 @@ class ReadReason(str):
 class Line:
     """The reads at one line."""
 
-    __slots__ = ("first", "is_log", "known", "reason", "shown", "values")
+    __slots__ = (
+        "cast",
+        "first",
+        "frames",
+        "is_local",
+        "is_log",
+        "known",
+        "reason",
+        "shown",
+        "values",
+    )
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
         self.shown = f"{site.call} at {site.file}:{site.line}"
-        self.is_log = site.is_log
+        self.is_log, self.is_local = True, True
+        #: Where the functions run that read, by their addresses and codes.
+        self.frames: set[tuple[int, CodeType]] = set()
         self.known = Known(frame)
         self.values: dict[Any, None] = {}
+        #: The same in the dtypes of constants that they were compared with.
+        self.cast: dict[Any, Any] = {}
         #: The time of the first read of each tensor, by its id.
         self.first: dict[int, int] = {}
 
-    def has_number(self, number: Any, frame: FrameType) -> bool:
+    def note(self, site: Site, frame: FrameType, value: Any) -> None:
+        """Remember the last values that were read, and by which function."""
+        self.is_log = self.is_log and site.use == "kept"
+        self.is_local = self.is_local and site.use != ""
+        self.frames.add((_address(frame), frame.f_code))
+        values = self.values
+        values.update(dict.fromkeys(np.ravel(value)[-_VALUES:].tolist()))
+        for old in list(values)[:-_VALUES] if len(values) > _VALUES else ():
+            del values[old]
+        self.cast.clear()
+
+    def has_number(self, number: Any, frame: FrameType, strict: bool) -> bool:
         """Return whether a number may come from a read."""
-        value = number.item() if isinstance(number, (np.generic, np.ndarray)) else number
-        if self.known.has_number(number, frame) and (self.is_log or value in _COMMON):
+        value = _value_of(number)
+        is_integer = type(value) in (bool, int)  # integers count things
+        if not (self.is_log and value in _COMMON) and self._has_value(value, number):
+            return is_integer or not self.known.has_number(number, frame)
+        if is_integer or (self.is_log and not strict):
             return False
-        if value in self.values or any(equals(x, np.asarray(number)) for x in self.values):
+        return not self.known.has_number(number, frame)
+
+    def has_array(self, array: Any, frame: FrameType, strict: bool) -> bool:
+        """Return whether an array may come from a read.
+
+        An array that was computed from a container of a function's own comes while it runs.
+        """
+        new = strict or (not self.is_log and (not self.is_local or self._runs(frame)))
+        if new and not self.known.has_array(array):
             return True
-        # integers count things
-        return type(value) not in (bool, int) and not self.known.has_number(number, frame)
+        return bool(np.isin(array, self._values(array.dtype)).any())
 
-    def has_array(self, array: Any, strict: bool) -> bool:
-        """Return whether an array may come from a read."""
-        if not self.known.has_array(array) and (strict or not self.is_log):
-            return True
-        read = [x for x in self.values if not (x in _COMMON and self.is_log)]
-        with np.errstate(all="ignore"):
-            return bool(np.isin(array, np.asarray(read, array.dtype)).any()) if read else False
+    def _runs(self, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if (_address(frame), frame.f_code) in self.frames:
+                return True
+            frame = frame.f_back
+        return False
 
+    def _has_value(self, value: Any, number: Any) -> bool:
+        dtype = getattr(number, "dtype", None)
+        return value in self.values or (
+            dtype is not None and dtype.kind in "fc" and value in self._values(dtype)
+        )
 
-#: In this module, ``id`` is that of a tensor.
-_address = builtins.id
+    def _values(self, dtype: Any) -> Any:
+        """Return the values that were read, in a dtype."""
+        found = self.cast.get(dtype)
+        if found is None:
+            kept = [
+                x
+                for x in self.values
+                if not (self.is_log and x in _COMMON)
+                and (dtype.kind == "c" or not isinstance(x, complex))
+            ]
+            with np.errstate(all="ignore"):
+                found = self.cast[dtype] = np.asarray(kept).astype(dtype)
+        return found
 
 
 def numbers_of(inputs: Iterable[Any]) -> list[Any]:
     """Return the numbers among the inputs of an op."""
     numbers = (int, float, complex, np.inexact, np.ndarray)
-    return [x for x in inputs if isinstance(x, numbers) and type(x) is not bool and np.ndim(x) == 0]
+    return [
+        x
+        for x in inputs
+        if isinstance(x, numbers) and type(x) is not bool and getattr(x, "ndim", 0) == 0
+    ]
+
+
+def _value_of(number: Any) -> Any:
+    return number.item() if isinstance(number, (np.generic, np.ndarray)) else number
 
 
 class Reads:
@@ -109,27 +170,25 @@ class Reads:
         line = self.lines.get((site.file, site.line))
         if line is None:
             line = self.lines[site.file, site.line] = Line(site, frame)
-        line.is_log = line.is_log and site.is_log
         line.first.setdefault(id, time)
-        room = _VALUES - len(line.values)
-        if room > 0:
-            line.values.update(dict.fromkeys(np.ravel(value)[:room].tolist()))
+        line.note(site, frame, value)
         return line.reason
 
-    def numbers_enter(self, id: int, values: Iterable[Any]) -> list[Line]:
+    def numbers_enter(self, id: int, numbers: Sequence[Any]) -> list[Line]:
         """Return the lines that one of an op's numbers may come from; ``id`` is its result."""
         frame = users_frame()
         if frame is None:
             return []
-        used = list(map(np.asarray, values))
         # an op at the same place has the same numbers again and again
-        key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *(x.item() for x in used))
+        key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *map(_value_of, numbers))
         known = self._asked.get(key)
         if known is None:
             if len(self._asked) >= _PLACES:
                 self._asked.clear()
             given = given_by_user()
-            lines = [] if given is None else self._of_numbers(used, *given)
+            lines = (
+                [] if given is None else self._of_numbers(list(map(np.asarray, numbers)), *given)
+            )
             known = self._asked[key] = frame.f_code, lines
         return self._entered(id, known[1])
 
@@ -142,7 +201,7 @@ class Reads:
         if isinstance(value, np.ndarray) and value.ndim:
             arrays = [x for x in passed if np.ndim(x)]
             if any(type(x) is not np.ndarray or np.may_share_memory(x, value) for x in arrays):
-                lines = [line for line in self.lines.values() if line.has_array(value, self.strict)]
+                lines = [x for x in self.lines.values() if x.has_array(value, frame, self.strict)]
             else:  # an array of gradtape's own
                 lines = self._of_numbers(list(value.ravel()[:1]), passed, frame)
             return self._entered(id, lines)
@@ -159,7 +218,7 @@ class Reads:
         found: dict[Line, None] = {}
         given = [x for x in passed if np.ndim(x) == 0] if used else []
         for number in given:
-            lines = [x for x in self.lines.values() if x.has_number(number, frame)]
+            lines = [x for x in self.lines.values() if x.has_number(number, frame, self.strict)]
             found.update(dict.fromkeys(lines))
             if lines:
                 self.numbers.update({x.item(): lines for x in used if equals(number, x)})

@@ -251,11 +251,10 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, rule.pick(values), keywords, like))
             else:
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
-        if self.wants_ops:
-            if self.wary:
-                self._look_at_numbers((*inputs, *params.values()), [output], not edges)
-            if self._strict:
-                self._follow_lost(op, inputs, output, edges)
+        if self.wary:
+            self.look_at_numbers((*inputs, *params.values()), (output,), not edges)
+        if self.wants_ops and self._strict:
+            self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
         if kind not in "fc":
@@ -298,11 +297,11 @@ class RecordingTape(Recorder):
         live = self.records
         if self.wary:
             alone = not any(type(x) is Tensor and x.id in live for x in inputs)
-            self._look_at_numbers((*inputs, *params.values()), outputs, alone)
+            self.look_at_numbers((*inputs, *params.values()), outputs, alone)
         together = op.together
         if together is not None:
             x = inputs[0]
-            if x.id in live and (not self.wants_ops or is_differentiable(x.dtype)):
+            if x.id in live and (not (self.wants_ops or self.wary) or is_differentiable(x.dtype)):
                 settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
                 if self._picked_last.get(x.id) is None:  # usually picked row by row
                     self._picked_last = {x.id: shape_witness(x)}
@@ -311,7 +310,7 @@ class RecordingTape(Recorder):
             return
         # lists cost half as much as generators, here and below
         ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
-        if self.wants_ops:  # on a strict tape: followed integers only select here
+        if self.wants_ops or self.wary:  # on a strict tape: followed integers only select here
             ids = tuple(
                 id if id and is_differentiable(x.dtype) else None
                 for id, x in zip(ids, inputs, strict=True)
@@ -391,7 +390,7 @@ class RecordingTape(Recorder):
             return
         if self._read is None:
             self._read = Reads(self._strict)
-            self.wary = self.wants_ops = True
+            self.wary = True
         reason = self._read.note(x.id, site, frame, value, next_id())
         self.record_break((x,), (), reason)
 
@@ -400,10 +399,11 @@ class RecordingTape(Recorder):
         if self._read is not None and self._read.array_enters(x.id, value, x.array):
             self.records.setdefault(x.id)
 
-    def _look_at_numbers(
-        self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool
-    ) -> None:
-        """Follow the results of an op if one of its numbers may come from a value that was read."""
+    def look_at_numbers(self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool) -> None:
+        """Follow the results of an op if one of its numbers may come from a value that was read.
+
+        Quick ops call this themselves when they add their record.
+        """
         read, numbers = self._read, numbers_of(given)
         if read is None or not numbers:
             return

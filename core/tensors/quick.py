@@ -126,6 +126,8 @@ class BinaryOp(Op):
             place, fn = quick
             saved = None if place < 0 else x if place == 0 else y if place == 1 else output
             records[output.id] = (source.id, fn, saved, None)
+            if tape.wary and (x is a or y is b):
+                tape.look_at_numbers((x, y), (output,), False)
         return output
 
     def raw(self, x: Any, y: Any) -> Any:

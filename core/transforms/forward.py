@@ -19,7 +19,7 @@ from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind
 from ..tape.broken import lost_inputs, tell
-from ..tape.reads import Reads, numbers_of
+from ..tape.reads import ReadReason, Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -139,6 +139,9 @@ class ForwardAccumulator(Recorder):
         """
         if self._strict:
             tell(self.lacking(flatten(primals)), True)
+        else:
+            reasons = (self._lost.get(x.id) for x in flatten(primals) if hasattr(x, "id"))
+            tell([x for x in reasons if isinstance(x, ReadReason)], False)
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
         for leaf in flatten(primals):

@@ -79,6 +79,78 @@ def inner(x):
     return gt.sum(tape.gradient(y, x))
 
 
+def own_array(x):
+    out = np.zeros(2)
+    for k in range(2):
+        out[k] = float(x[k])
+    return x @ out
+
+
+def own_list(x):
+    values = []
+    for part in x:
+        values.append(2 * float(part))  # noqa: PERF401
+    return x @ np.array(values)
+
+
+def named_method(x):
+    values = []
+    add = values.append
+    for part in x:
+        add(float(part))
+    return gt.sum(x * np.sqrt(values))
+
+
+def own_dictionary(x):
+    values = {}
+    values["part"] = float(x[0])
+    return math.sqrt(values["part"])
+
+
+def own_sum(x):
+    total = 0.5
+    for part in x:
+        total += float(part)
+    return math.sqrt(total)
+
+
+def own_object(x):
+    keeper = Parts(gt.stop_gradient(x))
+    keeper.part = float(x[0])
+    return 2 * keeper.part
+
+
+def large(x):
+    out = np.zeros(90_000)
+    out[0] = x[0]
+    out *= 2.0
+    return gt.sum(x[1] * out)
+
+
+def the_last_of_many(x):
+    values = []
+    for part in gt.concatenate([x] * 200) * gt.constant(np.arange(400.0)):
+        values.append(float(part))  # noqa: PERF401
+    return x[0] * values[-1]
+
+
+def the_larger(x):
+    best = float(x[0])
+    if best < float(x[1]):
+        best = float(x[1])
+    return x[0] * best * 2
+
+
+def named_in_a_test(x):
+    return 2 * part if (part := float(x[0])) > 0 else 0.0
+
+
+class Keeper:
+    def __call__(self, x):
+        self.part = part = float(x[0])
+        return math.sin(part)
+
+
 STATE = gt.Variable(np.array(0.5))
 TRACED = gt.function(lambda x, a: gt.sum(x * a))
 #: How a value leaves: x -> a number that depends on it, of which no gradient knows.
@@ -136,6 +208,19 @@ LEAVES = {
     "an array of floats with names": named,
     "a list of logs": logged,
     "float in an attribute": lambda x: Parts(x).part,
+    "equal to a literal": lambda x: 1.25 * x[1] * float(x[0]),
+    "computed and equal to a literal": lambda x: 1.0 * x[1] * (1.0 / (0.8 * float(x[0]))),
+    "into an array of its own": own_array,
+    "into a list of its own": own_list,
+    "by a method with a name": named_method,
+    "into a dictionary of its own": own_dictionary,
+    "a sum of its own": own_sum,
+    "into an object of its own": own_object,
+    "into a large array that changes": large,
+    "the last of many values": the_last_of_many,
+    "compared and then used": the_larger,
+    "named in a test": named_in_a_test,
+    "kept and used": Keeper(),
     "complex": lambda x: gt.real(gt.constant(complex(x[0]))),
     "int": lambda x: int(x[1]) * x[0] * x[1],
     "item": lambda x: x[0].item(),
@@ -168,6 +253,13 @@ def on_tape(f, ask="gradient", strict=False):
     return getattr(tape, ask)(y, X)
 
 
+def by_accumulator(f, strict=False):
+    with gt.ForwardAccumulator(X, gt.ones(2, dtype="float64"), strict=strict) as accumulator:
+        y = f(X)
+    return accumulator.jvp(y)
+
+
+SOURCES["accumulator"] = by_accumulator
 SOURCES["tape"] = lambda f, **s: on_tape(f, **s)
 SOURCES["tape's jacobian"] = lambda f, **s: on_tape(f, "jacobian", **s)
 
@@ -234,6 +326,7 @@ def test_the_warning_is_given_once_for_each_line_and_says_what_to_write() -> Non
         ("np.full", "gradtape.full"),
         ("out[k] = x", "x.at[index].set"),
         ("random numbers", "loc + scale * gradtape.random.normal"),
+        ("np.float64", "compute with the tensor itself"),
         ("float", "compute with the tensor itself"),
     ],
 )
@@ -380,6 +473,101 @@ LOOKS = {
 def test_a_log_is_not_told_of(look, step, ask) -> None:
     with warnings.catch_warnings(action="error", category=BrokenPathWarning):
         SOURCES[ask](step(LOOKS[look]))
+
+
+class Settings:
+    def __init__(self, rate=None):
+        self.inner = Settings(0.01) if rate is None else rate
+
+
+SETTINGS = {"optimizer": [{"schedule": [Settings()]}]}
+
+
+def then_computes(look):
+    """Return a function that looks at a loss, and goes on with numbers that it makes."""
+
+    def f(x):
+        loss = gt.sum(x * x)
+        look(loss)
+        time, spread = 0.0, 0.37
+        for i in range(4):
+            time += 0.1
+            loss = loss * time + loss * (i / 5) + loss * np.exp(-0.3 * i)
+        loss = loss + np.sum(x * np.pi) * math.e - np.log(2 * np.pi * spread**2) * x[0]
+        rate = SETTINGS["optimizer"][0]["schedule"][0].inner.inner
+        return loss * RNG.normal() * rate + gt.sum(x * RNG.normal(size=2))
+
+    return f
+
+
+def read_first(loss):
+    value = loss.item()
+    HISTORY.append(value)
+    print(value)
+
+
+def the_best(loss):
+    best = 1e9
+    if float(loss) < best:
+        best = float(loss)
+    assert best < 1e9
+
+
+def small(loss):
+    if float(loss) < 1e-12:
+        return
+    assert float(loss) > 0
+    HISTORY.append(abs(float(loss) - float(2 * loss)) < 1e-6)
+
+
+def attribute(loss):
+    Parts.last = float(loss)
+    Parts.seen = value = loss.item()
+    HISTORY.append((0, value))
+
+
+LOGS = {
+    "a list elsewhere": lambda loss: HISTORY.append(float(loss)),
+    "a complex number": lambda loss: HISTORY.append(complex(loss)),
+    "print": lambda loss: print(float(loss)),
+    "an attribute": attribute,
+    "a variable": read_first,
+    "a comparison": the_best,
+    "a tolerance": small,
+}
+
+
+@pytest.mark.parametrize("ask", SOURCES)
+@pytest.mark.parametrize("look", LOGS)
+def test_new_numbers_after_a_log_are_not_told_of(look, ask) -> None:
+    with warnings.catch_warnings(action="error", category=BrokenPathWarning):
+        SOURCES[ask](then_computes(LOGS[look]))
+
+
+def test_constants_of_modules_are_known_to_strict_tapes() -> None:
+    def f(x):
+        HISTORY.append(float(x[0]))
+        return np.sum(x * np.pi) * math.e + 0.5 * x[0]
+
+    gt.grad(f, strict=True)(X)
+
+
+def test_a_result_that_is_a_log() -> None:
+    def f(x):
+        loss = gt.sum(x * x) * np.sqrt(7.0)
+        return loss, loss.item()
+
+    with warnings.catch_warnings(action="error", category=BrokenPathWarning):
+        gt.value_and_grad(f, has_aux=True)(X)
+
+
+def test_a_complex_log_before_a_real_array() -> None:
+    def f(z):
+        HISTORY.append(complex(z[0]))
+        return np.sum(np.abs(z) ** 2 * RNG.normal(size=2))
+
+    with warnings.catch_warnings(action="error", category=BrokenPathWarning):
+        gt.grad(f)(X.astype("complex128"))
 
 
 def test_an_array_that_is_only_stored_is_not_told_of() -> None:
