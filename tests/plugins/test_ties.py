@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.errors import BrokenPathWarning, GradientError
 
 linalg, transposed = gt.linalg, gt.matrix_transpose
 
