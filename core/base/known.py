@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from .sites import reader
+from .sites import locals_of, reader
 from .table import PACKAGE
 from .tree import flatten
 from .unknown import package_of, users_frame
@@ -65,7 +65,7 @@ class Known:
 
     def _look_at(self, frame: FrameType) -> None:
         scope = frame.f_globals
-        for value in frame.f_locals.values():
+        for value in locals_of(frame).values():
             self._add(value, 2)
         for name in frame.f_code.co_names:
             self._add(scope.get(name), 2)
@@ -103,7 +103,7 @@ def _is_named(number: Any, frame: FrameType) -> bool:
     found = [frame.f_globals.get(name) for name in names]
     if any(x is number for x in found):
         return True
-    modules = [x for x in (*found, *frame.f_locals.values()) if isinstance(x, ModuleType)]
+    modules = [x for x in (*found, *locals_of(frame).values()) if isinstance(x, ModuleType)]
     for module in modules:  # grows by packages' modules
         parts = [vars(module).get(name) for name in names]
         if any(x is number for x in parts):
@@ -121,16 +121,19 @@ def equals(x: Any, number: Any) -> bool:
 
 def _parts(value: Any) -> list[Any]:
     """Return the parts of a container, or of an object of the user's."""
-    if isinstance(value, (list, tuple, set)):
-        return list(value)[:_PARTS] if len(value) <= _PARTS else []
-    if isinstance(value, dict):
-        return list(islice(value.values(), _PARTS))
-    if isinstance(value, FunctionType):
-        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     kind = type(value)
+    if kind in (list, tuple, set):
+        return list(value) if len(value) <= _PARTS else []
+    if kind is dict:
+        return list(islice(value.values(), _PARTS))
+    if kind is FunctionType:
+        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, type) or kind.__module__.partition(".")[0] in (PACKAGE, "builtins"):
         return []
-    return list(islice(getattr(value, "__dict__", {}).values(), _PARTS))
+    try:
+        return list(islice(vars(value).values(), _PARTS))
+    except Exception:  # it has none, or computes it
+        return []
 
 
 def _digest(array: Any) -> int | None:
@@ -164,7 +167,7 @@ def given_by_user() -> tuple[list[Any], FrameType] | None:
         inner = inner.f_back
     if outer is None or frame is None:
         return None
-    code, scope = outer.f_code, outer.f_locals
+    code, scope = outer.f_code, locals_of(outer)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
     given = [scope[name] for name in code.co_varnames[:count] if name in scope]

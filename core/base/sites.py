@@ -7,6 +7,7 @@ the running code's instructions show.
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
 import sysconfig
 from functools import lru_cache
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from .table import PACKAGE, face, registry
 from .unknown import package_of, users_frame
 
-__all__ = ["Site", "reader", "site_of"]
+__all__ = ["Site", "locals_of", "reader", "site_of"]
 
 #: Calls that only ask about a number, compare it or show it: nothing is computed from it.
 _LOOKS = frozenset(
@@ -94,8 +95,7 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     if "%" in (call, _called(running.f_code, running.f_lasti)):
         return None
     if call.isidentifier():  # perhaps another name for a function
-        scope = frame.f_locals if call in frame.f_locals else frame.f_globals
-        call = getattr(scope.get(call), "__name__", call)
+        call = getattr(locals_of(frame).get(call, frame.f_globals.get(call)), "__name__", call)
     name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
     if name in _LOOKS:
         return None
@@ -116,6 +116,8 @@ def _outside_libraries(frame: FrameType | None) -> FrameType | None:
     outer = frame
     while outer is not None and _is_library(outer.f_code.co_filename):
         outer = outer.f_back
+        if outer is not None and package_of(outer) == PACKAGE:
+            return frame  # the library uses gradtape
     return outer or frame
 
 
@@ -125,6 +127,22 @@ def _is_library(file: str) -> bool:
 
 
 _STANDARD = sysconfig.get_path("stdlib")
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """Return the local variables of a frame.
+
+    Before Python 3.13, a function's frame keeps the dictionary of those that it was asked for. It
+    is emptied, unless the program holds it (``locals()``), so that no array lives longer.
+    """
+    scope = frame.f_locals
+    found = dict(scope)
+    if _KEPT and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(scope) <= 3:
+        scope.clear()
+    return found
+
+
+_KEPT = sys.version_info < (3, 13)
 
 
 def reader() -> FrameType | None:
@@ -143,7 +161,8 @@ def _names_of(running: FrameType, user: FrameType) -> list[str]:
     names: list[str] = []
     frame: FrameType | None = running
     while frame is not None and (frame is not user or not names):
-        inside = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]  # a decorator's
+        free = frame.f_code.co_freevars
+        inside = [*map(locals_of(frame).get, free)] if free else []  # a decorator's
         names += [x.__name__ for x in inside if isinstance(x, FunctionType)]
         names.append(frame.f_code.co_name)
         frame = frame.f_back
