@@ -269,9 +269,8 @@ class ForwardAccumulator(Recorder):
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
         """Compute the tangents of a computation with a gradient function."""
-        passing = next((self._lost[x.id] for x in inputs if x.id in self._lost), None)
-        for y in outputs if passing is not None else ():
-            if is_differentiable(y.dtype):
+        for passing in [self._lost[x.id] for x in inputs if x.id in self._lost][:1]:
+            for y in filter(lambda y: is_differentiable(y.dtype), outputs):
                 self._lack(y, passing)
         tangents = self._tangents(inputs)
         if tangents is None:
