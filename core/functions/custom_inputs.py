@@ -109,7 +109,7 @@ class Parameters:
                 continue
             given = set(bound.arguments)
             bound.apply_defaults()
-            return Arguments(bound.args, bound.kwargs, *_defaults(bound, given))
+            return Arguments(bound.args, bound.kwargs, *_defaults(bound, given), len(args))
         if refused is not None:
             raise TypeError(f"custom_gradient: {name_of(self.f)}: {refused}") from None
         return Arguments(args, kwargs)
@@ -139,6 +139,8 @@ class Arguments:
         Arguments to call the function with: those by keyword that cannot be positional are last.
     defaults, optional
         For each argument, whether it is a default, and whether its parameter has one.
+    positional
+        How many of ``args`` the call passes by position; by default, all.
 
     Attributes
     ----------
@@ -158,6 +160,7 @@ class Arguments:
         kwargs: dict[str, Any],
         defaults: Sequence[bool] = (),
         optional: Sequence[bool] = (),
+        positional: int | None = None,
     ) -> None:
         self._tree: tuple[Any, ...] = args
         self._names: tuple[str, ...] = ()
@@ -182,6 +185,7 @@ class Arguments:
             given,
             _spread([*optional, *[False] * many], counts),
             _spread([i >= len(args) for i in range(len(leaves))], counts),
+            sum(counts[: len(args) if positional is None else positional]),
         )
         self._pack()
 
@@ -233,6 +237,8 @@ class Layout:
         For each leaf, whether its parameter has a default.
     named
         For each leaf, whether it can be passed by keyword only.
+    positional
+        The number of leaves that the call passes by position; they come first.
 
     Attributes
     ----------
@@ -250,17 +256,20 @@ class Layout:
         given: Sequence[bool],
         optional: Sequence[bool],
         named: Sequence[bool],
+        positional: int,
     ) -> None:
         self._kinds, self._optional, self._named = kinds, optional, named
+        self._positional = positional
         self.tensors = [i for i, kind in enumerate(kinds) if kind is Tensor and given[i]]
         self.count = sum(given)
-        self.may_leave_out = any(named[i] for i in self.tensors)
+        self.may_leave_out = any(i >= positional or named[i] for i in self.tensors)
 
     def places(self, count: int) -> Sequence[int] | None:
         """Return the places of arguments that a number of gradients is for.
 
         A rule may leave out arguments that are keyword-only, values that have no gradient, and
         numbers for parameters that have a default. It returns gradients for the others in order.
+        If that does not fit, it is for the arguments that the call passes by position.
         """
         every = range(len(self._kinds))
         if len(every) == count:
@@ -269,13 +278,14 @@ class Layout:
         parts = [[i for i in x if not self._named[i]] for x in (every, needed)]
         whole = [[*every], parts[0], needed, parts[1]]
         numeric = [[i for i in x if self._kinds[i] in (Tensor, float, complex)] for x in whole]
-        return next((part for part in [*whole, *numeric] if len(part) == count), None)
+        choices = [*whole, *numeric, [*range(self._positional)]]
+        return next((part for part in choices if len(part) == count), None)
 
 
 @functools.lru_cache(100)
 def _of_tensors(count: int) -> Layout:
     """Return the layout of positional arguments that are all tensors."""
-    return Layout([Tensor] * count, [True] * count, [False] * count, [False] * count)
+    return Layout([Tensor] * count, [True] * count, [False] * count, [False] * count, count)
 
 
 def _argument(leaf: Any) -> Any:

@@ -69,7 +69,9 @@ def test_steps_by_several_executors_are_those_of_one() -> None:
         alone = Training()
         alone.steps(40)
     close = lambda a, b: np.allclose(a, b, rtol=5e-3, atol=2e-3)  # noqa: E731
-    assert differences(mixed.state()[:4], alone.state()[:4], close) == []
+    mine, right = mixed.state()[:4], alone.state()[:4]
+    del mine[1], right[1]  # the bias before the BatchNorm: its gradient is rounding errors
+    assert differences(mine, right, close) == []
 
 
 @each_executor

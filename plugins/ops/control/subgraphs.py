@@ -145,7 +145,7 @@ def _first_chosen(flags: Tensor, rows: Tensor) -> Tensor:
     """Return the first row whose flag is true; without one, any values of its shape."""
     size = None if flags.shape is None else flags.shape[0]
     if known_size(size) and size:
-        first = ops["argmax"](flags, axis=0, keepdims=False)
+        first = ops["argmax"](ops["cast"](flags, dtype="int64"), axis=0, keepdims=False)
         row: Tensor = ops["take"](rows, first, axis=0)
         return row
     # there may be no rows

@@ -353,7 +353,7 @@ def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> An
     e = exponential(F.where(larger, -ahead, ahead))
     # what rounding took from the difference (Knuth's two-sum), without a slope of its own
     known = F.isfinite(ahead)
-    x, y, ahead = (F.stop_gradient(F.where(known, value, 0.0)) for value in (x, y, ahead))
+    x, y, ahead = (_constant(known, value) for value in (x, y, ahead))
     back = ahead - x
     lost = (x - (ahead - back)) - (y + back)
     lost = F.where(F.isfinite(lost), lost, 0.0)  # nan for equal infinities
@@ -361,10 +361,18 @@ def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> An
     return F.where(larger, 1.0, e) / (1.0 + e)
 
 
+def _constant(known: Any, value: Any) -> Any:
+    """Return finite values without a slope; a Python number stays one, on every backend."""
+    if type(value) in SCALARS:
+        return value if math.isfinite(value) else 0.0
+    return F.stop_gradient(F.where(known, value, 0.0))
+
+
 def lead(x: Any, y: Any) -> Any:
     """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
-    same = F.logical_and(F.isinf(x), x == y)
-    return F.where(same, F.minimum(x, 0.0), x - y)
+    ahead = x - y
+    same = F.logical_and(F.isnan(ahead), x == y)
+    return F.where(same, F.minimum(y if type(x) in SCALARS else x, 0.0), ahead)
 
 
 logaddexp = elementwise(

@@ -20,7 +20,7 @@ import numpy as np
 from ....core.extend import F, deriving, numpy_dtype, tell_lacking
 from ..common.batching import leading
 from ..common.gradients import as_like
-from ..common.kernels import at_hand
+from ..common.kernels import at_hand, cast_to
 from ..common.op_builders import op
 
 __all__ = ["apart", "of_values", "takes_none"]
@@ -179,7 +179,7 @@ def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any
     if reported and not (type(s) is np.ndarray and deriving.get() is not None):
         # these lose most digits; kernels move only NumPy's arrays apart
         close = sizes <= max(eps**0.75, rounding) * top
-        if at_hand(xp.sum(close) > math.prod(s.shape), unknown=False):
+        if at_hand(xp.sum(cast_to(xp, close, "int64")) > math.prod(s.shape), unknown=False):
             tell_lacking(_LACKING)
     equal = sizes <= rounding * top
     return xp.where(equal, 0, x / xp.where(equal, 1, gaps))
@@ -198,7 +198,9 @@ _over_gaps = op(
     "over_gaps",
     _over_gaps_kernel,
     gradients={
-        "x": lambda g, s: F.over_gaps(g, F.conj(s) if s.dtype.kind == "c" else s),
+        "x": lambda g, x_like, s: as_like(
+            F.over_gaps(g, F.conj(s) if s.dtype.kind == "c" else s), x_like
+        ),
         "s": _values_rule,
     },
     infer=lambda x, s, reported=False: (x.shape, np.result_type(x.dtype, s.dtype)),
