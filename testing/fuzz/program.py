@@ -118,20 +118,24 @@ class Program:
         """Return it as a function of inputs and variables, with values fixed behind stops.
 
         ``F`` holds the values of ``stop_gradient`` and of assignments. A read after an assignment
-        depends on the variable, but not on the value that was assigned.
+        depends on the variable, but not on the value that was assigned. It has a name of its own:
+        a function from before the assignment may run again.
         """
-        body = []
-        for line in self.lines:
+        body: list[str] = []
+        names: dict[str, str] = {}
+        for i, line in enumerate(self.lines):
             if line.assigns:
                 v = line.assigns
-                body.append(f"    {v} = F[{line.name!r}] + (given_{v} - F[{v!r}])")
+                names[v] = f"{v}_{i}"
+                body.append(f"    {names[v]} = F[{line.name!r}] + ({v} - F[{v!r}])")
             elif line.stops:
                 body.append(f"    {line.name} = F[{line.name!r}]")
             else:
-                body.append(f"    {line.name} = {line.code.replace('.value', '')}")
+                code = _NAME.sub(lambda found: names.get(found[0], found[0]), line.code)
+                body.append(f"    {line.name} = {code.replace('.value', '')}")
         head = f"def program({', '.join([*self.inputs, *self.variables])}):"
-        first = [f"    given_{v} = {v}" for v in self.variables]
-        return "\n".join([head, *first, *body, f"    return {', '.join(self.outputs)},"])
+        outputs = [names.get(name, name) for name in self.outputs]
+        return "\n".join([head, *body, f"    return {', '.join(outputs)},"])
 
     def prelude(self) -> list[str]:
         """Return the definitions that the program's text needs."""
