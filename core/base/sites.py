@@ -132,7 +132,7 @@ _STANDARD = sysconfig.get_path("stdlib")
 def locals_of(frame: FrameType) -> dict[str, Any]:
     """Return the local variables of a frame.
 
-    Before Python 3.13, a function's frame keeps the dictionary of those that it was asked for. It
+    Before Python 3.13, a function's frame keeps this dictionary once something has read it. It
     is emptied, unless the program holds it (``locals()``), so that no array lives longer.
     """
     scope = frame.f_locals
