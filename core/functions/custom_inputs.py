@@ -22,7 +22,7 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = ["Arguments", "Layout", "Parameters", "Uses", "identity_of", "name_of"]
+__all__ = ["Arguments", "Layout", "Parameters", "Uses", "as_argument", "identity_of", "name_of"]
 
 
 def name_of(f: Any) -> str:
@@ -175,7 +175,7 @@ class Arguments:
         counts = list(map(len, leaves))
         given = _spread([not x for x in defaults] or [True] * len(leaves), counts)
         self.leaves = [
-            _argument(leaf) if known else leaf
+            as_argument(leaf) if known else leaf
             for leaf, known in zip(itertools.chain(*leaves), given, strict=True)
         ]
         self.variables = {x.id for x in itertools.chain(*leaves) if isinstance(x, Variable)}
@@ -288,7 +288,8 @@ def _of_tensors(count: int) -> Layout:
     return Layout([Tensor] * count, [True] * count, [False] * count, [False] * count, count)
 
 
-def _argument(leaf: Any) -> Any:
+def as_argument(leaf: Any) -> Any:
+    """Return an argument as a tensor, unless it is a Python value."""
     if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
         return as_tensor(leaf)
     return leaf

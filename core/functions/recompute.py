@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..base.context import (
     active_batches,
     active_graph,
@@ -38,7 +36,7 @@ from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import attach
-from .custom_inputs import name_of
+from .custom_inputs import as_argument, name_of
 
 __all__ = ["recompute_grad"]
 
@@ -146,7 +144,7 @@ def recompute_grad(f: Fn) -> Fn:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         outside, run = _Outside(active_tapes.get()), as_converted(f)
-        leaves = [_converted(leaf) for leaf in flatten(args)]
+        leaves = [as_argument(leaf) for leaf in flatten(args)]
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in leaves])
         with recording_to((outside,)):
@@ -229,11 +227,6 @@ def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> AbstractContextManage
     graph = active_graph.get()
     arrays = [(variable, then.array) for variable, then in states]
     return holding(arrays) if graph is None else graph.apart(arrays)
-
-
-def _converted(leaf: Any) -> Any:
-    """Return an argument as a tensor, unless it is a Python value."""
-    return as_tensor(leaf) if isinstance(leaf, (Variable, np.ndarray, np.generic)) else leaf
 
 
 def _apart(leaf: Any) -> Any:
