@@ -57,12 +57,16 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
     taken: set[Symbol] = set()  # an array has one position, in one stack
     for steps in _alike(items, made, needed, fixed):
         stack: list[Step] = []
+        results: set[Symbol] = set()
         first, last = len(items), -1
         for step in [*steps, None]:
             early = made[step.inputs[0]] if step is not None else len(items)
             late = needed[step.out] if step is not None else -1
-            if max(last, early) < min(first, late):
+            # in a chain, as in tanh(tanh(x)), an input is the result of a member
+            chained = step is not None and step.inputs[0] in results
+            if max(last, early) < min(first, late) and not chained:
                 assert step is not None
+                results.add(step.out)
                 stack.append(step)
                 first, last = min(first, late), max(last, early)
                 continue
@@ -72,6 +76,7 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
                 before.setdefault(first, []).append(Stack(stack))
                 gone.update(stack)
             stack = [] if step is None else [step]
+            results = {step.out for step in stack}
             first, last = late, early
     found: list[Any] = []
     for place, item in enumerate(items):

@@ -39,6 +39,10 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     ),
     # two products with an identity matrix, of which one turns the other factor
     "an identity times a matrix and the same turned": lambda x: _identities(x[:, :2] + 0.5),
+    # one call of a function on several arrays, of which one is a result of another
+    "a function of its own result, beside others": lambda x: (
+        gt.tanh(x * 0.5) + gt.tanh(gt.tanh(x + 0.5))
+    ),
     # one value that an op takes twice
     "a sum with itself, used again": lambda x: _reused(x * 0.5),
 }
