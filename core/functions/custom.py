@@ -14,7 +14,7 @@ from ..base.table import registry
 from ..base.tree import flatten, pack_like
 from ..errors import PluginError, TraceError
 from ..graphs.custom import GradientFunction, add_custom
-from ..ops.checks import check_rules
+from ..ops.checks import check_rules, held_like
 from ..tape.broken import tell
 from ..tensors.convert import as_tensor
 from ..tensors.recording import left_out, record_custom
@@ -235,12 +235,12 @@ class _Backward:
             return None
         g = as_tensor(g)
         shape, dtype = self.specs[i]
+        what = f"argument {i}" if i < len(self._arguments.tensors) else "a variable"
+        what = f"custom_gradient: {name_of(self.f)}: the gradient of {what}"
         if not TensorSpec(shape, dtype).admits(g.shape):
-            what = f"argument {i}" if i < len(self._arguments.tensors) else "a variable"
-            raise ValueError(
-                f"custom_gradient: {name_of(self.f)}: the gradient of {what} has shape {g.shape}, "
-                f"but the argument has shape {shape}"
-            )
+            raise ValueError(f"{what} has shape {g.shape}, but the argument has shape {shape}")
+        if self._traced:
+            g = held_like(g, Tensor(self.inputs[i]), what)
         result: Tensor = g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
         return result
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.dtypes import is_differentiable, kind_of, numpy_dtype
-from ..base.sizes import unsure
+from ..base.sizes import same_shape, shapes_differ
 from ..base.table import F
 from ..errors import GradientError
 from .backend import shape_witness
 from .primitive import Primitive
 from .rule import Rule
 
-__all__ = ["check_rules"]
+__all__ = ["check_rules", "held_like"]
 
 
 def check_rules(op: Primitive) -> None:
@@ -48,6 +48,7 @@ def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., 
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
         if op.broadcasts:  # summed to the input's shape and cast to its dtype later
             _check_shape(op, name, gradient, g)
+            gradient = held_like(gradient, g, _what(op, name))
             return gradient if kind_of(g.dtype) == "c" else _in_dtype_of(x, gradient)
         return _checked_gradient(op, name, gradient, x)
 
@@ -89,7 +90,28 @@ def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[.
 
 def _checked_gradient(op: Primitive, name: str, gradient: Any, x: Any) -> Any:
     _check_shape(op, name, gradient, x)
-    return _in_dtype_of(x, gradient)
+    return _in_dtype_of(x, held_like(gradient, x, _what(op, name)))
+
+
+def held_like(gradient: Any, x: Any, what: str) -> Any:
+    """Return a gradient that has the shape of ``x``; each run checks what a trace cannot.
+
+    Parameters
+    ----------
+    gradient
+        An array or tensor that may have this shape, as far as is known.
+    x
+        An array or tensor.
+    what
+        What the gradient is, for the error of a run in which it has another shape.
+    """
+    if same_shape(gradient.shape, x.shape):
+        return gradient
+    return F.shaped_like(gradient, x, what=what)
+
+
+def _what(op: Primitive, name: str) -> str:
+    return f"op {op.name!r}: the gradient that the rule of {name!r} returned"
 
 
 def _in_dtype_of(x: Any, gradient: Any) -> Any:
@@ -107,7 +129,7 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
             "for an input without a gradient, write NONDIFF instead of a rule"
         )
     got, want = gradient.shape, like.shape
-    if not unsure(got) and not unsure(want) and got != want:
+    if shapes_differ(got, want):
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but it must "
             f"return shape {want}"

@@ -409,7 +409,7 @@ _BETTER_PORTABLE = frozenset(
     {"batch_norm_training", "batch_norm_gradient", "sigmoid_slope", "tanh_slope"}
 )
 #: The views that keep the order of the elements.
-RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
+RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like shaped_like squeeze".split())
 #: Functions that take a tenth of a ufunc's time for two floating-point numbers.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -424,7 +424,8 @@ _MASKS = 8
 #: Ops whose result may be a view of their first input; the other inputs only provide its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
-    "reshape_like split_channels spread_like squeeze swapaxes transpose unreduce_like".split()
+    "reshape_like shaped_like split_channels spread_like squeeze swapaxes transpose "
+    "unreduce_like".split()
 )
 
 

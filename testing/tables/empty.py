@@ -44,6 +44,7 @@ SAMPLES = {
     },
     **one("reshape", CUBE, shape=(0, 6)),
     **one("reshape_like", CUBE, ROWLESS),
+    **one("shaped_like", ROWLESS, ROWLESS, what="x"),
     **one("broadcast_to", np.zeros((1, 3)), shape=(0, 3)),
     **one("broadcast_like", np.ones(3), ROWLESS),
     **one("unbroadcast_like", ROWLESS, np.ones(3)),

@@ -21,6 +21,7 @@ JOIN = {"axes": ((1,), (1,))}
 SAMPLES = {
     "reshape": [Sample(X, shape=(3, 2)), Sample(Z, shape=(-1,)), Sample(X, shape=(1, 6, 1))],
     "reshape_like": [Sample(X, X.T), Sample(Z, X.reshape(6))],
+    "shaped_like": [Sample(X, X + 1, what="x"), Sample(Z, X[:2, :3], what="x")],
     "insert_axes": [
         Sample(V, places=((0, 1), (0,))),
         Sample(Z, places=((0, 1, 2), (0, 2), (2,))),

@@ -22,6 +22,7 @@ from ....core.extend import (
     rank_of,
     row_of,
     same_shape,
+    shapes_differ,
 )
 from ..common.axes import Axis, reduced_axes
 from ..common.batching import aligned, batch_axes
@@ -64,6 +65,18 @@ def size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
     dtype = x.dtype if kind_of(x.dtype) != "c" else xp.real(x).dtype
     # a count above 65504 is infinite in float16
     return xp.asarray(count, dtype=xp.float32 if numpy_dtype(dtype) == np.float16 else dtype)
+
+
+def _held(xp: Any, x: Any, like: Any, *, what: str) -> Any:
+    if x.shape != like.shape:
+        raise ValueError(f"{what} has shape {x.shape}, but it must have shape {like.shape}")
+    return x
+
+
+def _held_spec(x: Any, like: Any, what: str) -> tuple[Any, Any]:
+    if shapes_differ(x.shape, like.shape):
+        raise ValueError(f"{what} has shape {x.shape}, but it must have shape {like.shape}")
+    return x.shape if like.shape is None else like.shape, x.dtype
 
 
 def _like_spec(x: Any, like: Any, **params: Any) -> tuple[Any, Any]:
@@ -155,6 +168,15 @@ op(
     batch=like_rule,
     jvp="linear",
     doc="Reshape ``x`` to the shape of ``like``; it keeps its dtype.",
+)
+op(
+    "shaped_like",
+    _held,
+    gradients={"x": lambda g, x_like, what: F.shaped_like(g, x_like, what=what), "like": NONDIFF},
+    infer=_held_spec,
+    batch=like_rule,
+    jvp="linear",
+    doc="Return ``x`` if it has the shape of ``like``; otherwise, raise an error about ``what``.",
 )
 op(
     "cast_like",
