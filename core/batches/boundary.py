@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..base.context import active_batches, active_graph, back_in
@@ -180,11 +180,14 @@ class InBatch:
         lowered = InBatch(backward, backward.inputs, results, level)
         return lowered, lowered.results
 
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+    def __call__(
+        self, upstream: Sequence[Tensor], ended: Collection[int] = ()
+    ) -> list[Tensor | None]:
         """Return the gradient of each input."""
         level = self.level
         with back_in(self._batches):
-            grads = self.backward([HIDE(g, level=level) for g in upstream])
+            # what all examples share may have one gradient, the sum, or one for each example
+            grads = self.backward([HIDE(g, level=level) for g in upstream], (*ended, level))
         return [
             None
             if g is None

@@ -187,7 +187,9 @@ class _Backward:
             )
         return call.backward, [x.array for x in call.results]
 
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+    def __call__(
+        self, upstream: Sequence[Tensor], ended: Collection[int] = ()
+    ) -> list[Tensor | None]:
         """Return the gradient of each input: arguments, variables, captured tensors."""
         if self.variables:
             returned = self.grad_fn(*upstream, variables=self.variables)

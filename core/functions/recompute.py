@@ -186,14 +186,17 @@ class _Again:
         self._training = None if mode is None else mode.training
         self._dtype = computing.get()
 
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+    def __call__(
+        self, upstream: Sequence[Tensor], ended: Collection[int] = ()
+    ) -> list[Tensor | None]:
         """Return the gradient of each captured tensor, argument and variable."""
         leaves = [_apart(leaf) for leaf in self.leaves]
         arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
         sources = [*self.captured, *arguments, *self.variables]
         strict = strictness.get()
         batches = active_batches.get()
-        running = [batch for batch in batches if batch.level in running_levels]
+        levels = running_levels.difference(ended)
+        running = [batch for batch in batches if batch.level in levels]
         # outside the batches that have ended: what their examples share has one gradient
         with (
             batched_in(running),

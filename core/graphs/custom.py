@@ -70,8 +70,19 @@ class GradientFunction(Protocol):
     def lost(self) -> Collection[int]:
         """The places of arguments that results depend on and that it leaves out."""
 
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return the gradient of each argument."""
+    def __call__(
+        self, upstream: Sequence[Tensor], ended: Collection[int] = ()
+    ) -> list[Tensor | None]:
+        """Return the gradient of each argument.
+
+        Parameters
+        ----------
+        upstream
+            One gradient per result.
+        ended
+            Levels of batches over whose examples it may sum the gradient of what they share, as if
+            these batches had ended.
+        """
 
     def again(self, given: list[Tensor]) -> tuple[Any, list[Any]]:
         """Run the function on other tensors; return its gradient function and results."""

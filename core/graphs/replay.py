@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..base.context import active_batches, active_graph, active_tapes, meant, running
@@ -127,7 +127,9 @@ class _Replayed:
         """Run the node on other tensors; return its gradient function and results."""
         return _Replayed(self.kind, given), [x.array for x in given[: self.kind.results]]
 
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+    def __call__(
+        self, upstream: Sequence[Tensor], ended: Collection[int] = ()
+    ) -> list[Tensor | None]:
         rule = self.kind.rule
         if isinstance(rule, Refusal):
             advice = (

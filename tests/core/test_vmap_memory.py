@@ -197,15 +197,17 @@ def test_a_variable_that_the_function_reads() -> None:
     assert_as_small(gradient(lambda: gt.vmap(lambda x: x @ w)(X)), gradient(lambda: X @ w.value))
 
 
-def test_traced_functions_and_recomputation_inside() -> None:
-    for around in (gt.function, gt.recompute_grad):
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("vmap", [gt.vmap, lambda f: gt.vmap(gt.vmap(f))])
+@pytest.mark.parametrize("around", [gt.function, gt.recompute_grad])
+def test_traced_functions_and_recomputation_inside(around: Any, vmap: Any, compiled: bool) -> None:
+    x = X if vmap is gt.vmap else gt.reshape(X, (20, 30, 30))
 
-        def loss(w: Any, around: Any = around) -> Any:
-            return gt.sum(gt.vmap(around(lambda x: gt.tanh(x @ w)))(X))
+    def loss(w: Any) -> Any:
+        return gt.sum(vmap(around(lambda x: gt.tanh(x @ w)))(x))
 
-        assert_as_small(
-            lambda: gt.grad(loss)(W), lambda: gt.grad(lambda w: gt.sum(gt.tanh(X @ w)))(W)
-        )
+    run = gt.function(loss) if compiled else loss
+    assert_as_small(lambda: gt.grad(run)(W), lambda: gt.grad(lambda w: gt.sum(gt.tanh(x @ w)))(W))
 
 
 def test_control_flow_inside() -> None:
