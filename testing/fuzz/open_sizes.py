@@ -50,8 +50,10 @@ def at_other_sizes(case: Case, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
             continue
         program = replace(case.program, inputs=given)
         case.reset()
+        steps = [line.name for line in program.lines if not line.assigns]
+        every = replace(program, outputs=(*program.outputs, *steps)).function(case.variables)
         try:
-            case.run(*map(gt.constant, given.values()))
+            values = every(*map(gt.constant, given.values()))
         except Exception:
             continue  # an error in the eager run: anything may happen
         try:
@@ -59,7 +61,7 @@ def at_other_sizes(case: Case, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
         except (ValueError, TypeError, np.linalg.LinAlgError):
             continue  # a gradient that is refused with an error
         # how far nan spreads in the backward pass is unspecified; the mean of nothing is nan
-        promised = other.want if size else other.want[len(other.weights) :]
+        promised = [*other.want, *values] if size else other.want[len(other.weights) :]
         if all(np.isfinite(y.numpy()).all() for y in promised):
             yield other
 
