@@ -218,6 +218,8 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
 }
 #: The text in a trace's refusal of a program that selects elements by values.
 UNKNOWN = "unknown in this trace"
+#: The text of the refusal of a loop in a batch whose examples would have different shapes.
+PATHS = "examples of a vmap take different paths"
 # errors of vmap where a result depends on values
 IN_WORDS = {"vmap": gt.errors.TraceError}
 
@@ -242,7 +244,7 @@ def off(case: Case, mode: str, refusals: Counter[str] | None = None) -> tuple[st
                 return said, True
     except Exception as error:
         refused = isinstance(error, (Refused, IN_WORDS.get(mode, Refused)))
-        if refused or UNKNOWN in str(error):
+        if refused or UNKNOWN in str(error) or PATHS in str(error):
             if refusals is not None:
                 refusals[f"{mode}: {_kind(str(error))}"] += 1
             return None, False

@@ -126,6 +126,21 @@ def test_gradients_of_variables_and_constants_from_around(name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_examples_that_would_have_different_shapes_are_refused() -> None:
+    def turned(start: Any) -> Any:
+        body = lambda i, a: (i + 1, gt.swapaxes(a, 0, 1))  # noqa: E731
+        return gt.while_loop(lambda i, a: i < 3, body, (gt.cast(start[0, 0], "int64"), start))[1]
+
+    spec = gt.TensorSpec([None, None, None], "float64")
+    each = gt.function(gt.vmap(turned), input_signature=[spec])
+    square = np.array([[[3.0, 2.0], [4.0, 5.0]], [[2.0, 7.0], [8.0, 9.0]]])
+    assert np.array_equal(each(square), [square[0], square[1].T])
+    for wide in (np.array([[[1.0, 2.0]], [[2.0, 1.0]]]), np.array([[[3.0, 2.0]], [[2.0, 1.0]]])):
+        # as many elements in another shape
+        with pytest.raises(ValueError, match=r"while_loop: examples of a vmap.*\(2, 1, 2\)"):
+            each(wide)
+
+
 @everything
 @pytest.mark.parametrize("how", ["eager", "function inside", "function around"])
 def test_batches_decide_example_by_example(name: str, how: str) -> None:

@@ -157,15 +157,17 @@ def _first_chosen(flags: Tensor, rows: Tensor) -> Tensor:
     return ops["cast_like"](ops["sum"](kept, axis=0, keepdims=False), rows)
 
 
+_PATHS = "examples of a vmap take different paths"
+
+
 def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:
     """Return ``a`` for the chosen examples and ``b`` for the others, in one shape."""
     if not TensorSpec(a.shape, a.dtype).admits(b.shape):
         raise ValueError(
-            f"{name}: examples of a vmap take different paths, whose results must have one shape, "
-            f"got {a.shape} and {b.shape}"
+            f"{name}: {_PATHS}, whose results must have one shape, got {a.shape} and {b.shape}"
         )
-    if None not in (a.shape, b.shape) and not same_shape(a.shape, b.shape):
-        b = ops["reshape"](b, shape=a.shape)  # a run raises if it does not fit
+    if not same_shape(a.shape, b.shape):
+        b = ops["shaped_like"](b, a, what=f"{name}: {_PATHS}, and that of one path")
     return ops["where"](chosen, a, b)
 
 
