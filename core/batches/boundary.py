@@ -11,7 +11,16 @@ from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
-from .batched import Batched, Shared, as_batched, has_level, new_level, row_of, running_levels
+from .batched import (
+    Batched,
+    Shared,
+    as_batched,
+    has_level,
+    levels_of,
+    new_level,
+    row_of,
+    running_levels,
+)
 
 __all__ = [
     "HIDE",
@@ -22,6 +31,7 @@ __all__ = [
     "in_words",
     "key_for_examples",
     "leave",
+    "of_each_example",
     "over_examples",
 ]
 
@@ -135,10 +145,28 @@ def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> 
         running_levels.discard(level)
 
 
+def of_each_example(
+    grads: Sequence[Tensor | None], upstream: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """Return gradients of a user's rule with one for each example, which are summed later.
+
+    A rule that does not use the upstream gradients returns the same for all examples.
+    """
+    levels = {level: x for x in upstream for level in levels_of(x.array)}
+    return [g if g is None else _spread(g, levels) for g in grads] if levels else list(grads)
+
+
+def _spread(g: Tensor, levels: dict[int, Tensor]) -> Tensor:
+    for level in sorted(levels.keys() - levels_of(g.array)):
+        like = levels[level]
+        g = HIDE(F.spread_like(g, UNHIDE.raw(like, like, level=level)), level=level)
+    return g
+
+
 def over_examples(g: Any, level: int) -> Any:
     """Return a gradient (array or tensor) summed over the hidden axis of a level."""
     if not has_level(g.array if type(g) is Tensor else g, level):
-        return g  # zeros, which all examples share
+        return g  # zeros, or the sum already
     return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
 
 

@@ -12,6 +12,7 @@ from ..base.dtypes import is_differentiable
 from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
+from ..batches.boundary import of_each_example
 from ..errors import PluginError, TraceError
 from ..graphs.custom import GradientFunction, add_custom
 from ..ops.checks import check_rules, held_like
@@ -207,7 +208,8 @@ class _Backward:
         else:
             grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
         grads = [*self._of_tensors(grads), *variable_grads]
-        return [self._checked(i, g) for i, g in enumerate(grads)] + [None] * self._captured
+        found = of_each_example([self._checked(i, g) for i, g in enumerate(grads)], upstream)
+        return found + [None] * self._captured
 
     def _of_tensors(self, grads: list[Any]) -> list[Any]:
         """Return the gradients of the tensors among the arguments."""

@@ -9,7 +9,7 @@ from ..base.context import active_batches, active_graph, active_tapes, meant, ru
 from ..base.precision import computing_in
 from ..base.table import ops
 from ..batches.batched import outermost
-from ..batches.boundary import key_for_examples
+from ..batches.boundary import key_for_examples, of_each_example
 from ..errors import GradientError
 from ..tensors.op import Op
 from ..tensors.recording import record_custom
@@ -139,4 +139,5 @@ class _Replayed:
             )
             raise GradientError(f"{rule}. {advice}.")
         grads = iter(replay(rule, [*self.saved, *upstream]))
-        return [next(grads) if connected else None for connected in self.kind.connected]
+        found = [next(grads) if connected else None for connected in self.kind.connected]
+        return of_each_example(found, upstream)

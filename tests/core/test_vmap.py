@@ -377,3 +377,25 @@ def test_the_second_order_of_a_product_of_real_and_complex_is_that_of_a_loop(sha
 
     loop = [curve(*pair).numpy() for pair in zip(gt.constant(x), gt.constant(y), strict=True)]
     np.testing.assert_allclose(gt.vmap(curve)(x, y).numpy(), loop, rtol=1e-12)
+
+
+# -- rules that return the same gradient for all examples -------------------------------------------
+
+
+@gt.custom_gradient
+def constant_slope(x, w):
+    return x * w, lambda g: (2.0 * gt.ones_like(x), gt.ones_like(w))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("compiled", ["eagerly", "function", "gradient"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_gradient_that_all_examples_share_counts_for_each(inside, compiled, twice) -> None:
+    one = gt.vmap(gt.function(constant_slope) if inside else constant_slope, in_axes=(0, None))
+    whole = gt.vmap(one, in_axes=(0, None)) if twice else one
+    x = gt.constant(np.ones((4, 3, 2) if twice else (3, 2)))
+    loss = lambda x, w: gt.sum(whole(x, w))  # noqa: E731
+    grad = gt.grad(gt.function(loss) if compiled == "function" else loss, argnums=(0, 1))
+    dx, dw = (gt.function(grad) if compiled == "gradient" else grad)(x, gt.constant([1.0, 1.0]))
+    assert np.array_equal(dx, np.full(x.shape, 2.0))
+    assert np.array_equal(dw, np.full(2, 12.0 if twice else 3.0))
