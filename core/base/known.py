@@ -101,7 +101,8 @@ def _is_named(number: Any, frame: FrameType) -> bool:
     """Return whether code names this number as a global, or as a module's: ``np.pi``."""
     names = frame.f_code.co_names
     found = [frame.f_globals.get(name) for name in names]
-    if any(x is number for x in found):
+    is_function = frame.f_locals is not frame.f_globals  # the variables of a script are globals
+    if is_function and any(x is number for x in found):
         return True
     modules = [x for x in (*found, *locals_of(frame).values()) if isinstance(x, ModuleType)]
     for module in modules:  # grows by packages' modules

@@ -250,6 +250,7 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
     found = _at(code, place)
     inner = None if found is None else _span(found)
     plain = True  # nothing is computed from it
+    shown = "shown"  # a function may compute a gradient that depends on it, and show that
     copies, uses = 0, list[str]()
     after = [one for one in _instructions(code) if one.offset > place]
     for one, following in pairwise([*after, *after[-1:]]):
@@ -264,12 +265,12 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
             copies -= 1
             if copies < 0:
                 use = min(uses, key=_USES.index)
-                return use if plain or use == "shown" else ""
+                return shown if use == "shown" else use if plain else ""
             if uses[-1] not in ("kept", "shown"):
                 return ""
             continue
         if name.startswith("POP_JUMP"):  # it is tested
-            return "shown"
+            return shown
         if name.startswith("RETURN_") and plain:
             return "returned"
         if name.startswith(_ENDS):
@@ -277,20 +278,20 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
         if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
             continue
         if name in ("COMPARE_OP", "IS_OP", "CONTAINS_OP"):
-            return "shown"
+            return shown
         if name == "MAP_ADD" or (name.startswith("BUILD_") and "MAP" in name):
             return "local"
         if name in ("BUILD_TUPLE", "BUILD_LIST") or one.argrepr == "+=":
             continue
         if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
-            return "shown"
+            return shown
         if _is_call(one):
             called = _called(code, one.offset).rpartition(".")[2]
             if called in _LOOKS:
-                return "shown"
+                return shown
             if called == "append" or following.opname == "POP_TOP":
                 return _use_of_container(code, one, seen)
-            inner = outer
+            inner, shown = outer, "kept"
         plain = False
     return ""
 

@@ -112,6 +112,11 @@ class _Taker(Capture[Branch]):
         for recorder in self._around:
             recorder.accessed_by_rule(variable, read)
 
+    def record_read(self, *read: Any) -> None:
+        """Report to the outer recorders that a value is read."""
+        for recorder in self._around:
+            recorder.record_read(*read)
+
     def _is_told(self, node: Node) -> bool:
         return node not in self.graph.assignments
 

@@ -402,7 +402,7 @@ class Function(Generic[P, R]):
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
             returned = self.run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
-        if closure.tensors:
+        if closure.matters:
             graph.closure = closure
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
         concrete.names = tuple(self._positional[: len(args)])

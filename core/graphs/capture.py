@@ -7,11 +7,13 @@ tensor is like any other, but a tape may follow the tensor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
+from ..base.sites import Site
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -19,6 +21,10 @@ from .graph import Graph
 from .nodes import CustomGradient, Node, Symbol
 
 __all__ = ["Capture", "Closure"]
+
+def _no(x: Tensor) -> None:
+    """Return no gradient."""
+
 
 G = TypeVar("G", bound=Graph)
 
@@ -168,6 +174,22 @@ class Closure(Capture[Graph]):
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
         self._told: list[tuple[str, tuple[Any, ...]]] = []
+        #: Tensors from outside whose values Python read, and the reasons for messages.
+        self._reads: list[tuple[Tensor, str]] = []
+
+    @property
+    def matters(self) -> bool:
+        """Whether tapes need to hear of it when the graph runs."""
+        return bool(self.tensors or self._reads)
+
+    def record_read(self, x: Tensor, site: Site, frame: FrameType, value: Any, held: bool) -> None:
+        """Note that a value was read: what Python computes from it is a constant of the graph.
+
+        Nobody can see which of the graph's results depend on it, so they all count, unless it is
+        only stored, as for a log.
+        """
+        if not site.use and self.is_outside(x):
+            self._reads.append((x, site.reason))
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Report a read inside a branch, which takes the variable as an input."""
@@ -194,6 +216,18 @@ class Closure(Capture[Graph]):
         for recorder in recorders:
             for method, arguments in self._told:
                 getattr(recorder, method)(*arguments)
+
+    def parted(self, outputs: Sequence[Tensor], recorders: Sequence[Recorder]) -> list[Tensor]:
+        """Return a graph's outputs, and tell recorders that they lack the part of what was read."""
+        if not self._reads or not recorders:
+            return list(outputs)
+        found = [Tensor(y.array) for y in outputs]
+        read = [x for x, _ in self._reads]
+        for recorder in recorders:
+            recorder.record_call("read", [*outputs, *read], found, lambda gs: [*gs, *map(_no, read)])
+            for i, (_, why) in enumerate(self._reads):
+                recorder.record_lost([*outputs, *read], [len(found) + i], found, why)
+        return found
 
     def is_outside(self, x: Any) -> bool:
         if not super().is_outside(x):

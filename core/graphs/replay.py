@@ -74,7 +74,8 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         variable.check_shape(values[symbol].shape)
     for variable, symbol in graph.updates.items():
         variable.assign(Tensor(values[symbol].array))
-    return [values[symbol] for symbol in graph.outputs]
+    outputs = [values[symbol] for symbol in graph.outputs]
+    return outputs if graph.closure is None else graph.closure.parted(outputs, active_tapes.get())
 
 
 def _acts(acts: Tensor) -> Tensor:
