@@ -85,6 +85,7 @@ from .batches.batched import (
     has_level,
     rank_of,
     row_of,
+    seen_rows,
 )
 from .batches.boundary import check_randomness, in_words, key_for_examples, leave
 from .errors import BackendUnavailable, PluginError
@@ -367,6 +368,7 @@ __all__ = [
     "same_size",
     "saved_classes",
     "scope_of",
+    "seen_rows",
     "set_arrays",
     "shape_in_run",
     "shapes_differ",

@@ -10,8 +10,11 @@ arrays is the outermost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 from ..base.context import after_batches
@@ -34,6 +37,8 @@ __all__ = [
     "rank_of",
     "row_of",
     "running_level",
+    "seen_rows",
+    "some_examples",
     "whole_shape",
 ]
 
@@ -110,6 +115,33 @@ class Batched(ArrayOperators):
 
     def __repr__(self) -> str:
         return f"a batch of {describe(self.shape, self.dtype)}"
+
+
+#: By the level of a batch that has ended: the examples that ops see of it, and how many it has.
+_seen: ContextVar[Mapping[int, tuple[slice, int]]] = ContextVar(
+    "gradtape_seen_examples", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def some_examples(level: int, examples: slice, size: int) -> Iterator[None]:
+    """Run a block in which ops see only some examples of a batch of ``size`` that has ended.
+
+    What they return has fewer rows than arrays from before; no block of examples is a whole batch.
+    """
+    token = _seen.set({**_seen.get(), level: (examples, size)})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+def seen_rows(x: Batched) -> Any:
+    """Return the array of a batch, with the hidden axis first: the examples that ops see."""
+    seen = _seen.get().get(x.level)
+    if seen is None or x.array.shape[0] != seen[1]:
+        return x.array
+    return F.getitem(x.array, index=(("slice", seen[0].start, seen[0].stop, None),))
 
 
 class Shared:

@@ -20,6 +20,7 @@ from .batched import (
     new_level,
     row_of,
     running_levels,
+    seen_rows,
 )
 
 __all__ = [
@@ -62,7 +63,7 @@ def _unhide(x: Any, like: Any, *, level: int) -> Any:
     if type(x) is not Batched or x.level < level:
         return as_batched(x, like)
     if x.level == level:
-        return x.array
+        return x.array if level in running_levels else seen_rows(x)
     inner, beside = x.array, like
     if type(like) is Batched and like.level == x.level:
         beside = row_of(like.array)

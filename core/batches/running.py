@@ -33,6 +33,7 @@ from .batched import (
     outermost,
     rank_of,
     running_levels,
+    seen_rows,
 )
 from .boundary import HIDE, UNHIDE
 
@@ -205,10 +206,10 @@ def _applied(op: Op) -> Callable[..., Any]:
     defaults = op.defaults
 
     def alone(x: Batched, **params: Any) -> Any:
-        level = x.level
+        level, array = x.level, x.array
         if level not in running_levels:
-            check_alive(x)
-        result = op.raw(x.array, **params)
+            array = seen_rows(check_alive(x))
+        result = op.raw(array, **params)
         if type(result) is list or type(result) is tuple:
             return [Batched(part, level) for part in result]
         return Batched(result, level)
@@ -221,14 +222,16 @@ def _applied(op: Op) -> Callable[..., Any]:
         for x in arrays:
             if type(x) is Batched and x.level > level:
                 level = x.level
-        if level not in running_levels:
-            for x in arrays:
-                check_alive(x)
         inner, batched = [], []
         for x in arrays:
             here = type(x) is Batched and x.level == level
             batched.append(here)
             inner.append(x.array if here else x)
+        if level not in running_levels:
+            inner = [
+                seen_rows(x) if here else x
+                for x, here in zip(map(check_alive, arrays), batched, strict=True)
+            ]
         graph = active_graph.get()
         if graph is not None and any(map(_is_traced, inner)):
             # constants join the trace before a rule reshapes them, so that it knows the originals

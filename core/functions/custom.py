@@ -69,6 +69,10 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     Semantics are those of ``tf.custom_gradient`` where that has them. TensorFlow gives captured
     tensors and keyword arguments no gradient, and does not warn.
 
+    In :func:`gradtape.vmap`, the gradient function is written for one example. It runs for all
+    examples at once, or, if their gradients of what they share take megabytes, for one block of
+    them after another.
+
     Examples
     --------
     >>> @gt.custom_gradient

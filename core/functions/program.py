@@ -17,7 +17,7 @@ from ..base.dtypes import is_differentiable
 from ..base.sizes import Size, dims_of, known_size
 from ..base.spec import TensorSpec
 from ..base.table import F, ops
-from ..batches.batched import Batched, as_batched, outermost, running_level
+from ..batches.batched import Batched, as_batched, outermost, running_level, seen_rows
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
 from ..graphs.nodes import Node, Symbol
@@ -241,7 +241,7 @@ class Program(Op):
 
 
 #: How arrays, and tensors, leave a batch and enter it.
-_OF_ARRAYS: Any = (lambda x, level: x.array, Batched)
+_OF_ARRAYS: Any = (lambda x, level: seen_rows(x), Batched)
 _OF_TENSORS: Any = (
     lambda x, level: UNHIDE(x, x, level=level),
     lambda y, level: Op.__call__(HIDE, y, level=level),

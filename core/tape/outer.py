@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..batches.boundary import HIDE, UNHIDE, over_examples
 from ..ops.backend import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, is_raw
+from .blocks import bytes_of, in_blocks
 from .recording import RecordingTape
 from .records import Edge, MultiOutputRecord, edges, is_lost, of_edges
 
@@ -114,7 +115,10 @@ class OuterTape(Recorder):
             if is_lost(record):
                 continue
             if type(record) is MultiOutputRecord:
-                records[y.id] = _summed_outputs(record, shared, outputs, levels)
+                size = 0  # blocks would draw other random numbers than a whole batch
+                if all(batch.randomness == "error" for batch in active_batches.get()):
+                    size = sum(bytes_of(x) for x in inputs if type(x) is Tensor and x.id in shared)
+                records[y.id] = _summed_outputs(record, shared, outputs, levels, size)
                 continue
             records[y.id] = of_edges(
                 [_summed(e, shared[e.input]) if e.input in shared else e for e in edges(record)]
@@ -143,8 +147,16 @@ def _over(g: Any, levels: Sequence[int]) -> Any:
 
 
 def _summed_outputs(
-    record: MultiOutputRecord, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
+    record: MultiOutputRecord,
+    shared: dict[int, list[int]],
+    results: Sequence[Tensor],
+    levels: Collection[int],
+    size: int,
 ) -> MultiOutputRecord:
+    """Return a record whose rule also sums gradients.
+
+    ``size`` is that of one example's in bytes; 0 to run the rule for all examples at once.
+    """
     outputs, inputs, backward, name = record
     # for each level: a result that has it, and which results do not
     spread = [
@@ -164,10 +176,16 @@ def _summed_outputs(
                 _share(g, like, level, raw) if every and g is not None else g
                 for g, every in zip(gs, alike, strict=True)
             ]
-        return [
-            _over(gx, shared[id]) if id in shared and gx is not None else gx
-            for id, gx in zip(inputs, backward(gs), strict=True)
-        ]
+
+        def run() -> list[Any]:
+            found = list(backward(gs))
+            for i, id in enumerate(inputs):
+                for level in shared.get(id, ()) if found[i] is not None else ():
+                    found[i] = over_examples(found[i], level)
+            return found
+
+        blocks = in_blocks(run, [id in shared for id in inputs], gs, size) if raw else None
+        return run() if blocks is None else blocks
 
     return MultiOutputRecord(outputs, inputs, summed, name)
 

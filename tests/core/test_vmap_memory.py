@@ -360,3 +360,115 @@ def test_examples_of_an_unknown_number_take_different_branches() -> None:
     for points in ([-1.0, 4.0, -2.0, 9.0], [-1.0], []):
         want = sum(np.sqrt(x) if x > 0 else x for x in points)
         assert gradient(gt.constant(points, dtype="float64"), 0.7).item() == pytest.approx(want)
+
+
+# -- rules of custom gradients, which return one gradient per example -------------------------------
+
+
+def layer(outer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a product with a matrix, whose rule gives each example its own gradient of it."""
+
+    @gt.custom_gradient
+    def product(x: Any, w: Any) -> Any:
+        y = gt.tanh(x @ w)
+
+        def gradient(g: Any) -> Any:
+            g = g * (1.0 - y * y)
+            return w @ g, outer(x, g)
+
+        return y, gradient
+
+    return product
+
+
+#: How a rule multiplies each element of one vector by each of another.
+OUTER: dict[str, Callable[[Any, Any], Any]] = {
+    "outer": gt.outer,
+    "multiply": lambda x, g: x[:, None] * g,
+    "matmul": lambda x, g: x[:, None] @ g[None],
+    "einsum": lambda x, g: gt.einsum("i,j->ij", x, g),
+    "in a function": gt.function(gt.outer),
+    "in a loop": lambda x, g: gt.map(lambda a: a * g, x),
+    "chosen": lambda x, g: gt.cond(gt.sum(g) > 0, lambda: gt.outer(x, g), lambda: -gt.outer(x, -g)),
+    "by a tape": lambda x, g: gt.grad(lambda w: gt.sum((x @ w) * g))(gt.zeros_like(W)),
+    "by a vmap": lambda x, g: gt.vmap(lambda a: a * g)(x),
+}
+LARGE = normal(2000, 30)
+
+
+@pytest.mark.parametrize("around", [lambda f: f, gt.function], ids=["plain", "function"])
+@pytest.mark.parametrize("name", OUTER)
+def test_a_rule_runs_for_blocks_of_examples(name: str, around: Any) -> None:
+    fn = around(layer(OUTER[name]))
+    vmapped = gt.vmap(fn, in_axes=(0, None))
+    both = lambda f: gt.grad(lambda x, w: gt.sum(f(x, w) ** 2), argnums=(0, 1))  # noqa: E731
+    got = both(vmapped)(LARGE, W)
+    want = both(lambda x, w: gt.tanh(x @ w))(LARGE, W)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    if name != "in a loop":  # which keeps its steps
+        assert_as_small(
+            lambda: both(vmapped)(LARGE, W)[1],
+            lambda: both(lambda x, w: gt.tanh(x @ w))(LARGE, W)[1],
+        )
+
+
+@pytest.mark.parametrize("rows", [3, 7, 64, 999, 1000, 1001, 4096])
+def test_blocks_are_the_whole_batch(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of rows is: what is shared, what is not, and a constant gradient."""
+    blocks = pytest.importorskip("gradtape.core.tape.blocks")
+    monkeypatch.setattr(blocks, "_BLOCK", 64)
+    monkeypatch.setattr(blocks, "_LARGE", 0)
+    calls = []
+
+    @gt.custom_gradient
+    def mixed(x: Any, v: Any, w: Any, b: Any) -> Any:
+        def gradient(g: Any) -> Any:
+            calls.append(g)
+            return g * v * w, g * x * w, g * x * v, gt.ones_like(b)
+
+        return x * v * w + b, gradient
+
+    x, v, w, b = normal(rows, 4), normal(rows, 4), normal(4), normal(4)
+    f = gt.vmap(mixed, in_axes=(0, 0, None, None))
+    dx, dv, dw, db = gt.grad(lambda *xs: gt.sum(f(*xs)), argnums=(0, 1, 2, 3))(x, v, w, b)
+    assert len(calls) > 1 or rows < 4
+    np.testing.assert_allclose(dx, v * w)
+    np.testing.assert_allclose(dv, x * w)
+    np.testing.assert_allclose(dw, gt.sum(x * v, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(db, np.full(4, float(rows)))
+
+
+def test_an_error_of_a_rule_is_raised_as_it_is_for_all() -> None:
+    @gt.custom_gradient
+    def wrong(x: Any, w: Any) -> Any:
+        return x @ w, lambda g: (w @ g, gt.outer(g, x))
+
+    f = gt.vmap(wrong, in_axes=(0, None))
+    with pytest.raises(ValueError, match=r"argument 1 has shape \(40, 30\)"):
+        gt.grad(lambda w: gt.sum(f(LARGE, w)))(W)
+
+
+def test_derivatives_of_blocks_are_those_of_the_batch() -> None:
+    fn = gt.vmap(layer(gt.outer), in_axes=(0, None))
+    first = lambda f: gt.grad(lambda w: gt.sum(f(LARGE, w) ** 2))  # noqa: E731
+    second = lambda f: gt.grad(lambda w: gt.sum(first(f)(w) ** 2))  # noqa: E731
+    plain = lambda x, w: gt.tanh(x @ w)  # noqa: E731
+    np.testing.assert_allclose(second(fn)(W), second(plain)(W), rtol=1e-8, atol=1e-6)
+    tangents = gt.jvp(first(fn), (W,), (gt.ones_like(W),))[1]
+    np.testing.assert_allclose(
+        tangents, gt.jvp(first(plain), (W,), (gt.ones_like(W),))[1], rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_random_numbers_of_a_rule_are_those_of_the_whole_batch(randomness: str) -> None:
+    @gt.custom_gradient
+    def noisy(x: Any, w: Any) -> Any:
+        return x @ w, lambda g: (w @ g, gt.outer(x, g) * gt.random.uniform(w.shape))
+
+    f = gt.vmap(noisy, in_axes=(0, None), randomness=randomness)
+    gt.random.set_seed(0)
+    got = gt.grad(lambda w: gt.sum(f(gt.ones_like(LARGE), w)))(W)
+    # the mean of many numbers, or one number
+    assert (float(gt.std(got)) < 30.0) == (randomness == "different")

@@ -27,6 +27,7 @@ from ....core.extend import (
     pack_like,
     same_shape,
     same_size,
+    seen_rows,
 )
 from ..common.gradients import as_like
 from ..common.op_builders import op
@@ -39,12 +40,13 @@ REQUIRED = inspect.Parameter.empty
 def batch_size(arrays: Sequence[Any], level: int) -> Any:
     """Return the number of examples."""
     like = next(x for x in arrays if type(x) is Batched and x.level == level)
-    if like.array.shape is None:
+    rows = seen_rows(like)
+    if rows.shape is None:
         raise TraceError(
             f"vmap needs to know the number of axes of {like!r}; give its TensorSpec a shape, with "
             "None for unknown sizes"
         )
-    return like.array.shape[0]
+    return rows.shape[0]
 
 
 def specs_of(graph: Graph, given: Sequence[Any]) -> list[TensorSpec]:
