@@ -218,8 +218,9 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
 }
 #: The text in a trace's refusal of a program that selects elements by values.
 UNKNOWN = "unknown in this trace"
-#: The text of the refusal of a loop in a batch whose examples would have different shapes.
-PATHS = "examples of a vmap take different paths"
+#: The texts of errors about shapes: of a loop in a batch whose examples would have different ones,
+#: and of a rule that does not sum what was broadcast, where the eager run does not need its result.
+SHAPES = ("examples of a vmap take different paths", "but it must have shape")
 # errors of vmap where a result depends on values
 IN_WORDS = {"vmap": gt.errors.TraceError}
 
@@ -244,7 +245,7 @@ def off(case: Case, mode: str, refusals: Counter[str] | None = None) -> tuple[st
                 return said, True
     except Exception as error:
         refused = isinstance(error, (Refused, IN_WORDS.get(mode, Refused)))
-        if refused or UNKNOWN in str(error) or PATHS in str(error):
+        if refused or any(text in str(error) for text in (UNKNOWN, *SHAPES)):
             if refusals is not None:
                 refusals[f"{mode}: {_kind(str(error))}"] += 1
             return None, False

@@ -338,6 +338,13 @@ def test_roll_may_name_an_axis_twice() -> None:
     same(lambda x: np.roll(x, 1, axis=(0, 0)), M)
 
 
+@pytest.mark.parametrize("shape", [(0, 1), (1, 0), (0, 3), (3, 0)])
+def test_einsum_refuses_a_diagonal_of_nothing_beside_something(shape: tuple[int, int]) -> None:
+    for fn in (lambda x: gt.einsum("ii->i", x), gt.function(lambda x: gt.einsum("ii->i", x))):
+        with pytest.raises(ValueError, match="einsum"):
+            fn(gt.zeros(shape))
+
+
 def test_einsum_takes_numbers() -> None:
     same(lambda x: np.einsum("ij,->ij", x, 2.0), M[0])
 

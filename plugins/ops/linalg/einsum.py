@@ -81,6 +81,11 @@ def labelled(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
 
 def _contract(xp: Any, terms: Sequence[str], output: str, arrays: Sequence[Any]) -> Any:
     """Sum the products of arrays with labelled axes."""
+    for term, x in zip(terms, arrays, strict=True):
+        # NumPy reads beyond an array whose axes of one label have the sizes 0 and 1
+        empty = any(type(n) is int and n == 0 for n in x.shape)
+        if empty and len(set(zip(term, x.shape, strict=True))) > len(set(term)):
+            raise ValueError(f"einsum: {term!r} does not fit an array of shape {x.shape}")
     function = getattr(xp, "einsum", None)
     if function is not None:
         sizes = [prod(x.shape) for x in arrays]  # open ones in an export: large, for all one knows
