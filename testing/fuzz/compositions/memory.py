@@ -18,6 +18,9 @@ __all__ = ["Chain", "chain", "memory", "taken"]
 #: The largest peak of vmap, as a multiple of the batch's, and in addition.
 TIMES, MORE = 3.0, 150_000
 EXAMPLES, WIDTH, ROWS = 150, 12, 2500
+#: What the rule of a custom gradient may take in addition: one gradient for each example, some
+#: times. Blocks of examples are for larger ones, and for first derivatives.
+RULED = 4 * EXAMPLES * WIDTH * WIDTH * 8
 
 # what is shared, then a step of one example x (a vector) and of the batch x; both return vectors
 _STEPS = {
@@ -51,6 +54,8 @@ _STEPS = {
             "gt.tanh(gt.tanh(x @ w + 0.1) @ w + 0.2)",
         ),
         ("gt.vmap(lambda a: a @ w)(gt.stack([x, -x]))[0]", "x @ w"),
+        ("ruled(x, w)", "x @ w"),
+        ("gt.function(ruled)(x, w)", "x @ w"),
     ],
     "vector": [
         ("x * w", "x * w"),
@@ -60,6 +65,13 @@ _STEPS = {
 }
 _SHAPES = {"table": (ROWS, WIDTH), "matrix": (WIDTH, WIDTH), "vector": (WIDTH,)}
 _BETWEEN = ["gt.tanh(x)", "gt.sin(x) + x", "x * x", "gt.nn.softplus(x)", "x / gt.cosh(x)"]
+
+
+@gt.custom_gradient
+def ruled(x: Any, w: Any) -> Any:
+    """Return ``x @ w``; the rule gives each example a gradient of the matrix."""
+    return x @ w, lambda g: (w @ g, gt.outer(x, g))
+
 
 Derivative = Callable[[Any], Callable[[Any], Any]]
 
@@ -96,7 +108,7 @@ class Chain(NamedTuple):
         w = numbers.uniform(-0.6, 0.6, _SHAPES[self.shared])
         if self.shared == "matrix":
             w += 2.0 * np.eye(WIDTH)
-        scope: dict[str, Any] = {"gt": gt, "np": np}
+        scope: dict[str, Any] = {"gt": gt, "np": np, "ruled": ruled}
         one, batch = (eval(f"lambda x, w, i: {text}", scope) for text in (self.one, self.batch))
         run = gt.vmap(one, in_axes=(0, None, 0))
         return (
@@ -149,7 +161,7 @@ def memory(case: Case) -> Iterator[tuple[Any, ...]]:
     (most, got), (least, want) = taken(lambda: f(w)), taken(lambda: g(w))
     scale = 100.0 * float(np.abs(want.numpy()).max())
     yield f"{drawn.derivative} of vmap of lambda x, w, i: {drawn.one}", got, want, scale
-    if most > TIMES * least + MORE:
+    if most > TIMES * least + MORE + RULED * drawn.one.count("ruled"):
         raise MemoryError(
             f"{drawn.derivative} of vmap of lambda x, w, i: {drawn.one} takes {most} bytes, "
             f"{least} in a batch"
