@@ -70,8 +70,8 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     tensors and keyword arguments no gradient, and does not warn.
 
     In :func:`gradtape.vmap`, the gradient function is written for one example. It runs for all
-    examples at once, or, if their gradients of what they share take megabytes, for one block of
-    them after another.
+    examples at once. If their gradients of what they share take megabytes, it runs for one block of
+    them after another, except in compiled functions and in derivatives of derivatives.
 
     Examples
     --------
