@@ -561,7 +561,7 @@ def halved(x: Any) -> Any:
 def test_examples_that_go_ways_of_their_own_keep_one_shape(fn: Function, in_trace: bool) -> None:
     run = gt.vmap(fn)
     both = gt.stack([rows(2), -rows(2)])
-    with pytest.raises(ValueError, match=r"one shape|cannot reshape"):
+    with pytest.raises(ValueError, match="examples of a vmap take different paths"):
         (traced(run, 3) if in_trace else run)(both)
 
 
