@@ -22,6 +22,7 @@ from .nodes import CustomGradient, Node, Symbol
 
 __all__ = ["Capture", "Closure"]
 
+
 def _no(x: Tensor) -> None:
     """Return no gradient."""
 
@@ -224,7 +225,9 @@ class Closure(Capture[Graph]):
         found = [Tensor(y.array) for y in outputs]
         read = [x for x, _ in self._reads]
         for recorder in recorders:
-            recorder.record_call("read", [*outputs, *read], found, lambda gs: [*gs, *map(_no, read)])
+            recorder.record_call(
+                "read", [*outputs, *read], found, lambda gs: [*gs, *map(_no, read)]
+            )
             for i, (_, why) in enumerate(self._reads):
                 recorder.record_lost([*outputs, *read], [len(found) + i], found, why)
         return found

@@ -379,7 +379,7 @@ def test_the_second_order_of_a_product_of_real_and_complex_is_that_of_a_loop(sha
     np.testing.assert_allclose(gt.vmap(curve)(x, y).numpy(), loop, rtol=1e-12)
 
 
-# -- rules that return the same gradient for all examples -------------------------------------------
+# -- rules that return the same gradient for all examples ------------------------------------------
 
 
 @gt.custom_gradient

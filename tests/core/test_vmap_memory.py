@@ -362,7 +362,7 @@ def test_examples_of_an_unknown_number_take_different_branches() -> None:
         assert gradient(gt.constant(points, dtype="float64"), 0.7).item() == pytest.approx(want)
 
 
-# -- rules of custom gradients, which return one gradient per example -------------------------------
+# -- rules of custom gradients, which return one gradient per example ------------------------------
 
 
 def layer(outer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -26,7 +26,8 @@ REASONS = {
     **dict.fromkeys(
         "zeros_like ones_like empty_like full_like size_over size_table size_value quantile_rank "
         "one_per_occurrence "
-        "pad_ramp cast_like reshape_like shaped_like drop_column_like broadcast_like unbroadcast_like "
+        "pad_ramp cast_like reshape_like shaped_like drop_column_like "
+        "broadcast_like unbroadcast_like "
         "unreduce_like diagonal_adjoint untile_like unrepeat_like unpad_picked_like "
         "crop_or_pad_like split_like index_add_like index_add_all_like "
         "take_adjoint take_along_axis_adjoint "
