@@ -23,10 +23,6 @@ from .nodes import CustomGradient, Node, Symbol
 __all__ = ["Capture", "Closure"]
 
 
-def _no(x: Tensor) -> None:
-    """Return no gradient."""
-
-
 G = TypeVar("G", bound=Graph)
 
 
@@ -223,13 +219,11 @@ class Closure(Capture[Graph]):
         if not self._reads or not recorders:
             return list(outputs)
         found = [Tensor(y.array) for y in outputs]
-        read = [x for x, _ in self._reads]
+        given = [*outputs, *(x for x, _ in self._reads)]
         for recorder in recorders:
-            recorder.record_call(
-                "read", [*outputs, *read], found, lambda gs: [*gs, *map(_no, read)]
-            )
+            recorder.record_call("read", given, found, lambda gs: [*gs, *[None] * len(self._reads)])
             for i, (_, why) in enumerate(self._reads):
-                recorder.record_lost([*outputs, *read], [len(found) + i], found, why)
+                recorder.record_lost(given, [len(found) + i], found, why)
         return found
 
     def is_outside(self, x: Any) -> bool:
