@@ -78,9 +78,13 @@ class Recorder:
         name: str,
         inputs: list[Tensor],
         outputs: list[Tensor],
-        backward: Callable[[list[Any]], Sequence[Any]],
+        backward: Callable[..., Sequence[Any]],
     ) -> None:
-        """Receive a computation whose gradient is the function ``backward``."""
+        """Receive a computation whose gradient is the function ``backward``.
+
+        It takes the upstream gradients and, as ``ended``, levels of batches over whose examples it
+        may sum the gradient of what they share.
+        """
 
     def record_lost(
         self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str

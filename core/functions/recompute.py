@@ -25,7 +25,6 @@ from ..base.precision import computing, computing_in
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
-from ..batches.batched import running_levels
 from ..ops.dispatch import is_transformed
 from ..tape.broken import severed, tell
 from ..tape.outer import summing_over_examples
@@ -195,8 +194,7 @@ class _Again:
         sources = [*self.captured, *arguments, *self.variables]
         strict = strictness.get()
         batches = active_batches.get()
-        levels = running_levels.difference(ended)
-        running = [batch for batch in batches if batch.level in levels]
+        running = [batch for batch in batches if batch.level not in ended]
         # outside the batches that have ended: what their examples share has one gradient
         with (
             batched_in(running),

@@ -6,7 +6,7 @@ tensor is like any other, but a tape may follow the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
@@ -221,10 +221,14 @@ class Closure(Capture[Graph]):
         found = [Tensor(y.array) for y in outputs]
         given = [*outputs, *(x for x, _ in self._reads)]
         for recorder in recorders:
-            recorder.record_call("read", given, found, lambda gs: [*gs, *[None] * len(self._reads)])
+            recorder.record_call("read", given, found, self._of_outputs)
             for i, (_, why) in enumerate(self._reads):
                 recorder.record_lost(given, [len(found) + i], found, why)
         return found
+
+    def _of_outputs(self, gs: list[Any], ended: Collection[int] = ()) -> list[Any]:
+        """Return the gradients of the outputs, and none of what was read."""
+        return [*gs, *[None] * len(self._reads)]
 
     def is_outside(self, x: Any) -> bool:
         if not super().is_outside(x):

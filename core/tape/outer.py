@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ..base.context import Batching, active_batches, active_tapes, recording_to
@@ -72,6 +73,9 @@ class OuterTape(Recorder):
     def record_call(
         self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
     ) -> None:
+        levels = frozenset().union(*(levels_of(y.array) for y in outputs)) - self.root.levels
+        if levels:
+            backward = partial(backward, ended=levels)
         self.root.record_call(name, inputs, outputs, backward)
         self._sum_shared(inputs, outputs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,12 +19,14 @@ def record_custom(
     name: str,
     inputs: list[Tensor],
     outputs: list[Tensor],
-    backward: Callable[[Sequence[Tensor]], Sequence[Tensor | None]],
+    backward: Callable[[Sequence[Tensor], Collection[int]], Sequence[Tensor | None]],
     lost: Sequence[int] = (),
 ) -> None:
     """Record a computation with the gradient function ``backward`` on the active tapes.
 
-    ``lost`` are the places of inputs that the outputs depend on and that it leaves out.
+    ``backward`` takes the upstream gradients, and the levels of batches over whose examples it may
+    sum the gradient of what they share. ``lost`` are the places of inputs that the outputs depend
+    on and that it leaves out.
     """
     tapes = active_tapes.get()
     if not tapes:
@@ -32,14 +34,14 @@ def record_custom(
     shapes = [shape_witness(y) for y in outputs]
     batches = active_batches.get()
 
-    def run(gs: list[Any]) -> list[Any]:
+    def run(gs: list[Any], ended: Collection[int] = ()) -> list[Any]:
         raw = is_raw(gs)
         upstream = [
             Tensor(F.zeros_like(y.array)) if g is None else Tensor(g) if raw else g
             for g, y in zip(gs, shapes, strict=True)
         ]
         with back_in(batches) if batches else nullcontext():
-            grads = backward(upstream)
+            grads = backward(upstream, ended)
         return [g.array if raw and g is not None else g for g in grads]
 
     for tape in tapes:
@@ -62,7 +64,7 @@ def record_identity(
 ) -> Tensor:
     """Return a tensor of ``array`` whose gradient reaches ``x`` through ``gradient``."""
     output = Tensor(array)
-    record_custom(name, [x], [output], lambda gs: [gradient(gs[0])])
+    record_custom(name, [x], [output], lambda gs, ended: [gradient(gs[0])])
     return output
 
 

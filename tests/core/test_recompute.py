@@ -388,3 +388,35 @@ def test_a_value_that_the_second_run_assigned_passes_no_gradient(flow, trace) ->
 
     want = slopes(lambda f: f, "nothing")
     np.testing.assert_allclose(slopes(gt.recompute_grad, trace), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_rule_that_differentiates_a_recomputed_function_in_a_batch(nested, compiled) -> None:
+    """The tape of the rule is of one example, although the batch of the function has ended."""
+    scale = gt.Variable(np.array([1.5, -0.5]))
+    inner = gt.recompute_grad(lambda x, c: gt.tanh(x * scale) * c)
+    f = gt.recompute_grad(lambda x, c: inner(x + c, c) * scale) if nested else inner
+
+    @gt.custom_gradient
+    def ruled(x, c):
+        def rule(g, variables=()):
+            with gt.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch([x, c, *variables])
+                y = f(x, c)
+            found = tape.gradient(y, [x, c, *variables], output_gradients=g)
+            return found[:2], found[2:]
+
+        return f(x, c), rule
+
+    x, c = np.array([[0.3, 1.2], [-0.7, 0.4], [0.1, 0.2]]), np.array([0.6, 0.9])
+    found = []
+    for fn in (ruled, f):
+        loss = lambda x, c, fn=fn: gt.sum(gt.vmap(fn, in_axes=(0, None))(x, c))  # noqa: E731
+        given = gt.constant(x), gt.constant(c)
+        with gt.GradientTape() as tape:
+            tape.watch(given)
+            y = (gt.function(loss) if compiled else loss)(*given)
+        found.append(tape.gradient(y, [*given, scale]))
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
