@@ -184,8 +184,9 @@ def _summed_outputs(
         def run() -> list[Any]:
             found = list(backward(gs))
             for i, id in enumerate(inputs):
-                for level in shared.get(id, ()) if found[i] is not None else ():
-                    found[i] = over_examples(found[i], level)
+                if id in shared and found[i] is not None:
+                    for level in shared[id]:
+                        found[i] = over_examples(found[i], level)
             return found
 
         blocks = in_blocks(run, [id in shared for id in inputs], gs, size) if raw else None
