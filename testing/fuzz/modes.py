@@ -219,13 +219,8 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
 #: The text in a trace's refusal of a program that selects elements by values.
 UNKNOWN = "unknown in this trace"
 #: The texts of errors about shapes: of a loop in a batch whose examples would have different ones,
-#: of a rule that does not sum what was broadcast, where the eager run does not need its result, and
-#: of a number that is a vector to NumPy, where a trace does not know the number of axes.
-SHAPES = (
-    "examples of a vmap take different paths",
-    "but it must have shape",
-    "out of bounds for an array of dimension 0",
-)
+#: and of a rule that does not sum what was broadcast, where the eager run does not need its result.
+SHAPES = ("examples of a vmap take different paths", "but it must have shape")
 # errors of vmap where a result depends on values
 IN_WORDS = {"vmap": gt.errors.TraceError}
 

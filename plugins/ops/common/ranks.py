@@ -80,7 +80,7 @@ def with_axes(x: Any, places: Places) -> Any:
 
 def as_vector(x: Any) -> Any:
     """Return a tensor unchanged, or a number as a vector of size 1."""
-    return ops["reshape"](x, shape=(1,)) if x.shape == () else x
+    return with_axes(x, ((0,),))
 
 
 def as_columns(b: Any) -> Any:

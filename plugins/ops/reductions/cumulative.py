@@ -187,8 +187,8 @@ def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
         return result if result.dtype == dtype else ops["cast"](result, dtype=dtype.name)
     if along is None:
         return running(ops["reshape"](x, shape=(-1,)), axis=0)
-    if along in (0, -1) and getattr(x, "shape", None) == ():
-        x = ops["reshape"](x, shape=(1,))  # a number is a vector here, as for NumPy
+    if along in (0, -1) and getattr(x, "shape", None) in ((), None):
+        x = as_vector(as_tensor(x))  # as for NumPy
     return running(x, axis=along)
 
 

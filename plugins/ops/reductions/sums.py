@@ -142,7 +142,11 @@ def mean(
 
 
 def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    others = F.product_of_others(x, axis=axis)
+    if axis is not None and x.shape in (None, ()):  # of unknown rank, it may be a number
+        row = F.insert_axes(x, places=((0,),))
+        others = F.reshape_like(F.product_of_others(row, axis=axis), x)
+    else:
+        others = F.product_of_others(x, axis=axis)
     return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * others
 
 
