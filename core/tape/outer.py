@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..base.context import Batching, active_batches, active_tapes, recording_to
@@ -195,7 +195,7 @@ def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[No
     batch = Batching(level, shape_witness(like), randomness)
     token = active_batches.set((*active_batches.get(), batch))
     try:
-        with summing_over_examples():
+        with summing_over_examples() if active_tapes.get() else nullcontext():
             yield
     finally:
         active_batches.reset(token)
