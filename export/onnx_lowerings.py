@@ -78,7 +78,7 @@ def _gelu(xp: Namespace, x: Array, *, approximate: bool) -> Any:
 
 
 @_lowers("gelu_slope")
-def _gelu_slope(xp: Namespace, x: Array, y: Array, *, approximate: bool = False) -> Any:
+def _gelu_slope(xp: Namespace, x: Array, *, approximate: bool = False) -> Any:
     if not approximate:
         share = 0.5 * _erfc(xp, x * -(0.5**0.5))
         return share + x * xp.exp(x * x * -0.5) * 0.3989422804014327  # 1 / sqrt(2 pi)

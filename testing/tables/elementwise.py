@@ -23,9 +23,9 @@ def each(names: str, *samples: tuple[object, ...]) -> dict[str, list[Sample]]:
     return {name: [Sample(*inputs) for inputs in samples] for name in names.split()}
 
 
-def with_values(function: Callable[..., Any], *inputs: Any, **params: Any) -> list[Sample]:
+def with_values(function: Callable[..., Any], *inputs: Any) -> list[Sample]:
     """Return samples of an op that takes ``x`` and a function's value there."""
-    return [Sample(x, **params).fed_through(lambda x: (x, function(x, **params))) for x in inputs]
+    return [Sample(x).fed_through(lambda x: (x, function(x))) for x in inputs]
 
 
 SAMPLES = {
@@ -103,10 +103,7 @@ SAMPLES = {
     "cbrt_slope": with_values(gt.cbrt, X, 3.0 * X),
     "sigmoid_slope": with_values(gt.nn.sigmoid, X, 3.0 * X),
     "squareplus_slope": with_values(gt.nn.squareplus, X, 3.0 * X),
-    "gelu_slope": [
-        *with_values(gt.nn.gelu, X, approximate=False),
-        *with_values(gt.nn.gelu, 3.0 * X, approximate=True),
-    ],
+    "gelu_slope": [Sample(X, approximate=False), Sample(3.0 * X, approximate=True)],
     "exp_minus_square": [Sample(X), Sample(3.0 * X, scale=0.5), Sample(Z)],
     "celu": [Sample(X), Sample(3.0 * X, alpha=0.5)],
     "squareplus": [Sample(X), Sample(3.0 * X, b=0.5)],
