@@ -93,10 +93,10 @@ def _sigmoid_slope(x: Array, y: Array) -> Array:
     if known.quick_exp:
         return _sigmoid_tail(x)
     rest: Array = np.subtract(known.one, y)
-    slope = rest * y
     if rest.item(rest.argmin()) > SIGMOID_DIGITS:
-        return slope
-    return _renew(slope, rest, SIGMOID_DIGITS, _sigmoid_tail, x)
+        rest *= y
+        return rest
+    return _renew(rest * y, rest, SIGMOID_DIGITS, _sigmoid_tail, x)
 
 
 def _sigmoid_tail(x: Array) -> Array:
