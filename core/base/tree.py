@@ -53,6 +53,8 @@ def paths(tree: Any, root: str) -> Iterator[str]:
 
 def pack_like(tree: Any, leaves: list[Any]) -> Any:
     """Return a container with the structure of ``tree`` and the leaves ``leaves``."""
+    if not isinstance(tree, _CONTAINERS):
+        return leaves[0]
     return _pack(tree, iter(leaves))
 
 

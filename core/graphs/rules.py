@@ -177,7 +177,7 @@ class _InputRule(Rule):
         self.checked = True
         self.keywords = ()
         self.pick = pick
-        self.single = None
+        self.single = self.quick = None
 
 
 def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:

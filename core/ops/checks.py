@@ -39,7 +39,7 @@ def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
     rule.pick = lambda values: (*pick(values), shape_witness(values[position]))
     rule.fn = _checked(op, name, rule.fn)
     rule.fn_complex = rule.fn if same else _checked(op, name, rule.fn_complex)
-    rule.single = None
+    rule.single = rule.quick = None
     rule.checked = True
 
 

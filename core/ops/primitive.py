@@ -257,7 +257,7 @@ class Primitive:
                 rule.belongs_to(self.name)
         # per input, for the quick paths: the position of the one value that the rule reads, and fn
         self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
-            (rule.single, rule.fn) if rule is not None and rule.single is not None else None
+            (rule.quick, rule.fn) if rule is not None and rule.quick is not None else None
             for rule in rules or (None,) * len(self.inputs)
         )
 

@@ -16,7 +16,7 @@ from .backend import shape_witness
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
+__all__ = ["BOTH", "NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
 
 #: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
 #: inside, which of them are batched, and the parameters. It returns the results with the hidden
@@ -31,6 +31,8 @@ ForwardRule: TypeAlias = "Literal['linear', 'multilinear'] | Callable[..., Any]"
 
 #: In :attr:`Rule.single`: the rule needs no value.
 NOTHING = -1
+#: In :attr:`Rule.quick`: the rule reads an op's only input and its result.
+BOTH = 2
 #: Marks an input that intentionally has no gradient.
 NONDIFF = None
 
@@ -50,13 +52,15 @@ class Rule:
     single
         The position in that tuple of the only value that the function needs; ``NOTHING`` if it
         needs no value; None in all other cases.
+    quick
+        The same for the quick ops, which also know ``BOTH``.
     keywords
         The op's parameters that it needs.
     broadcasts
         Whether its result must still be summed to the shape of the input.
     """
 
-    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "pick", "single")
+    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "pick", "quick", "single")
 
     def __init__(self, op: Primitive, target: str, fn: Callable[..., Any]) -> None:
         self.fn = fn
@@ -87,6 +91,8 @@ class Rule:
         self.pick = _picker(slots, likes)
         simple = len(slots) <= 1 and not likes and not keywords
         self.single: int | None = (slots[0] if slots else NOTHING) if simple else None
+        both = slots == [0, 1] and len(op.inputs) == 1 and not likes and not keywords
+        self.quick = BOTH if both else self.single
 
     def apply(
         self, g: Any, values: tuple[Any, ...], params: Mapping[str, Any], complex_: bool = False

@@ -10,7 +10,7 @@ from ..base.dtypes import is_differentiable
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
 from ..base.tree import flatten
-from ..ops.dispatch import check_alive, is_transformed
+from ..ops.dispatch import check_alive
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -61,8 +61,7 @@ def check_rows(parallel_iterations: int | None, name: str) -> None:
 def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor of a target or source. This does not watch a variable."""
     if type(leaf) is Tensor:
-        if is_transformed(leaf.array):
-            check_alive(leaf.array)
+        check_alive(leaf.array)
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()

@@ -42,7 +42,8 @@ def run_backward(
     """
     watching = watcher.get()
     if watching is None:
-        _run(records.popitem, records, grads, wanted, raw, useful)
+        run = _walk if raw else _run
+        run(records.popitem, records, grads, wanted, raw, useful)
         return
 
     def popitem() -> tuple[int, Any]:
@@ -103,6 +104,9 @@ def _walk(
                 continue
             if saved is None:
                 gx = rule(g)
+            elif type(saved) is tuple:
+                x, out = saved
+                gx = rule(g, x.array, out.array) if raw else rule(g, x, out)
             else:
                 gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
             if like is not None:

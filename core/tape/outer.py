@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -218,7 +217,7 @@ def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[No
     batch = Batching(level, shape_witness(like), randomness)
     token = active_batches.set((*active_batches.get(), batch))
     try:
-        with summing_over_examples():
+        with summing_over_examples() if active_tapes.get() else nullcontext():
             yield
     finally:
         active_batches.reset(token)

@@ -82,7 +82,7 @@ class RecordingTape(Recorder):
             self._forget()  # a used tape starts again from nothing
         self._entered = True
         self._thread = threading.get_ident()
-        self.levels = frozenset(batch.level for batch in active_batches.get())
+        self.levels = frozenset([batch.level for batch in active_batches.get()])
         self._resume()
         return self
 
@@ -96,9 +96,9 @@ class RecordingTape(Recorder):
             active_tapes.set((*active, self))
 
     def _pause(self) -> None:
-        # by identity, not by position: tapes may be closed in any order
         self._recording, self.records, self.reads = False, {}, {}
-        active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
+        # by identity, not by position: tapes may be closed in any order
+        active_tapes.set(tuple([tape for tape in active_tapes.get() if tape is not self]))
 
     def _is_in(self, recorder: Any) -> bool:
         """Return whether an active recorder is this tape, or its adapter inside a batch."""

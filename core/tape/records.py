@@ -36,8 +36,8 @@ __all__ = [
     "with_rules",
 ]
 
-#: The most common record, for one input and at most one value that the rule reads: (input, rule,
-#: value or None, like).
+#: The most common record, for one input: (input, rule, what the rule reads, like). The rule takes
+#: no parameters of the op. It reads nothing (None), one value, or a tuple of input and output.
 SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | None]"
 #: None marks a watched tensor, or a further output of the :class:`MultiOutputRecord` before it. A
 #: list holds the fields of an :class:`Edge` per input. If ``keywords`` is None, ``values`` is the
@@ -187,7 +187,8 @@ def _edge(
 ) -> Edge:
     if keywords is not None:
         return Edge(input, rule, value, keywords, like)
-    return Edge(input, rule, () if value is None else (value,), None, like)
+    values = value if type(value) is tuple else () if value is None else (value,)
+    return Edge(input, rule, values, None, like)
 
 
 def _gradient_of(read: Pick) -> Callable[..., Any]:
@@ -273,7 +274,7 @@ def saved_tensors(records: dict[int, Any]) -> list[Tensor]:
     found = []
     for record in records.values():  # by hand, since this runs over whole tapes
         if type(record) is tuple:
-            found.append(record[2])
+            found += record[2] if type(record[2]) is tuple else (record[2],)
         elif type(record) is list:
             for edge in record:
                 if edge[3] is None:

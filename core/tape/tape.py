@@ -438,13 +438,14 @@ class GradientTape(RecordingTape):
         """Run the backward pass and return a tensor or None per source id."""
         keep = keep or self._persistent
         others = active_tapes.get()
-        if not self._persistent:  # a persistent tape records its own gradients, for higher orders
+        # a persistent tape records its own gradients, for higher orders
+        if others and not self._persistent:
             others = tuple(tape for tape in others if not self._is_in(tape))
         if self.batched and others:
             # values may still differ between the examples of a batch that has ended
             others = tuple(map(OuterTape.of, others))
         # rules expect NumPy's dtypes, which tensors return for the arrays of any library
-        raw = not others and all(type(t.array.dtype) in DTYPES for t in targets)
+        raw = not (others or [t for t in targets if type(t.array.dtype) not in DTYPES])
         ended = after_batches.set(True) if self.batched else None
         strict = _strict_ones(others) if others else []
         for tape in strict:  # a rule may round, as that of remainder does
@@ -465,7 +466,7 @@ class GradientTape(RecordingTape):
             useful = None if whole else reachable(self._all, wanted)
             # a persistent tape keeps its records; any other frees each record after use
             records = self._all.copy() if keep else self._all
-            with scope_of(target.array for target in targets):
+            with scope_of([target.array for target in targets]):
                 run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)

@@ -12,6 +12,7 @@ from typing import Any
 from ..base.context import active_tapes
 from ..base.sizes import same_shape
 from ..ops.dispatch import scalar_tables
+from ..ops.rule import BOTH
 from .op import Op, name_op
 from .tensor import Tensor
 
@@ -45,6 +46,9 @@ class UnaryOp(Op):
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
                 place, fn = quick
+                if place == BOTH:
+                    records[output.id] = (x.id, fn, (x, output), None)
+                    continue
                 saved = x if place == 0 else output if place == 1 else None
                 records[output.id] = (x.id, fn, saved, None)
         return output

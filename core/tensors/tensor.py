@@ -261,7 +261,9 @@ class Tensor(Handle, Operators):
             objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
             if objects is not None:
                 return objects
-        value = np.asarray(self._leave("__array__"))
+        # without a tape, no one needs to know
+        leaving = self._leave("__array__") if active else _read_only(to_numpy(self.array))
+        value = np.asarray(leaving)
         if dtype is not None and value.dtype != dtype:
             if copy is False:
                 raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,16 @@ from mpmath import mp, mpf
 from .points import Array, points
 from .row import Row, arguments_dtype
 
-__all__ = ["LIMIT", "Exact", "derivatives_of", "exact", "measured", "worst"]
+__all__ = [
+    "LIMIT",
+    "Exact",
+    "derivatives_of",
+    "errors_of",
+    "exact",
+    "gradients_alone",
+    "measured",
+    "worst",
+]
 
 #: The largest error of a derivative, in units of the last place.
 LIMIT = 16
@@ -57,7 +66,7 @@ def _at(form: Callable[..., Any], point: tuple[Any, ...]) -> Any:
         return mp.nan
 
 
-def errors(values: list[Any], normal: Array, units: list[Any], computed: Array) -> Array:
+def errors_of(values: list[Any], normal: Array, units: list[Any], computed: Array) -> Array:
     """Return errors in units of the last place, 0 where the exact value is not normal."""
     result = np.zeros(len(values))
     for i in np.flatnonzero(normal):
@@ -83,7 +92,7 @@ def worst(row: Row, at: list[Array], true: Exact, library: str) -> list[tuple[fl
         return []
     result = []
     for parts, computed in zip(true, found, strict=True):
-        each = errors(*parts, computed)
+        each = errors_of(*parts, computed)
         place = int(np.argmax(each)) if len(each) else 0
         result.append((float(each[place]), [float(x[place]) for x in at]))
     return result
@@ -106,6 +115,20 @@ def derivatives_of(row: Row, at: list[Array]) -> list[Array]:
     pairs = _second_pairs(len(inputs))
     second = [None if first[i] is None else outer.gradient(first[i], inputs[j]) for i, j in pairs]
     return [np.zeros_like(at[0]) if g is None else g.numpy() for g in (*first, *second)]
+
+
+def gradients_alone(row: Row, point: Sequence[Any]) -> list[float]:
+    """Return gradtape's first derivatives at one point, with no other tape around."""
+    import gradtape as gt
+
+    run = eval(f"lambda x, y=None: {row.call}", {"gt": gt, "nn": gt.nn})
+    inputs = [gt.constant(np.array([x])) for x in point]
+    with warnings.catch_warnings(), np.errstate(all="ignore"), gt.GradientTape() as tape:
+        warnings.simplefilter("ignore")
+        tape.watch(inputs)
+        value = run(*inputs)
+        found = tape.gradient(value, inputs)
+    return [0.0 if g is None else float(g.numpy()[0]) for g in found]
 
 
 def _second_pairs(count: int) -> list[tuple[int, int]]:

@@ -15,11 +15,14 @@ import gradtape as gt
 KERNELS = {
     name: kernel for (name, owner), kernel in gt.registry().kernels.items() if owner == "numpy"
 }
-NETWORK = [sample for sample in network_kernels.KERNELS if sample[0] in KERNELS]
 CONVOLUTIONS = {"conv", "conv_to_filters", "conv_to_images", "conv_transpose"}
 
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]
+NETWORK = [
+    *(sample for sample in network_kernels.KERNELS if sample[0] in KERNELS),
+    *(("gelu_slope", (x,), {}) for x in (M, 0.01 * M, -5.0 * M, network_kernels.NEAR_ROOTS)),
+]
 REDUCE = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)}, {"axis": (-1,)}]
 SCAN = [
     *({"axis": axis, "reverse": reverse} for axis in (0, -1) for reverse in (False, True)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 __all__ = ["Split"]
@@ -32,11 +33,18 @@ class Split(NamedTuple):
         dtype
             Their dtype, of NumPy.
         """
-        high = float(dtype.type(self.high)) if dtype.kind == "f" else self.high
-        return (x - high) - ((self.high - high) + self.low)
+        high, low = _parts(self, dtype)
+        return (x - high) - low
 
     def cut(self, digits: int) -> tuple[float, float]:
         """Return the number's first binary digits, and the rest."""
         fraction, exponent = math.frexp(self.high)
         first = math.ldexp(round(math.ldexp(fraction, digits)), exponent - digits)
         return first, (self.high - first) + self.low
+
+
+@cache
+def _parts(number: Split, dtype: Any) -> tuple[float, float]:
+    """Return a number, rounded to ``dtype``, and what the rounding took."""
+    high = float(dtype.type(number.high)) if dtype.kind == "f" else number.high
+    return high, (number.high - high) + number.low

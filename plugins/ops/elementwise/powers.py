@@ -11,7 +11,7 @@ import numpy as np
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.dtypes import SCALARS
-from ..common.kernels import native
+from ..common.kernels import all_between, native
 from ..common.op_builders import elementwise, named
 
 __all__ = [
@@ -65,6 +65,8 @@ def _power_base(g: Any, x: Any, y: Any, out: Any) -> Any:
             return g * (y * out / x)
         nowhere = x == 0  # where the slope is infinite
         return g * F.where(nowhere, math.inf, y * out / F.where(nowhere, 1.0, x))
+    if _is_moderate(x, out):
+        return g * (out / x * y)
     # y - 1 would give 0 * inf where both are 0
     both = F.logical_and(x == 0, y == 0)
     if out.dtype.kind != "f" or type(x) in SCALARS or y.dtype.kind != "f":
@@ -74,6 +76,14 @@ def _power_base(g: Any, x: Any, y: Any, out: Any) -> Any:
     rounded = F.logical_and(rounded, F.logical_and(x != 0, F.isfinite(x)))
     power = x ** F.where(F.logical_or(rounded, both), 1, before)
     return g * F.where(rounded, y * out / F.where(rounded, x, 1), y * power)
+
+
+def _is_moderate(x: Any, out: Any) -> bool:
+    """Return whether ``x`` is positive, and no product with a power overflows or underflows."""
+    if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.dtype != out.dtype:
+        return False
+    most = 1e100 if x.dtype.char == "d" else 1e12
+    return all_between(out, 1 / most, most) and all_between(x, 1 / most, most)
 
 
 def _one_less(y: Any, dtype: Any) -> tuple[Any, Any, bool]:
@@ -100,6 +110,8 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
             x = _in_dtype(x, out.dtype)
         log = cmath.log(x) if type(x) is complex else math.log(x)
         return g * log * out if abs(log) < 1 else g * out * log
+    if _is_moderate(x, out):
+        return g * (out * F.log(x))
     # 0 outside the logarithm's domain, and where 0 meets its infinity
     if x.dtype.kind == "c":
         valid = x != 0
@@ -348,6 +360,9 @@ def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> An
 
     ``exponential`` gives powers of ``b``, and ``unit`` is the natural logarithm of ``b``.
     """
+    ahead = x - y
+    if all_between(ahead, -8.0, 8.0):  # where rounding takes too little to matter
+        return F.sigmoid(ahead if unit == 1.0 else ahead * unit)
     ahead = lead(x, y)
     larger = ahead >= 0
     e = exponential(F.where(larger, -ahead, ahead))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op
+from ....core.extend import F
 from ..common.kernels import at_hand, kind_of, native, standard
 from ..common.op_builders import elementwise
 from .arithmetic import nonzero_divisor
@@ -221,7 +221,7 @@ arctan2 = atan2 = elementwise(
 )
 
 
-def _hypot_slope_kernel(xp: Any, x: Any, y: Any, distance: Any) -> Any:
+def hypot_slope_kernel(xp: Any, x: Any, y: Any, distance: Any) -> Any:
     x, distance, _ = _scaled(xp, x, y, distance)
     return x / xp.where(distance == 0, xp.ones_like(distance), distance)
 
@@ -251,7 +251,7 @@ def _hypot_twist(g: Any, x: Any, y: Any) -> Any:
 
 _hypot_slope = elementwise(
     "hypot_slope",
-    _hypot_slope_kernel,
+    hypot_slope_kernel,
     x=_hypot_bend,
     y=_hypot_twist,
     distance=lambda g: F.zeros_like(g),  # it is there to save time; the others count it
@@ -304,7 +304,7 @@ cosh = elementwise(
 
 
 #: Above this slope, ``1 - y**2`` has digits enough in double precision.
-TANH_DIGITS = 0.08
+TANH_DIGITS = 0.0625
 
 
 def tanh_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
@@ -326,7 +326,6 @@ def tanh_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
 _tanh_slope = elementwise(
     "tanh_slope",
     tanh_slope_kernel,
-    kind=Op,
     x=lambda g, y, out: g * (-2.0 * (y * out)),
     y=lambda g: F.zeros_like(g),  # it is there to save time; the slope of x counts it
     doc="Return ``1 - y**2`` for ``y = tanh(x)``, elementwise, exact where ``y`` is near 1.",

@@ -11,6 +11,8 @@ M = RNG.standard_normal((3, 4))
 S = RNG.standard_normal((3, 3)) + 3 * np.eye(3)
 V = RNG.standard_normal(4)
 I = np.array([0, 2, 2])  # noqa: E741 - indices
+# where slopes of silu and gelu are nearly 0, and not
+NEAR_ROOTS = np.array([-1.2785, -1.2, -0.7518, -0.7, 0.5])
 JOIN = {"axes": ((1,), (1,))}
 ROWS = {"index": (("slice", 1, None, None),)}
 PICKS = {"index": (("array", 0), ("array", 1))}
@@ -83,6 +85,8 @@ KERNELS = [
     ("cholesky", (S @ S.T,), {}),
     *((name, (M,), {}) for name in ("relu", "relu6", "sigmoid", "softplus", "silu", "elu")),
     *(("sigmoid_slope", (x, 1 / (1 + np.exp(-x))), {}) for x in (M, 0.01 * M)),
+    *(("silu_slope", (x,), {}) for x in (M, 0.01 * M, 1000.0 * M, NEAR_ROOTS)),
+    *(("hypot_slope", (x, M, np.hypot(x, M)), {}) for x in (M, M + 1.0, 0.0 * M)),
     ("leaky_relu", (M,), {"alpha": 0.1}),
     ("softmax", (M,), {"axis": 0}),
     ("softmax", (M[:, :0],), {"axis": 1}),

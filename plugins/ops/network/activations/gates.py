@@ -6,9 +6,11 @@ import math
 from math import pi, sqrt
 from typing import Any
 
+import numpy as np
+
 from .....core.extend import F, Op, Tensor, as_tensor, numpy_dtype, ops
 from ...common.axes import axis_of
-from ...common.kernels import at_hand, reals, renewed
+from ...common.kernels import at_hand, cast_to, reals, renewed
 from ...common.op_builders import elementwise, named
 from ...common.roots import Split
 from ...shapes.splitting import split
@@ -45,30 +47,38 @@ silu = elementwise(
 )
 
 
-# where the slope of silu is 0, and where its derivative is
-_SILU_FLAT = Split(-1.2784645427610737, -1.0946994183093437e-16)
+#: Where the slope of silu is 0, and how near the formula for all numbers loses digits.
+SILU_FLAT = Split(-1.2784645427610737, -1.0946994183093437e-16)
+SILU_NEAR = 0.125
+# where the slope's derivative is 0
 _SILU_BEND = Split(2.3993572805154675, 1.8464872855353363e-16)
 
 
-def _silu_slope_kernel(xp: Any, x: Any) -> Any:
+def silu_slope_kernel(xp: Any, x: Any) -> Any:
     x = xp.clip(reals(x), -_FAR, _FAR)
     root = xp.exp(xp.abs(x) * -0.5)  # its square can be subnormal where the slope is not
     e = root * root
     right, below = x >= 0, 1 + e
     inner = xp.where(right, e, xp.ones_like(e)) / below * x + 1
-    past = _SILU_FLAT.distance(x, numpy_dtype(x.dtype))
-    inner = renewed(xp, xp.abs(past) < 0.125, inner, lambda past: _silu_root(xp, past), past)
     outer = xp.where(right, xp.ones_like(root), root)
-    return outer / below * inner * outer
+    slope = outer / below * inner * outer
+    near = xp.abs(x - SILU_FLAT.high) < SILU_NEAR
+    return renewed(xp, near, slope, lambda x: silu_slope_near(xp, x), x)
 
 
-def _silu_root(xp: Any, past: Any) -> Any:
-    """Return ``(1 + x + exp(x)) / (1 + exp(x))`` near its root, less what is 0 there."""
-    grown = xp.expm1(past)
-    return (past + _SILU_EXP * grown) / (1 + _SILU_EXP + _SILU_EXP * grown)
+def silu_slope_near(xp: Any, x: Any) -> Any:
+    """Return the slope of ``silu`` near its root: ``(1 + x + e) e / (1 + e)**2``, ``e = exp(x)``.
+
+    The sum is taken less what it is at the root, which is 0.
+    """
+    past = SILU_FLAT.distance(x, numpy_dtype(x.dtype))
+    grown = _SILU_EXP * xp.expm1(past)
+    e = _SILU_EXP + grown
+    below = 1 + e
+    return e * (past + grown) / (below * below)
 
 
-_SILU_EXP = -1.0 - _SILU_FLAT.high  # its exponential, as 1 + x + exp(x) is 0 there
+_SILU_EXP = -1.0 - SILU_FLAT.high  # its exponential, as 1 + x + exp(x) is 0 there
 
 
 def _silu_bend(g: Any, x: Any) -> Any:
@@ -92,7 +102,7 @@ def _root_of_slope(x: Any) -> Any:
 
 _silu_slope = elementwise(
     "silu_slope",
-    _silu_slope_kernel,
+    silu_slope_kernel,
     holomorphic=False,
     x=_silu_bend,
     doc="Return the derivative of ``silu``, elementwise.",
@@ -222,8 +232,8 @@ _mish_slope = elementwise(
 )
 
 
-_HALF = sqrt(0.5)
-_DENSITY = 1 / sqrt(2 * pi)
+HALF = sqrt(0.5)
+DENSITY = 1 / sqrt(2 * pi)
 _TANH = sqrt(2 / pi)
 _CUBE = 0.044715
 
@@ -232,11 +242,13 @@ def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
     half = 0.5 * xp.maximum(reals(x), -_FAR)
     if approximate:
         return half * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
-    return half * F.erfc(-_HALF * x)
+    return half * F.erfc(-HALF * x)
 
 
-# where the slope of gelu is 0; the slope of the slope is 0 at the square root of 2
-_GELU_FLAT = Split(-0.7517915246935645, 1.4956759177009883e-17)
+#: Where the slope of gelu is 0, and how near the formula for all numbers loses digits.
+GELU_FLAT = Split(-0.7517915246935645, 1.4956759177009883e-17)
+GELU_NEAR = 0.2
+# the slope of the slope is 0 at the square root of 2
 _GELU_BEND = Split(1.4142135623730951, -9.667293313452913e-17)
 
 
@@ -250,13 +262,13 @@ def _hermite(count: int, x: float) -> list[float]:
 
 def _gelu_series() -> list[float]:
     """Return the Taylor series of the slope around its zero, without the constant."""
-    x = _GELU_FLAT.high
-    density, h = _DENSITY * math.exp(-x * x / 2), _hermite(24, x)
+    x = GELU_FLAT.high
+    density, h = DENSITY * math.exp(-x * x / 2), _hermite(20, x)
     # the slope's derivative is (2 - x**2) times the density: the density less its second derivative
-    return [density * (h[n] - h[n + 2]) / math.factorial(n + 1) for n in range(20)]
+    return [density * (h[n] - h[n + 2]) / math.factorial(n + 1) for n in range(16)]
 
 
-_GELU_SERIES = _gelu_series()
+GELU_SERIES = _gelu_series()
 
 
 _LINE, _BEND = (
@@ -276,9 +288,18 @@ def _gelu_exponent(x: Any) -> tuple[Any, Any]:
     far = F.logical_and(F.abs(x) > 2.0, F.abs(x) < 24.0)
     if dtype.char not in "fd" or not at_hand(F.any(far), unknown=True):
         return size, F.zeros_like(size)
+    x, absolute = F.stop_gradient(x), F.stop_gradient(F.abs(size))
+    if type(x) is np.ndarray and x.ndim:  # compute only what is needed
+        lost = np.zeros_like(x)
+        lost[far] = _lost_of_exponent(np.abs(x[far]), absolute[far])
+        return size, lost
+    x = F.where(far, F.abs(x), 0.0)
+    return size, F.where(far, _lost_of_exponent(x, absolute), 0.0)
+
+
+def _lost_of_exponent(x: Any, size: Any) -> Any:
     # the products of numbers with few digits are exact
-    steps, digits = (4.0, (12, 6)) if dtype.char == "f" else (16.0, (26, 26))
-    x = F.stop_gradient(F.where(far, F.abs(x), 0.0))
+    steps, digits = (4.0, (12, 6)) if numpy_dtype(x.dtype).char == "f" else (16.0, (26, 26))
     near = F.round(x * steps) / steps
     rest = x - near
     (a, a_rest), (b, b_rest) = (c.cut(n) for c, n in zip((_LINE, _BEND), digits, strict=True))
@@ -287,32 +308,33 @@ def _gelu_exponent(x: Any) -> tuple[Any, Any]:
     lost = line - (total - cube)
     cubes = rest * (x * x + x * near + near * near)
     lost = lost + (a * rest + b * cubes + (a_rest * x + b_rest * (x * x * x)))
-    return size, F.where(far, (total - F.stop_gradient(F.abs(size))) + lost, 0.0)
+    return (total - size) + lost
 
 
-def _gelu_slope_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+def gelu_slope_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
     x = xp.clip(reals(x), -50.0, 50.0)  # the slope is constant beyond
     if approximate:
         size, lost = _gelu_exponent(x)
         root = xp.exp(xp.abs(size) * -0.5)  # its square can be subnormal where the slope is not
         e = root * root * (1 - lost)
-        right, one = size >= 0, xp.ones_like(root)
-        rest = xp.where(right, e, one) / (1 + e)
+        below = 1 + e
+        # on NumPy, the maximum is faster than a choice by condition
+        left = cast_to(xp, size < 0, x.dtype)
+        rest = xp.maximum(e, left) / below
         share = 1 + x * (rest * (2 * _TANH * (1 + 3 * _CUBE * (x * x))))
-        return (
-            xp.where(right, one, root * (1 - lost)) / (1 + e) * share * xp.where(right, one, root)
-        )
+        right = 1 - left
+        return xp.maximum(root * (1 - lost), right) / below * share * xp.maximum(root, right)
     density = F.exp_minus_square(x, scale=0.25)  # its root, as the density can be subnormal
-    slope = F.erfc(x * -_HALF) * 0.5 + x * density * (_DENSITY * density)
+    slope = F.erfc(x * -HALF) * 0.5 + x * density * (DENSITY * density)
     slope = renewed(xp, x < -30, slope, lambda x: _gelu_tail(xp, x), x)
-    past = _GELU_FLAT.distance(x, numpy_dtype(x.dtype))
-    return renewed(xp, xp.abs(past) < 0.25, slope, _gelu_root, past)
+    past = GELU_FLAT.distance(x, numpy_dtype(x.dtype))
+    return renewed(xp, xp.abs(past) < GELU_NEAR, slope, _gelu_root, past)
 
 
 def _gelu_root(past: Any) -> Any:
     """Return the slope at a distance from its root, by Taylor's series."""
-    series = _GELU_SERIES[-1] + 0 * past
-    for factor in reversed(_GELU_SERIES[:-1]):
+    series = GELU_SERIES[-1] + 0 * past
+    for factor in reversed(GELU_SERIES[:-1]):
         series = series * past + factor
     return series * past
 
@@ -322,7 +344,7 @@ def _gelu_tail(xp: Any, x: Any) -> Any:
     x = xp.clip(x, -50.0, -30.0)
     density, q = F.exp_minus_square(x, scale=0.25), 1 / (x * x)
     ratio = x - (1 - q * (1 - q * (3 - q * (15 - q * (105 - q * 945))))) / x
-    return ratio * density * (_DENSITY * density)
+    return ratio * density * (DENSITY * density)
 
 
 def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:
@@ -330,7 +352,7 @@ def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:
     if not approximate:
         left, right = _GELU_BEND.distance(x, x.dtype), _GELU_BEND.distance(-x, x.dtype)
         density = F.exp_minus_square(x, scale=0.25)
-        return g * (density * (left * right) * (_DENSITY * density))
+        return g * (density * (left * right) * (DENSITY * density))
     size, lost = _gelu_exponent(x)
     slope, bend = 2 * _TANH * (1.0 + 3 * _CUBE * (x * x)), 12 * _TANH * _CUBE * x
     gate = _root_of_slope(size)
@@ -341,7 +363,7 @@ def _gelu_bend(g: Any, x: Any, approximate: bool) -> Any:
 
 _gelu_slope = elementwise(
     "gelu_slope",
-    _gelu_slope_kernel,
+    gelu_slope_kernel,
     kind=Op,
     holomorphic=False,
     x=_gelu_bend,

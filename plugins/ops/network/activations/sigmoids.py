@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from .....core.extend import F, Op
+from .....core.extend import F
 from ...common.kernels import at_hand, reals
 from ...common.op_builders import elementwise
 
@@ -40,7 +40,7 @@ sigmoid = elementwise(
 
 
 #: Above this distance from 1, ``1 - y`` has digits enough in double precision.
-SIGMOID_DIGITS = 0.1
+SIGMOID_DIGITS = 0.07
 
 
 def sigmoid_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
@@ -60,7 +60,6 @@ def sigmoid_slope_kernel(xp: Any, x: Any, y: Any) -> Any:
 _sigmoid_slope = elementwise(
     "sigmoid_slope",
     sigmoid_slope_kernel,
-    kind=Op,
     holomorphic=False,
     # 1 - 2y, without cancellation
     x=lambda g, x, out: -g * (out * F.tanh(0.5 * x)),
