@@ -95,6 +95,10 @@ SAMPLES = {
     **each("tanh_shrink", (X,), (3.0 * X,)),
     # derivatives of others, as ops; some also take the function's value
     **each("arctan2_slope", (X, P[:1]), (X[:, :1], P[0]), (X, 2.5)),
+    "logaddexp_slope": [
+        *(Sample(x, y, binary=False) for x, y in ((X, P[:1]), (X[:, :1], P[0]), (X, 2.5))),
+        Sample(X, P[:1], binary=True),
+    ],
     "hypot_slope": [
         Sample(X, y).fed_through(lambda x, y: (x, y, gt.hypot(x, y))) for y in (P, P[:1], 2.5)
     ],

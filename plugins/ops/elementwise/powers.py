@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,8 +64,8 @@ def _power_base(g: Any, x: Any, y: Any, out: Any) -> Any:
             return g * (y * out / x)
         nowhere = x == 0  # where the slope is infinite
         return g * F.where(nowhere, math.inf, y * out / F.where(nowhere, 1.0, x))
-    if _is_moderate(x, out):
-        return g * (out / x * y)
+    if all_between(y, 0.5, 1e7) and out.dtype == y.dtype:  # then y - 1 is exact, and not at 0
+        return g * (y * x ** (y - 1))
     # y - 1 would give 0 * inf where both are 0
     both = F.logical_and(x == 0, y == 0)
     if out.dtype.kind != "f" or type(x) in SCALARS or y.dtype.kind != "f":
@@ -76,14 +75,6 @@ def _power_base(g: Any, x: Any, y: Any, out: Any) -> Any:
     rounded = F.logical_and(rounded, F.logical_and(x != 0, F.isfinite(x)))
     power = x ** F.where(F.logical_or(rounded, both), 1, before)
     return g * F.where(rounded, y * out / F.where(rounded, x, 1), y * power)
-
-
-def _is_moderate(x: Any, out: Any) -> bool:
-    """Return whether ``x`` is positive, and no product with a power overflows or underflows."""
-    if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.dtype != out.dtype:
-        return False
-    most = 1e100 if x.dtype.char == "d" else 1e12
-    return all_between(out, 1 / most, most) and all_between(x, 1 / most, most)
 
 
 def _one_less(y: Any, dtype: Any) -> tuple[Any, Any, bool]:
@@ -110,17 +101,23 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
             x = _in_dtype(x, out.dtype)
         log = cmath.log(x) if type(x) is complex else math.log(x)
         return g * log * out if abs(log) < 1 else g * out * log
-    if _is_moderate(x, out):
-        return g * (out * F.log(x))
+    if all_between(x, 0.0, math.inf):
+        return _logarithmic(g, F.log(x), out)
     # 0 outside the logarithm's domain, and where 0 meets its infinity
     if x.dtype.kind == "c":
         valid = x != 0
     else:
         valid = F.logical_and(x > 0, F.logical_or(x < math.inf, out != 0))
     log = F.log(F.where(valid, x, 1))  # the inner choice keeps nan out
-    # the factors in an order in which no product overflows or underflows before the result does
+    return F.where(valid, _logarithmic(g, log, out), 0)
+
+
+def _logarithmic(g: Any, log: Any, out: Any) -> Any:
+    """Return ``g * log * out``, where no product overflows or underflows before the result does."""
+    if all_between(log, -1.0, 1.0):
+        return g * log * out
     small = F.abs(log) < 1
-    return F.where(valid, F.where(small, g * log, g * out) * F.where(small, out, log), 0)
+    return F.where(small, g * log, g * out) * F.where(small, out, log)
 
 
 power = pow = elementwise(
@@ -355,45 +352,42 @@ log1p = elementwise(
 )
 
 
-def _share(x: Any, y: Any, exponential: Callable[[Any], Any], unit: float) -> Any:
-    """Return ``b**x / (b**x + b**y)``, exact also where the difference is rounded.
-
-    ``exponential`` gives powers of ``b``, and ``unit`` is the natural logarithm of ``b``.
-    """
+def _share(xp: Any, x: Any, y: Any, *, binary: bool = False) -> Any:
     ahead = x - y
-    if all_between(ahead, -8.0, 8.0):  # where rounding takes too little to matter
-        return F.sigmoid(ahead if unit == 1.0 else ahead * unit)
-    ahead = lead(x, y)
+    is_near = all_between(ahead, -8.0, 8.0)  # where rounding takes too little to matter
+    if not is_near:  # equal infinities: a half, or nothing of two impossible events
+        none = xp.zeros_like(ahead)
+        ahead = xp.where(xp.isnan(ahead) & (x == y), xp.minimum(none + x, none), ahead)
+    e = _EXP2(xp, -xp.abs(ahead)) if binary else xp.exp(-xp.abs(ahead))
     larger = ahead >= 0
-    e = exponential(F.where(larger, -ahead, ahead))
-    # what rounding took from the difference (Knuth's two-sum), without a slope of its own
-    known = F.isfinite(ahead)
-    x, y, ahead = (_constant(known, value) for value in (x, y, ahead))
-    back = ahead - x
-    lost = (x - (ahead - back)) - (y + back)
-    lost = F.where(F.isfinite(lost), lost, 0.0)  # nan for equal infinities
-    e = e + e * F.where(larger, -unit * lost, unit * lost)
-    return F.where(larger, 1.0, e) / (1.0 + e)
+    if not is_near:  # what rounding took from the difference (Knuth's two-sum)
+        back = ahead - x
+        lost = (x - (ahead - back)) - (y + back)
+        lost = xp.where(xp.isfinite(lost), lost, none) * (LN2 if binary else 1.0)
+        e = e - e * xp.where(larger, lost, -lost)
+    return xp.where(larger, xp.ones_like(e), e) / (1.0 + e)
 
 
-def _constant(known: Any, value: Any) -> Any:
-    """Return finite values without a slope; a Python number stays one, on every backend."""
-    if type(value) in SCALARS:
-        return value if math.isfinite(value) else 0.0
-    return F.stop_gradient(F.where(known, value, 0.0))
+def _share_rule(g: Any, x: Any, y: Any, out: Any, binary: bool) -> Any:
+    return g * (out * F.logaddexp_slope(y, x, binary=binary) * (LN2 if binary else 1.0))
 
 
-def lead(x: Any, y: Any) -> Any:
-    """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
-    ahead = x - y
-    same = F.logical_and(F.isnan(ahead), x == y)
-    return F.where(same, F.minimum(y if type(x) in SCALARS else x, 0.0), ahead)
+_EXP2 = native("exp2", lambda xp, x: xp.exp(x * LN2))
+_slope = elementwise(
+    "logaddexp_slope",
+    _share,
+    kind=Op,
+    x=_share_rule,
+    y=lambda g, x, y, out, binary: -_share_rule(g, x, y, out, binary),
+    doc="""Return ``exp(x) / (exp(x) + exp(y))``, elementwise, or of powers of 2 if ``binary``.
 
-
+    It is exact also where the difference is rounded.
+    """,
+)
 logaddexp = elementwise(
     "logaddexp",
-    x=lambda g, x, y: g * _share(x, y, F.exp, 1.0),
-    y=lambda g, x, y: g * _share(y, x, F.exp, 1.0),
+    x=lambda g, x, y: g * F.logaddexp_slope(x, y, binary=False),
+    y=lambda g, x, y: g * F.logaddexp_slope(y, x, binary=False),
     doc="""Return ``log(exp(x) + exp(y))``, elementwise, without overflow.
 
     Notes
@@ -411,8 +405,8 @@ logaddexp = elementwise(
 logaddexp2 = elementwise(
     "logaddexp2",
     native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
-    x=lambda g, x, y: g * _share(x, y, F.exp2, LN2),
-    y=lambda g, x, y: g * _share(y, x, F.exp2, LN2),
+    x=lambda g, x, y: g * F.logaddexp_slope(x, y, binary=True),
+    y=lambda g, x, y: g * F.logaddexp_slope(y, x, binary=True),
     doc="""Return ``log2(2**x + 2**y)``, elementwise, without overflow.
 
     Examples
