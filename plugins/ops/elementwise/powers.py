@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,26 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
 
 
 def _logarithmic(g: Any, log: Any, out: Any) -> Any:
-    """Return ``g * log * out``, where no product overflows or underflows before the result does."""
-    if all_between(log, -1.0, 1.0):
-        return g * log * out
+    """Return ``g * (log * out)``; no product overflows or underflows before the result does."""
+    inner = log * out
+    if out.dtype.kind == "f":
+        least, most = _limits(out.dtype)
+        # the logarithm of a number is between a unit of rounding and a thousand
+        if all_between(out, least * 1e16, most * 1e-4):
+            return g * inner
+        normal = F.logical_and(F.abs(inner) >= least, F.abs(inner) <= most)
+    else:
+        normal = False
     small = F.abs(log) < 1
-    return F.where(small, g * log, g * out) * F.where(small, out, log)
+    apart = F.where(small, g * log, g * out) * F.where(small, out, log)
+    return apart if normal is False else F.where(normal, g * inner, apart)
+
+
+@cache
+def _limits(dtype: Any) -> tuple[float, float]:
+    """Return the smallest and the largest normal number."""
+    limits = np.finfo(dtype)
+    return float(limits.smallest_normal), float(limits.max)
 
 
 power = pow = elementwise(
@@ -353,19 +369,20 @@ log1p = elementwise(
 
 
 def _share(xp: Any, x: Any, y: Any, *, binary: bool = False) -> Any:
-    ahead = x - y
-    is_near = all_between(ahead, -8.0, 8.0)  # where rounding takes too little to matter
-    if not is_near:  # equal infinities: a half, or nothing of two impossible events
-        none = xp.zeros_like(ahead)
-        ahead = xp.where(xp.isnan(ahead) & (x == y), xp.minimum(none + x, none), ahead)
-    e = _EXP2(xp, -xp.abs(ahead)) if binary else xp.exp(-xp.abs(ahead))
-    larger = ahead >= 0
-    if not is_near:  # what rounding took from the difference (Knuth's two-sum)
-        back = ahead - x
-        lost = (x - (ahead - back)) - (y + back)
-        lost = xp.where(xp.isfinite(lost), lost, none) * (LN2 if binary else 1.0)
-        e = e - e * xp.where(larger, lost, -lost)
-    return xp.where(larger, xp.ones_like(e), e) / (1.0 + e)
+    behind = y - x
+    if all_between(behind, -8.0, 8.0):  # where rounding takes too little to matter
+        return 1.0 / (1.0 + (_EXP2(xp, behind) if binary else xp.exp(behind)))
+    none = xp.zeros_like(behind)
+    # equal infinities: a half, or nothing of two impossible events
+    behind = xp.where(xp.isnan(behind) & (x == y), -xp.minimum(none + x, none), behind)
+    e = _EXP2(xp, -xp.abs(behind)) if binary else xp.exp(-xp.abs(behind))
+    smaller = behind > 0
+    # what rounding took from the difference (Knuth's two-sum)
+    back = behind - y
+    lost = (y - (behind - back)) - (x + back)
+    lost = xp.where(xp.isfinite(lost), lost, none) * (LN2 if binary else 1.0)
+    e = e - e * xp.where(smaller, lost, -lost)
+    return xp.where(smaller, e, xp.ones_like(e)) / (1.0 + e)
 
 
 def _share_rule(g: Any, x: Any, y: Any, out: Any, binary: bool) -> Any:
