@@ -68,7 +68,8 @@ class Body(Emission):
                 placed.setdefault(x, row)
         emitter, writer = around.emitter, write_loop
         super().__init__(lowered, emitter, None, around.telling, writer, placed, carried)
-        self._own = set(makers) - set(self.names)
+        # without a step, the carry that is returned is the caller's own array
+        self._own = set(makers) - set(self.names) if step.params["length"] else set()
 
     def function(self) -> Callable[..., list[Any]]:
         """Write and compile the loop."""

@@ -214,6 +214,9 @@ def _matched(
         return None
     if not _apart(pack, made, inside, ending):
         return None
+    results = {step.out for step in inside}
+    if any(x in results for v, x in updates.items() if v not in pack.sources):
+        return None  # a variable outside of the pack takes one of its values
     pack.group.close(lambda x: x in pack.written)
     return pack, inside
 

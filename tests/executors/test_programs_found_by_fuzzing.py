@@ -115,3 +115,48 @@ def test_gradients_that_are_each_others_variables_are_packed_whole(name: str) ->
                 step()
             found.append([v.numpy() for v in (*variables, *adam.variables)])
     assert differences(found[0], found[1], all_close) == []
+
+
+@each_executor
+@pytest.mark.parametrize("held", [True, False])
+def test_a_loop_without_steps_returns_no_memory_of_the_function(name: str, held: bool) -> None:
+    def run(x: Any) -> Any:
+        carry, _ = gt.scan(lambda c, _: (gt.tanh(c), None), x * 2.0, None, length=0)
+        others = [gt.sin(carry * k) for k in (1.0, 2.0, 3.0)]
+        return carry, gt.cos(gt.sin(x)) + sum(others)
+
+    traced = gt.function(run)
+    with gt.executor(name):
+        results = []
+        for i in range(OFTEN):
+            x = gt.constant(SIX + i)
+            got = [y if held else y.numpy().copy() for y in traced(x)]
+            results.append((got, [y.numpy() for y in run(x)]))
+        for got, want in results:  # after all calls
+            assert differences([np.asarray(y) for y in got], want, all_close) == []
+
+
+@each_executor
+@pytest.mark.parametrize("size", [4, 2**14])
+def test_several_variables_take_one_value_and_another_is_computed_from_it(
+    name: str, size: int
+) -> None:
+    start = np.linspace(0.5, 1.5, size)
+
+    def updated(compiled: bool) -> list[Any]:
+        triples = [[gt.Variable(start * k) for _ in range(3)] for k in range(1, 17)]
+
+        def step() -> None:
+            for p, q, r in triples:
+                y = p * 0.5
+                p.assign(y)
+                q.assign(y)
+                r.assign(r * 0.9 + y)
+
+        run = gt.function(step) if compiled else step
+        for _ in range(OFTEN):
+            run()
+        return [v.numpy() for triple in triples for v in triple]
+
+    with gt.executor(name):
+        assert differences(updated(True), updated(False), all_close) == []
