@@ -281,7 +281,7 @@ exp = elementwise(
 )
 exp2 = elementwise(
     "exp2",
-    lambda xp, x: 2.0**x,
+    native("exp2", lambda xp, x: 2.0**x),
     x=lambda g, out: g * (out * LN2),
     doc="""Return 2 to the power ``x``, elementwise.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, as_tensor, numpy_dtype
 from ..common.kernels import cast_to, complex_of, kind_of
-from ..common.op_builders import elementwise, named, op
+from ..common.op_builders import elementwise, named, op, result_dtype
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
 
@@ -73,7 +73,7 @@ _round = op(
     "round",
     _round_kernel,
     gradients={"x": NONDIFF},
-    infer=lambda x, decimals: (x.shape, x.dtype),
+    infer=lambda x, decimals: (x.shape, result_dtype(_round_kernel, [x], decimals=decimals)),
     batch="elementwise",
 )
 

@@ -14,7 +14,12 @@ from ..common.batching import along, leading
 from ..common.gradients import as_like
 from ..common.kernels import at_hand, in_float32, kind_of, nan_where
 from ..common.op_builders import named, op
-from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
+from .activations.softmax import (
+    exponential_dtype,
+    log_softmax_kernel,
+    shifted_below_zero,
+    softmax_kernel,
+)
 from .embeddings import hits
 
 __all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
@@ -98,7 +103,10 @@ _sparse_cross_entropy = op(
         ),
         "labels": NONDIFF,
     },
-    infer=lambda logits, labels: (_sparse_shape(logits.shape, labels.shape), logits.dtype),
+    infer=lambda logits, labels: (
+        _sparse_shape(logits.shape, labels.shape),
+        exponential_dtype(logits.dtype),
+    ),
     batch=leading,
     doc="Return the cross-entropy between class labels and the softmax of logits.",
 )
@@ -106,7 +114,7 @@ op(
     "softmax_less_labels",
     softmax_less_labels_kernel,
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
-    infer=lambda logits, labels: (logits.shape, logits.dtype),
+    infer=lambda logits, labels: (logits.shape, exponential_dtype(logits.dtype)),
     batch=leading,
     doc="Return the softmax of logits minus 1 at the label: the gradient of the cross-entropy.",
 )
@@ -210,7 +218,7 @@ _cross_entropy = op(
     gradients={"logits": _dense_logits, "labels": _dense_labels},
     infer=lambda logits, labels, axis: (
         _dense_shape(logits.shape, labels.shape, axis),
-        np.result_type(logits.dtype, labels.dtype),
+        exponential_dtype(np.result_type(logits.dtype, labels.dtype)),
     ),
     batch=along("axis"),
     doc="Return the cross-entropy between distributions and the softmax of logits.",
@@ -221,7 +229,7 @@ op(
     gradients={"logits": _less_shares_logits, "labels": _less_shares_labels},
     infer=lambda logits, labels, axis: (
         logits.shape,
-        np.result_type(logits.dtype, labels.dtype),
+        exponential_dtype(np.result_type(logits.dtype, labels.dtype)),
     ),
     batch=along("axis"),
     doc="Return ``sum(labels) * softmax(logits) - labels``, the gradient of the logits.",

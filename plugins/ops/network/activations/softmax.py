@@ -9,7 +9,7 @@ import numpy as np
 from .....core.extend import F, Tensor
 from ...common.axes import one_axis
 from ...common.batching import along
-from ...common.kernels import in_float32, reals
+from ...common.kernels import in_float32, kind_of, reals
 from ...common.op_builders import op, same_shape
 
 __all__ = ["log_softmax", "softmax"]
@@ -46,13 +46,18 @@ def log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
+def exponential_dtype(dtype: Any) -> Any:
+    """Return the dtype of exponentials of numbers of a dtype."""
+    return dtype if kind_of(dtype) in "fc" else np.exp(np.empty(0, dtype)).dtype
+
+
 _softmax = op(
     "softmax",
     softmax_kernel,
     gradients={
         "x": lambda g, out, axis: out * (g - F.sum(g * out, axis=axis, keepdims=True)),
     },
-    infer=same_shape("softmax"),
+    infer=same_shape("softmax", exponential_dtype),
     batch=along("axis"),
     doc="Return exponentials that sum to 1 along an axis.",
 )
@@ -62,7 +67,7 @@ _log_softmax = op(
     gradients={
         "x": lambda g, out, axis: g - F.exp(out) * F.sum(g, axis=axis, keepdims=True),
     },
-    infer=same_shape("log_softmax"),
+    infer=same_shape("log_softmax", exponential_dtype),
     batch=along("axis"),
     doc="Return the logarithm of the softmax along an axis.",
 )
