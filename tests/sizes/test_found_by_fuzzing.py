@@ -23,6 +23,10 @@ FOUND: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "running sum of one number": (lambda x: gt.cumsum(gt.squeeze(x), axis=-1), [[2.0]]),
     "running product of one number": (lambda x: gt.cumprod(gt.squeeze(x), axis=0), [[2.0]]),
     "a running product of rows": (lambda x: gt.cumprod(gt.squeeze(x), axis=0), [[2.0, 3.0]]),
+    "logsumexp of one number": (
+        lambda x: gt.logsumexp(gt.reshape(x, ()), axis=-1, keepdims=True),
+        [[2.0]],
+    ),
     "product of one number": (lambda x: gt.prod(gt.squeeze(x), axis=0) ** 2, [[2.0]]),
     "product of several": (lambda x: gt.prod(gt.squeeze(x), axis=-1) ** 2, [[2.0, 0.0, 3.0]]),
     "compress of no rows": (lambda x: gt.compress([True], x, axis=-1), np.zeros((0, 0))),

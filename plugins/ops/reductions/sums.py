@@ -284,4 +284,4 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.grad(gt.logsumexp)(gt.constant([3.0, 3.0])).tolist()
     [0.5, 0.5]
     """
-    return _logsumexp(x, axis=as_axis(axis, "logsumexp"), keepdims=bool(keepdims))
+    return _logsumexp(x, axis=axis_over(x, axis, "logsumexp"), keepdims=bool(keepdims))
