@@ -225,7 +225,7 @@ def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = Fa
     top = xp.max(x, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
-    if keepdims:
+    if keepdims or x.ndim == 0:
         return total
     return xp.reshape(total, reduced_shape(x.shape, axis, False, "logsumexp"))
 
