@@ -271,7 +271,7 @@ def reachable(records: dict[int, Any], sources: set[int], lost: bool = True) -> 
 
 def saved_tensors(records: dict[int, Any]) -> list[Tensor]:
     """Return the tensors that records keep for rules."""
-    found = []
+    found: list[Any] = []
     for record in records.values():  # by hand, since this runs over whole tapes
         if type(record) is tuple:
             found += record[2] if type(record[2]) is tuple else (record[2],)
