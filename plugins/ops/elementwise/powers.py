@@ -11,7 +11,7 @@ import numpy as np
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.dtypes import SCALARS
-from ..common.kernels import all_between, native
+from ..common.kernels import all_between, native, reals
 from ..common.op_builders import elementwise, named
 
 __all__ = [
@@ -369,7 +369,7 @@ log1p = elementwise(
 
 
 def _share(xp: Any, x: Any, y: Any, *, binary: bool = False) -> Any:
-    behind = y - x
+    behind = reals(y - x)
     if all_between(behind, -8.0, 8.0):  # where rounding takes too little to matter
         return 1.0 / (1.0 + (_EXP2(xp, behind) if binary else xp.exp(behind)))
     none = xp.zeros_like(behind)
