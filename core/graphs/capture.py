@@ -22,7 +22,6 @@ from .nodes import CustomGradient, Node, Symbol
 
 __all__ = ["Capture", "Closure"]
 
-
 G = TypeVar("G", bound=Graph)
 
 

@@ -127,11 +127,7 @@ def _silu_slope(x: Array) -> Array:
     e /= below
     slope += e
     slope /= below
-    near = x - _NUMBERS[SILU_FLAT.high, x.dtype]
-    np.absolute(near, near)
-    if near.item(near.argmin()) < SILU_NEAR:
-        _renew(slope, near, SILU_NEAR, _silu_root, x)
-    return slope
+    return _exact_near(SILU_FLAT.high, SILU_NEAR, slope, _silu_root, x)
 
 
 def _silu_root(x: Array) -> Array:
@@ -151,11 +147,7 @@ def _gelu_slope(x: Array, *, approximate: bool = False) -> Array:
     slope: Array = F.erfc(x * _NUMBERS[-HALF, x.dtype])
     slope *= _NUMBERS[0.5, x.dtype]
     slope += density
-    near = x - _NUMBERS[GELU_FLAT.high, x.dtype]
-    np.absolute(near, near)
-    if near.item(near.argmin()) < GELU_NEAR:
-        _renew(slope, near, GELU_NEAR, _gelu_root, x)
-    return slope
+    return _exact_near(GELU_FLAT.high, GELU_NEAR, slope, _gelu_root, x)
 
 
 def _gelu_root(x: Array) -> Array:
@@ -177,6 +169,17 @@ def _hypot_slope(x: Array, y: Array, distance: Array) -> Array:
     if type(x) is np.ndarray and x.dtype.char == "d" and all_between(distance, 1e-200, 1e200):
         return x / distance
     return hypot_slope_kernel(np, x, y, distance)
+
+
+def _exact_near(
+    root: float, most: float, slope: Array, function: Callable[[Array], Array], x: Array
+) -> Array:
+    """Return ``slope`` with ``function(x)`` where ``x`` is within ``most`` of a root."""
+    distance = x - _NUMBERS[root, x.dtype]
+    np.absolute(distance, distance)
+    if distance.item(distance.argmin()) < most:
+        _renew(slope, distance, most, function, x)
+    return slope
 
 
 def _renew(
