@@ -86,7 +86,10 @@ def fit(
     loss
         One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
         ``"sparse_categorical_crossentropy"``, of logits). Or a function of labels and predictions,
-        which receives both unchanged. Its mean over the batch is minimised. For several outputs,
+        which receives both unchanged. Its mean over the batch is minimised. The loss of an epoch is
+        the mean over all its values without padding and ignored classes, whatever the batches, or
+        their sum for an object with ``reduction="sum"``. One number for a batch, as some functions
+        return, counts by the batch's examples. For several outputs,
         give one loss for all, or a list or dictionary of losses, with ``None`` for an output that
         is not minimised. The sum of the losses is minimised.
     metrics

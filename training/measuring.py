@@ -65,7 +65,8 @@ def evaluate(
 
     Returns
     -------
-    The values for all examples, by name: ``"loss"`` and each metric.
+    The values for all examples, by name: ``"loss"`` and each metric. They do not depend on
+    ``batch_size``, except for functions that return one number for a batch.
 
     Raises
     ------

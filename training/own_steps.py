@@ -44,6 +44,7 @@ class Compiled:
         self.objective = Objective(model, **goals)
         self.loss = Mean("loss")
         self._kept: dict[str, Metric] = {}
+        self._counted: tuple[Any, Any] = (None, None)  # a loss, and the values in its mean
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -58,7 +59,19 @@ class Compiled:
     def minimised(self, y: Any, y_pred: Any, sample_weight: Any, added: Iterable[Any]) -> Any:
         """Return the loss of a batch plus the terms in ``added``, as a scalar tensor."""
         self.objective.meet(y)
-        return self.objective.minimised(y, y_pred, sample_weight, added)[0]
+        total, _, counts = self.objective.minimised(y, y_pred, sample_weight, added)
+        self._counted = total, counts.get("loss")
+        return total
+
+    def add_loss(self, loss: Any, length: int) -> None:
+        """Add the loss of a batch to the mean, weighted by its values that are not padding.
+
+        A loss of several outputs, and any that :meth:`minimised` did not return, counts by the
+        ``length`` examples of the batch.
+        """
+        total, count = self._counted
+        self._counted = None, None
+        self.loss.update_state(loss, length if count is None or loss is not total else count)
 
     def update_state(self, y: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Update the metrics with a batch; only the weighted metrics use the weights."""
@@ -129,7 +142,7 @@ class Stepping:
         """Return the loss of a batch, and add it to the mean of the epoch (as in Keras 2)."""
         compiled = self._compiled("compiled_loss")
         value = compiled.minimised(y, y_pred, sample_weight, regularization_losses or ())
-        compiled.loss.update_state(value, len(y_pred))
+        compiled.add_loss(value, len(flatten(y_pred)[0]))
         return value
 
     @property
@@ -177,7 +190,7 @@ class Stepping:
         return self._measured(loss, x, y, predicted, *weight)
 
     def _measured(self, loss: Any, x: Any, *parts: Any) -> dict[str, Any]:
-        self._compiled("fit").loss.update_state(loss, len(flatten(x)[0]))
+        self._compiled("fit").add_loss(loss, len(flatten(x)[0]))
         found: dict[str, Any] = self.compute_metrics(x, *parts)
         return found
 

@@ -28,6 +28,7 @@ __all__ = [
     "in_columns",
     "mask_weights",
     "mean_of",
+    "mean_of_counted",
     "of_one_rank",
     "ratio",
     "spread",
@@ -228,7 +229,7 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     return weight
 
 
-def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = False) -> Any:
+def mask_weights(mask: Any, values: Tensor, weight: Any, who: str) -> Any:
     """Return weights of values that are 0 for padding.
 
     Parameters
@@ -241,9 +242,6 @@ def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = 
         Further weights of the examples or the values, if there are any.
     who
         The loss or metric, for messages.
-    mean
-        Whether the weights are for a mean over all values, and scaled so that it equals the mean
-        over the values that are not padding.
 
     Returns
     -------
@@ -261,11 +259,33 @@ def mask_weights(mask: Any, values: Tensor, weight: Any, who: str, mean: bool = 
             stacklevel=2,
         )
         return weight
-    seen = mask.astype(values.dtype)
-    if mean:
-        seen = seen * ratio(ops["sum"](ops["ones_like"](seen)), ops["sum"](seen))
-    seen = weights_like(seen, values)
+    seen = weights_like(mask.astype(values.dtype), values)
     return seen if weight is None else weights_like(weight, values) * seen
+
+
+def mean_of_counted(
+    values: Tensor, counted: Tensor | None, weight: Any = None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the mean of a batch's values, and the number of values in it if some do not count.
+
+    An epoch's mean weights the batches by these numbers. Without them, it weights by examples.
+
+    Parameters
+    ----------
+    values
+        The values; the first axes are the examples.
+    counted
+        1 for values that count and 0 for others, in a shape that broadcasts; None if all count.
+    weight
+        Factors of the examples or the values, which do not change what the mean divides by.
+    """
+    if weight is not None:
+        values = values * weights_like(weight, values)
+    if counted is None:
+        return ops["mean"](values), None
+    counted = counted * ops["ones_like"](values)
+    count = ops["sum"](counted)
+    return ratio(ops["sum"](values * counted), count), count
 
 
 def ratio(total: Tensor, count: Tensor) -> Tensor:

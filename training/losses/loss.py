@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
 from ...layers import mask_of
-from ..shapes import mask_weights, weights_like
+from ..shapes import mask_weights, mean_of_counted, weights_like
 
 __all__ = ["Loss"]
 
@@ -65,13 +65,24 @@ class Loss:
             the predictions have a mask, because a layer of the model masks padding, padding counts
             neither in the sum nor in that number.
         """
+        return self.reduced(y_true, y_pred, sample_weight, self.reduction)[0]
+
+    def reduced(
+        self, y_true: Any, y_pred: Any, sample_weight: Any, reduction: str | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the loss with a reduction, and the number of values in its mean.
+
+        An epoch's loss weights the means of batches by these numbers. They are None if all values
+        count, and for other reductions.
+        """
         values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
-        mask = mask_of(y_pred)
-        if mask is not None:
-            mean = self.reduction in ("sum_over_batch_size", "mean")
-            sample_weight = mask_weights(mask, values, sample_weight, self.name, mean)
-        if sample_weight is not None:
-            values = values * weights_like(sample_weight, values)
-        if self.reduction in ("none", None):
-            return values
-        return ops["sum"](values) if self.reduction == "sum" else ops["mean"](values)
+        counted = self.counted(y_true, y_pred, values)
+        if reduction in ("sum_over_batch_size", "mean"):
+            return mean_of_counted(values, counted, sample_weight)
+        for weight in (sample_weight, counted):
+            values = values if weight is None else values * weights_like(weight, values)
+        return (ops["sum"](values) if reduction == "sum" else values), None
+
+    def counted(self, y_true: Any, y_pred: Any, values: Tensor) -> Any:
+        """Return 1 for values that count and 0 for others, such as padding; None if all count."""
+        return mask_weights(mask_of(y_pred), values, None, self.name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, complete_docstring, ops
-from ..shapes import of_one_rank, ratio, weights_like
+from ..shapes import of_one_rank, weights_like
 from . import crossentropies, errors, focal, margins, overlaps
 from .loss import Loss
 
@@ -216,17 +216,13 @@ class SparseCategoricalCrossentropy(
         settings = {"ignore_class": ignore_class, "axis": axis}
         super().__init__(reduction, name, from_logits=from_logits, **settings)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
-        """Return the reduced loss; ignored labels do not count in the mean."""
-        ignored = self.settings["ignore_class"]
-        if ignored is None or self.reduction not in ("sum_over_batch_size", "mean"):
-            return super().__call__(y_true, y_pred, sample_weight)
-        values = self.call(y_true, y_pred)
+    def counted(self, y_true: Any, y_pred: Any, values: Tensor) -> Any:
+        """Return 0 for padding and for ignored labels; None if all values count."""
+        counted, ignored = super().counted(y_true, y_pred, values), self.settings["ignore_class"]
+        if ignored is None:
+            return counted
         kept = weights_like(ops["not_equal"](as_tensor(y_true), ignored), values)
-        weight = kept
-        if sample_weight is not None:
-            weight = kept * weights_like(sample_weight, values)
-        return ratio(ops["sum"](values * weight), ops["sum"](kept))
+        return kept if counted is None else kept * counted
 
 
 class SquaredHinge(_PlainLoss, of=margins.squared_hinge):

@@ -174,10 +174,10 @@ class ParallelTrainer(Trainer):
         token = reducing.set(reduction)
         try:
             with GradientTape() as tape:
-                parts, total, means = self._forward(x, y, weight, True, look)
+                parts, total, losses = self._forward(x, y, weight, True, look)
                 scaled = self.optimizer.scale_loss(total)
             reduction.weight = self._weight()
-            values, told = self._told(parts, total, means, look)
+            values, told = self._told(parts, total, losses, look)
             reduction.beside = list(told.values())
             if active_graph.get() is None:
                 self._fetch()  # while the device computes: the next line waits for it
@@ -207,7 +207,7 @@ class ParallelTrainer(Trainer):
         self,
         parts: tuple[Any, Any, Any],
         total: Tensor,
-        means: dict[str, Tensor],
+        losses: tuple[dict[str, Tensor], dict[str, Tensor]],
         look: FirstLook | None,
     ) -> tuple[Values, dict[str, Tensor]]:
         """Return a batch's values, and the scalars that cover only this rank's examples."""
@@ -215,7 +215,8 @@ class ParallelTrainer(Trainer):
         apart = self._apart and all(map(_is_mean, metrics))
         if self._apart and not apart:
             parts = self._whole(*parts)
-        values = self._measured(parts, total, {}, look)
+        means, counts = losses
+        values = self._measured(parts, total, ({}, counts), look)
         told = {"": total, **(means if self._apart else {})}
         if apart:
             told |= {name: _number(x) for name, x in values.means.items()}

@@ -14,7 +14,7 @@ from .. import metrics as known_metrics
 from ..checks import check_labels
 from ..losses.kinds import kind_of
 from ..metrics.objects import MeanOf
-from ..shapes import in_columns, mask_weights, ratio, weights_like
+from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "class_weights", "update"]
 
@@ -54,6 +54,11 @@ class Head:
         self.weighted = {prefix + called for called in weighing}
 
     @property
+    def loss_name(self) -> str:
+        """The name of its loss in histories."""
+        return f"{self.name}_loss" if self.name else "loss"
+
+    @property
     def needs_labels(self) -> bool:
         """Whether anything is minimised or measured."""
         return self.loss is not None or bool(self.metrics)
@@ -66,28 +71,33 @@ class Head:
             return structure[self.key]
         return structure
 
-    def minimised(self, y: Any, predicted: Any, weight: Any) -> Tensor:
-        """Return the mean loss of a batch, a scalar tensor."""
-        mask, loss = mask_of(predicted), self.loss
+    @property
+    def summed(self) -> bool:
+        """Whether the loss is a sum over the examples."""
+        return isinstance(self.loss, losses.Loss) and self.loss.reduction == "sum"
+
+    def minimised(self, y: Any, predicted: Any, weight: Any) -> tuple[Tensor, Tensor | None]:
+        """Return the loss of a batch, a scalar tensor, and the number of values in the mean.
+
+        That number is None if all values count, or the loss returned one number for the batch.
+        """
+        loss = self.loss
         if isinstance(loss, losses.Loss):
-            if mask is None or loss.reduction not in ("none", None):
-                given = {} if weight is None else {"sample_weight": weight}
-                return ops["mean"](loss(y, predicted, **given))
-            loss = loss.call  # without the reduction: the mean must leave out padding
-        own: Any = losses.function_named(getattr(self.loss, "__name__", None))
-        if own is self.loss and weight is not None:
+            if type(loss).__call__ is losses.Loss.__call__:
+                # a training step needs a number: without a reduction, the mean
+                return loss.reduced(y, predicted, weight, loss.reduction if self.summed else "mean")
+            given = {} if weight is None else {"sample_weight": weight}
+            return ops["mean"](loss(y, predicted, **given)), None
+        if losses.function_named(getattr(loss, "__name__", None)) is loss and weight is not None:
             y, predicted = in_columns(y, predicted)
         values = in_precision(as_tensor(loss(y, predicted)), "float32")
-        if mask is not None:
-            weight = mask_weights(mask, values, weight, _name(self.loss), mean=True)
-        if weight is None:
-            return ops["mean"](values)
-        if not values.ndim:
+        if weight is not None and not values.ndim:
             raise ValueError(
-                f"{_name(self.loss)} returns one number for a batch, so weights of examples cannot "
+                f"{_name(loss)} returns one number for a batch, so weights of examples cannot "
                 "be applied; return a value for each example"
             )
-        return ops["mean"](values * weights_like(weight, values))
+        counted = mask_weights(mask_of(predicted), values, None, _name(loss))
+        return mean_of_counted(values, counted, weight)
 
 
 class Objective:
@@ -150,7 +160,7 @@ class Objective:
             self.heads = [Head(*row) for row in rows]
         found = ["loss"]
         if self.several:
-            found += [f"{head.name}_loss" for head in self.heads if head.loss is not None]
+            found += [head.loss_name for head in self.heads if head.loss is not None]
         found += [name for head in self.heads for name in head.metrics]
         for name in found:
             if found.count(name) > 1:
@@ -166,6 +176,16 @@ class Objective:
     def partial(self) -> bool:
         """Whether some of the outputs have no loss."""
         return self.several and any(head.loss is None for head in self.heads)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The factors of the outputs' losses in the sum, by name."""
+        return {head.loss_name: head.share for head in self.heads if head.loss is not None}
+
+    @property
+    def summed(self) -> set[str]:
+        """The names of losses that are sums over the examples."""
+        return {head.loss_name for head in self.heads if head.summed}
 
     @property
     def stateful(self) -> dict[str, Any]:
@@ -235,8 +255,10 @@ class Objective:
 
     def minimised(
         self, y: Any, predicted: Any, weight: Any, added: Iterable[Any], look: Any = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the loss of a batch, and by name the loss of each output if there are several.
+    ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """Return the loss of a batch; by name, parts of it, and the numbers of values in these.
+
+        The parts are the losses of several outputs, and those that do not average over examples.
 
         Parameters
         ----------
@@ -251,14 +273,17 @@ class Objective:
             self._check_parts("the model's output", predicted)
         total: Any = None
         means: dict[str, Tensor] = {}
+        counts: dict[str, Tensor] = {}
         for head, labels, output, share in self._parts(y, predicted, weight):
             if look is not None and head.needs_labels:
                 look.meet(labels, output, head.loss, head.kind)
             if head.loss is None:
                 continue
-            value = head.minimised(labels, output, share)
-            if self.several:
-                means[f"{head.name}_loss"] = value
+            value, count = head.minimised(labels, output, share)
+            if count is not None:
+                counts[head.loss_name] = count
+            if self.several or head.summed or count is not None:
+                means[head.loss_name] = value
             value = value if head.share == 1.0 else value * head.share
             total = value if total is None else total + value
         for value in added:
@@ -268,7 +293,7 @@ class Objective:
                 "there is no loss: give loss=, or a model with a layer that calls add_loss or has "
                 "a regularizer"
             )
-        return total, means
+        return total, means, counts
 
     def measured(self, y: Any, predicted: Any, weight: Any) -> tuple[dict[str, Tensor], ...]:
         """Return the values of metrics, the results of those with state, and counts; all by name.
@@ -290,10 +315,9 @@ class Objective:
                 if mask is not None:
                     values = values.astype("float32")
                     seen = mask_weights(mask, values, None, _name(metric))
-                    if seen is not None:
-                        seen = seen * ops["ones_like"](values)
-                        counts[name] = ops["sum"](seen)
-                        means[name] = ratio(ops["sum"](values * seen), counts[name])
+                    means[name], count = mean_of_counted(values, seen)
+                    if count is not None:
+                        counts[name] = count
         return means, results, counts
 
     def _parts(self, y: Any, predicted: Any, weight: Any) -> Iterator[tuple[Head, Any, Any, Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,12 @@ class Values(NamedTuple):
     loss
         The loss to minimise: a scalar tensor.
     means
-        Tensors whose means, weighted by the batches' examples, are values of the epoch.
+        Tensors whose means are values of the epoch, or parts of its loss. They are weighted by the
+        batches' examples, or by ``counts``.
     results
         The results of metrics with state, for all batches so far.
     counts
-        By name, the number of values in a mean that leaves out padding.
+        By name, the number of values in a mean that leaves some out, such as padding.
     """
 
     loss: Tensor
@@ -34,12 +36,25 @@ class Values(NamedTuple):
 
 
 class Sums:
-    """The sums of the values of an epoch's batches so far."""
+    """The sums of the values of an epoch's batches so far.
 
-    def __init__(self) -> None:
+    The epoch's loss is what a single batch with all examples would have. So parts of it whose mean
+    leaves values out, or that are sums, are added up separately from the rest.
+
+    Parameters
+    ----------
+    shares
+        The factors of parts of the loss, by name.
+    summed
+        The names of those that are sums over the examples.
+    """
+
+    def __init__(self, shares: Mapping[str, float], summed: Collection[str]) -> None:
+        self.shares, self.summed = shares, summed
         self.totals: dict[str, float] = {}
         self.counts: dict[str, float] = {}
         self.count = 0
+        self.rest = 0.0
 
     def add(self, loss: float, values: Values, length: int) -> None:
         """Add the values of a batch of ``length`` examples.
@@ -49,14 +64,17 @@ class Sums:
         ValueError
             If the result of a metric with state is not a scalar.
         """
-        totals = self.totals
-        totals["loss"] = totals.get("loss", 0.0) + loss * length
+        totals, rest = self.totals, loss
         for name, value in values.means.items():
-            share: float = length
-            if name in values.counts:
+            number, share = float(np.mean(to_numpy(value.array))), float(length)
+            if name in self.summed:
+                share = self.counts[name] = 1.0
+            elif name in values.counts:
                 share = float(to_numpy(values.counts[name].array))
                 self.counts[name] = self.counts.get(name, 0.0) + share
-            totals[name] = totals.get(name, 0.0) + float(np.mean(to_numpy(value.array))) * share
+            if name in self.counts and name in self.shares and math.isfinite(loss):
+                rest -= self.shares[name] * number
+            totals[name] = totals.get(name, 0.0) + number * share
         for name, value in values.results.items():
             if value.ndim:
                 raise ValueError(
@@ -64,6 +82,7 @@ class Sums:
                     "scalar; let it average (average='macro'), or update it in a callback"
                 )
             totals[name] = float(to_numpy(value.array))
+        self.rest += rest * length
         self.count += length
 
     def means(self, names: Iterable[str], stateful: Mapping[str, Any]) -> dict[str, float]:
@@ -71,13 +90,17 @@ class Sums:
         found = {}
         for name in names:
             share = 1.0 if name in stateful else self.counts.get(name, self.count)
-            found[name] = self.totals[name] / share if share else 0.0
+            found[name] = self.totals.get(name, 0.0) / share if share else 0.0
+        found["loss"] = self.rest / self.count if self.count else 0.0
+        for name in self.shares.keys() & self.counts.keys():
+            share = self.counts[name]
+            found["loss"] += self.shares[name] * self.totals[name] / share if share else 0.0
         return found
 
     def state(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the sums as plain values."""
-        totals = self.totals or dict.fromkeys(names, 0.0)
-        return {"totals": totals, "counts": self.counts, "count": self.count}
+        totals = {name: self.totals.get(name, 0.0) for name in names}
+        return {"totals": totals, "counts": self.counts, "count": self.count, "rest": self.rest}
 
     def load(self, state: Mapping[str, Any], names: Iterable[str]) -> None:
         """Restore what :meth:`state` returned.
@@ -98,3 +121,7 @@ class Sums:
         self.totals = {name: float(state["totals"][name]) for name in names}
         self.counts = {name: float(n) for name, n in state.get("counts", {}).items()}
         self.count = state["count"]
+        if "rest" not in state:  # a file from before parts of the loss were added up separately
+            self.totals["loss"], self.rest = 0.0, self.totals["loss"]
+        else:
+            self.rest = float(state["rest"])

@@ -89,7 +89,7 @@ class Trainer(Session):
         self.watched = False
         self._weigh = class_weights(class_weight)
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were checked
-        self._sums = Sums()
+        self._sums = self._no_sums()
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
         self._number: float | None = None  # the loss of an eager step, read before the gradient
@@ -157,14 +157,18 @@ class Trainer(Session):
 
     def begin_epoch(self) -> None:
         """Reset the values of the previous epoch."""
-        self._sums = Sums()
+        self._sums = self._no_sums()
         self.objective.reset()
         self._begun = False
+
+    def _no_sums(self) -> Sums:
+        return Sums(self.objective.shares, self.objective.summed)
 
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
         """Do one training step; return the values for the epoch's examples so far."""
         if not self._begun:
             self.objective.meet(_labels(batch))
+            self._sums.shares, self._sums.summed = self.objective.shares, self.objective.summed
             self._remember(batch[0])
             self.training.revise()
             self._begun = True
@@ -263,7 +267,7 @@ class Trainer(Session):
     ) -> Values:
         """Train on a batch; return its values before the step."""
         with GradientTape() as tape:
-            parts, total, means = self._forward(x, y, weight, True, look)
+            parts, total, losses = self._forward(x, y, weight, True, look)
             scaled = self.optimizer.scale_loss(total)
         if look is not None:
             warn_of_untracked(self.model, tape.watched_variables(), self.method)
@@ -271,7 +275,7 @@ class Trainer(Session):
             self._fetch()  # while the device computes: the next line waits for it
             self._number = self._finite(total, (x, y, weight))
         self._update(tape.gradient(scaled, self.variables))
-        return self._measured(parts, total, means, look)
+        return self._measured(parts, total, losses, look)
 
     def _update(self, gradients: list[Any]) -> None:
         """Do a step of the optimizer, and apply the constraints."""
@@ -294,8 +298,8 @@ class Trainer(Session):
 
     def _forward(
         self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
-    ) -> tuple[tuple[Any, Any, Any], Tensor, dict[str, Tensor]]:
-        """Return labels, predictions and weights; the loss; and the losses of several outputs."""
+    ) -> tuple[tuple[Any, Any, Any], Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
+        """Return labels, predictions and weights; the loss; its parts, and their counts."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
             predicted = self.call(x, training)
             if look is not None and weight is None:
@@ -303,12 +307,12 @@ class Trainer(Session):
             y, predicted, weight = self._held_against(y, predicted, weight)
             added = [regularizer(v.value) for v, regularizer in self._penalties]
             added += self._added()
-            total, means = self.objective.minimised(y, predicted, weight, added, look)
+            total, *losses = self.objective.minimised(y, predicted, weight, added, look)
         if total.dtype.kind not in "fiub":
             raise TypeError(
                 f"{self.method}: the loss has dtype {total.dtype}; it must be real to be minimised"
             )
-        return (y, predicted, weight), total, means
+        return (y, predicted, weight), total, (losses[0], losses[1])
 
     def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
         """Return the labels, predictions and weights that the loss is computed from: these."""
@@ -322,12 +326,13 @@ class Trainer(Session):
         self,
         parts: tuple[Any, Any, Any],
         total: Tensor,
-        means: dict[str, Tensor],
+        losses: tuple[dict[str, Tensor], dict[str, Tensor]],
         look: FirstLook | None,
     ) -> Values:
+        means, counts = losses
         with look.looking() if look is not None else nullcontext():
-            found, results, counts = self.objective.measured(*parts)
-        return Values(total, {**means, **found}, results, counts)
+            found, results, seen = self.objective.measured(*parts)
+        return Values(total, {**means, **found}, results, {**counts, **seen})
 
     def _held(self) -> list[Variable]:
         """Return the variables that a step may change."""
@@ -345,12 +350,13 @@ class Trainer(Session):
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the values of loss and metrics at inference; end early if ``stop()``."""
-        sums = Sums()
+        sums: Sums | None = None
         self.objective.reset()
         self.testing.revise()
         for batch in self.ahead(batches, early=False):
-            if not sums.count:
+            if sums is None:
                 self.objective.meet(_labels(batch))
+                sums = self._no_sums()
                 if not self._penalties:
                     self.call(batch[0], training=False)  # creates every weight
                     self._penalties = penalties(self.model)
@@ -358,7 +364,7 @@ class Trainer(Session):
             sums.add(float(values.loss), values, self.count(batch))
             if stop():
                 break
-        if not sums.count:
+        if sums is None:
             raise ValueError("evaluate: data has no batches")
         return sums.means(self.names, self.objective.stateful)
 

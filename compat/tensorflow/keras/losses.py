@@ -80,9 +80,9 @@ class Loss(native.Loss):
     ) -> None:
         super().__init__(reduction, name)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Return the reduced loss of labels and predictions with the same rank."""
-        return super().__call__(*of_one_rank(y_true, y_pred), sample_weight)
+    def reduced(self, y_true: Any, y_pred: Any, *settings: Any) -> Any:
+        """Reduce the loss of labels and predictions with the same rank."""
+        return super().reduced(*of_one_rank(y_true, y_pred), *settings)
 
     def take_options(self, options: dict[str, Any]) -> None:
         """Ignore ``dtype``; refuse other options."""
