@@ -108,6 +108,8 @@ class ConcreteFunction(_Kept):
     executor: str | None = None
     #: The names of its positional arguments, as far as they are known.
     names: tuple[str, ...] = ()
+    #: The outputs of its graph that the call adds to the loss; they are not among its results.
+    added: tuple[int, ...] = ()
     #: The variables and modules whose ``trainable`` the trace read, and the values.
     trained: tuple[tuple[Any, bool], ...] = ()
 
@@ -130,6 +132,20 @@ class ConcreteFunction(_Kept):
         if active_graph.get() is not None:  # it may not know the sizes that this trace needs
             tensors = held(tensors, self.specs)
         return self.call_flat(tensors)
+
+    def with_losses(self, *args: Any, **kwargs: Any) -> tuple[Any, list[Tensor]]:
+        """Return the results of a call, and the terms that it adds to the loss."""
+        if not self.added:
+            return self(*args, **kwargs), []
+        found: tuple[Any, list[Tensor]] = self.whole(*args, **kwargs)
+        return found
+
+    @property
+    def whole(self) -> ConcreteFunction:
+        """The same trace with the losses that it adds as a second result."""
+        whole = copy.copy(self)
+        whole.results, whole.added = (self.results, [Output(i) for i in self.added]), ()
+        return whole
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
         """Return the tensors among the arguments, or raise if these do not fit this trace.
@@ -229,7 +245,9 @@ class ConcreteFunction(_Kept):
             next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in flatten(self.arguments)
         ]
         arguments = pack_like(self.arguments, leaves)
-        return ConcreteFunction(self.name, prune(graph), arguments, self.results)
+        made = ConcreteFunction(self.name, prune(graph), arguments, self.results)
+        made.added = self.added
+        return made
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
         """Return whether tensors of the right dtypes, one per spec, fit by shape.
@@ -345,6 +363,16 @@ class RestoredFunction(_Kept):
         self.sizes = sizes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._bound(args, kwargs)
+        return self.select(bound.args, bound.kwargs)(*bound.args, **bound.kwargs)
+
+    def with_losses(self, *args: Any, **kwargs: Any) -> tuple[Any, list[Tensor]]:
+        """Return the results of a call, and the terms that it adds to the loss."""
+        bound = self._bound(args, kwargs)
+        return self.select(bound.args, bound.kwargs).with_losses(*bound.args, **bound.kwargs)
+
+    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        """Return the arguments by parameter, with defaults, and the first one as tensors."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -353,8 +381,7 @@ class RestoredFunction(_Kept):
         if self.converts and bound.args:
             first = next(iter(bound.arguments))
             bound.arguments[first] = as_inputs(bound.arguments[first])
-        chosen = self.select(bound.args, bound.kwargs)
-        return chosen(*bound.args, **bound.kwargs)
+        return bound
 
     def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
         """Return the first trace that fits the arguments.

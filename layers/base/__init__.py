@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...core.extend import added_losses, constrained, forward_pass, penalties
 from .calls import takes_training
 from .layer import Layer
-from .losses import added_losses, constrained, forward_pass, penalties
 from .masks import keep_mask, mask_of
 
 __all__ = [

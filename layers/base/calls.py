@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.extend import (
+    ADDED,
     CASTING,
+    IN_TRACES,
     Function,
     Module,
     Tensor,
@@ -17,8 +19,11 @@ from ...core.extend import (
     calling_in,
     converting,
     flatten,
+    forget,
+    keep_adding,
+    passing,
 )
-from .losses import ADDED, IN_TRACES, add_activity, forget, keep_adding, passing, regulated
+from .losses import add_activity, regulated
 from .precision import by_policy, in_policy
 from .symbolic import Placeholder, called, placeholders_in
 

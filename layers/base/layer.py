@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
+    RULED,
+    RULES,
     Function,
     Module,
     Policy,
     Tensor,
     Variable,
+    add_to_loss,
+    apply_constraints,
     as_dtype,
     as_policy,
     as_tensor,
@@ -25,23 +29,18 @@ from ...core.extend import (
     default_dtype,
     flatten,
     init_scope,
+    losses_of,
     map_structure,
     ops,
     parameters,
+    passing,
     told,
 )
 from .. import constraints, initializers, regularizers
 from ..arguments import unknown_argument
 from ..named import serialized
 from .calls import BUILT, building
-from .losses import (
-    RULES,
-    Rules,
-    add,
-    constrained,
-    losses_of,
-    passing,
-)
+from .losses import Rules
 from .precision import by_policy
 from .restored import UNMADE, check_weights
 from .symbolic import node_of
@@ -392,7 +391,7 @@ class Layer(Module):
         variable.unasked = not (dtype or self.dtype) and kind != default_dtype()
         if regularizer is not None or constraint is not None:
             rules = regularizers.get(regularizer), constraints.get(constraint)
-            vars(self).setdefault("_gradtape_rules", []).append((variable, *rules))
+            vars(self).setdefault(RULED, []).append((variable, *rules))
         return variable
 
     def add_loss(self, value: Any) -> None:
@@ -424,7 +423,7 @@ class Layer(Module):
         if not passing.get():
             raise ValueError(f"layer {self.name!r}: use add_loss within call only")
         value = as_tensor(value)
-        add(self, value if value.ndim == 0 else ops["mean"](value))
+        add_to_loss(self, value if value.ndim == 0 else ops["mean"](value))
 
     @property
     def losses(self) -> list[Tensor]:
@@ -440,8 +439,7 @@ class Layer(Module):
 
         ``fit`` does so after each step. In your own training loop, call it yourself.
         """
-        for variable, constraint in constrained(self):
-            variable.assign(constraint(variable.value))
+        apply_constraints(self)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments: JSON values and functions, never modules."""

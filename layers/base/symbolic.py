@@ -14,18 +14,19 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 from ...core.errors import TraceError
 from ...core.extend import (
+    ADDED,
     Output,
     Tensor,
     TensorSpec,
     Variable,
     blunt,
     flatten,
+    forget,
     function,
     map_structure,
     numpy_dtype,
     register_array_type,
 )
-from .losses import ADDED, forget
 
 __all__ = [
     "Node",

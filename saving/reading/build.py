@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import (
+    RULED,
     ConcreteFunction,
     Module,
     Pending,
@@ -138,6 +139,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
         state.restore(module, record, where)
         if type(module) is LoadedModule:
             _set_functions(module, take(record, "functions", dict, where), function, where)
+        if weights := _ruled(record, variables, function, where):
+            vars(module)[RULED] = weights
         if "frozen" in record:
             freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
         if isinstance(module, Optimizer):
@@ -167,6 +170,20 @@ def _check_optimizer(
             optimizer.claim(_chosen(take(record, "trained", list, where), variables, where))
         except ValueError as error:
             raise DamagedFile(f"{where}: {error}") from None
+
+
+def _ruled(
+    record: Any, variables: Sequence[Variable], function: Any, where: str
+) -> list[tuple[Variable, Any, Any]]:
+    """Return a module's weights with their regularizers and constraints."""
+    found: dict[Variable, list[Any]] = {}
+    for place, kind in enumerate(("regularizers", "constraints")):
+        for pair in take(record, kind, list, where) if kind in record else ():
+            if type(pair) is not list or len(pair) != 2:
+                raise DamagedFile(f"{where}: {kind}: not a variable and a function: {pair!r}"[:200])
+            variable = at(variables, pair[0], "variable", where)
+            found.setdefault(variable, [None, None])[place] = function(pair[1])
+    return [(variable, *rules) for variable, rules in found.items()]
 
 
 def _check_paths(root: Module) -> None:

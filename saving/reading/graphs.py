@@ -153,6 +153,10 @@ class GraphReader:
         inputs = take(record["graph"], "inputs", list, where)
         if concrete.specs != [read_spec(x, where) for x in inputs]:
             raise DamagedFile(f"{where}: the arguments do not fit the graph's inputs")
+        if "added" in record:
+            places = range(len(graph.outputs))
+            added = take(record, "added", list, where)
+            concrete.added = tuple(at(places, number, "output", where) for number in added)
         return concrete
 
     def _tree(self, tree: Any, where: str, outputs: int | None) -> Any:

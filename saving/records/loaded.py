@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from ...core.extend import Module, RestoredFunction, Variable
+from ...core.extend import (
+    ADDED,
+    Module,
+    RestoredFunction,
+    Variable,
+    add_to_loss,
+    apply_constraints,
+    forget,
+    losses_of,
+    passing,
+)
 from ..errors import UnsafeFile
 from .schema import dictionaries, is_attribute
 
@@ -63,7 +74,12 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
-        return call(*args, **kwargs)
+        result, losses = call.with_losses(*args, **kwargs)
+        if ADDED and not passing.get():
+            forget(self)
+        for loss in losses:
+            add_to_loss(self, loss)
+        return result
 
     def _attribute_order(self) -> list[str]:
         return list(vars(self)) if vars(self)[_ORDERED] else super()._attribute_order()
@@ -81,11 +97,20 @@ class LoadedModule(Module):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copying and printing ask for; not worth a message
             raise AttributeError(name)
+        if name in _OF_LAYERS:
+            return _OF_LAYERS[name](self)
         raise AttributeError(_missing(self, name), name=name, obj=self)
 
     def __repr__(self) -> str:
         count = len(self.variables)
         return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
+
+
+#: What layers have, unless a module has its own attribute of this name.
+_OF_LAYERS: dict[str, Callable[[Module], Any]] = {
+    "losses": losses_of,
+    "apply_constraints": lambda module: partial(apply_constraints, module),
+}
 
 
 def _fixed(module: LoadedModule, name: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.errors import EndlessLoop
 from ...core.extend import (
+    RULED,
     ConcreteFunction,
     Function,
     Module,
@@ -23,6 +24,7 @@ from ...core.extend import (
     frozen_variables,
     is_frozen,
     registry,
+    ruled_weights,
     to_numpy,
 )
 from ...training import Optimizer
@@ -53,6 +55,7 @@ from .compare import compared
 from .courses import SameTrace
 from .dtypes import other_dtypes
 from .graphs import UNROLLED, GraphWriter
+from .losses import ruled_records
 from .modules import StateWriter, config_of, name_in_files, twin_of
 from .places import at_in, check_hidden, places_of
 from .reads import reads_of
@@ -68,6 +71,7 @@ from .traces import (
     trace_call,
     trace_callable,
     trace_mask,
+    trace_rule,
     with_traces,
 )
 
@@ -221,7 +225,7 @@ class Everything:
         if known is not None:
             record["config"] = config_of(module, self._op, self._callable, where)
         elif self._with_functions:
-            saved, names = functions_of(module, where)
+            saved, names = functions_of(module, where, self.left_out)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
             lost = {name: getattr(x, "reason", "") for name, x in module.functions().items()}
             untraced |= {name: MISSING + reason for name, reason in lost.items() if reason}
@@ -232,7 +236,8 @@ class Everything:
             untraced |= dict.fromkeys(names, "saved with functions=False")
         if self._with_functions and (known is None or index == 0):
             try:
-                call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+                met = self._met[id(module)]
+                call = trace_call(module, met, f"{where}.__call__", self._sizes, self.left_out)
                 saved += [call] if call is not None else []
                 self._root_is_called |= call is not None and index == 0
                 saved += self._masks_of(module, where, untraced) if index and call else []
@@ -253,6 +258,10 @@ class Everything:
             record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
             del record["untraced"]
+        if self._with_functions:
+            ruled = ruled_weights(module) if known is None else iter(vars(module).get(RULED, ()))
+            numbers = self._variable_number, self._rule_of
+            record |= ruled_records(module, ruled, *numbers, self.left_out)
 
     def _masks_of(
         self, module: Module, where: str, untraced: dict[str, str]
@@ -387,6 +396,9 @@ class Everything:
             trace_callable(function, module, self._met[id(module)], where, self._sizes)
         )
 
+    def _rule_of(self, rule: Any, weight: Variable, where: str) -> int:
+        return self._function(trace_rule(rule, weight, where))
+
     def _signature(self, name: str, function: Any) -> int:
         if not IDENTIFIER.match(name):
             raise SaveError(f"signatures: {name!r} is not an identifier")
@@ -459,6 +471,7 @@ class Everything:
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes other than the batch's
+        checked = False  # whether losses were compared
         held = self._variables, self._labels
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
             light = is_light(concrete, sample.inputs)
@@ -467,6 +480,9 @@ class Everything:
             order = max((2 if light else 1) - bool(cases) - again, 0)
             inner = [x.shape[1:] for x in sample.inputs]
             try:
+                if concrete.added and not checked:
+                    compared(*function.with_losses(concrete), sample, *held, 0)
+                    checked = True
                 found = compared(function, concrete, sample, *held, order, light and not cases)
                 if found.problem is not None:
                     raise found.problem

@@ -102,6 +102,7 @@ class GraphWriter:
             "arguments": self._tree(concrete.arguments, concrete.name),
             "results": self._tree(concrete.results, concrete.name),
             "graph": self.graph(concrete.graph, concrete.specs),
+            **({"added": list(concrete.added)} if concrete.added else {}),
         }
 
     def _tree(self, tree: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import STORE, Function, Module, RestoredFunction, Tensor, Variable
+from ...core.extend import ADDED, STORE, Function, Module, RestoredFunction, Tensor, Variable
 
 __all__ = ["keeping_state"]
 
@@ -39,12 +39,17 @@ def keeping_state(modules: Iterable[Module]) -> Iterator[None]:
     None
         The state is restored afterwards.
     """
+    modules = list(modules)
     restores = list(_restores(modules))
+    added = {module: ADDED[module] for module in modules if module in ADDED}
     try:
         yield
     finally:
         for restore in restores:
             restore()
+        for module in modules:
+            ADDED.pop(module, None)
+        ADDED.update(added)
 
 
 def _restores(modules: Iterable[Module]) -> Iterator[Callable[[], None]]:

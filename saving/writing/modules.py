@@ -15,6 +15,7 @@ from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
+from .losses import rules_given
 from .untracked import is_code, untracked
 
 __all__ = ["StateWriter", "config_of", "name_in_files", "twin_of"]
@@ -79,8 +80,12 @@ class StateWriter:
         """
         result: dict[str, Any] = {}
         absent: dict[str, str] = {}
+        kept = rules_given(module)
         for name, value in self._own(module):
             path = f"{self._path(module)}.{name}"
+            if id(value) in kept:
+                absent[name] = "the file holds what it computes, for training"
+                continue
             encoded = self._encode(value, path)
             if encoded is not None:
                 self._check_name(name, path, LoadedModule)

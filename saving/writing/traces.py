@@ -18,6 +18,7 @@ from ...core.extend import (
     Shape,
     Tensor,
     TensorSpec,
+    Variable,
     flatten,
     line_of,
     pack_like,
@@ -27,6 +28,7 @@ from ...core.extend import (
 from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
+from .losses import retraced, split_added, with_added
 
 __all__ = [
     "Met",
@@ -38,6 +40,7 @@ __all__ = [
     "trace_call",
     "trace_callable",
     "trace_mask",
+    "trace_rule",
     "with_traces",
 ]
 
@@ -77,6 +80,8 @@ class SavedFunction(NamedTuple):
         Per trace, the shapes of the tensors of past calls, the smallest first.
     converts
         Whether numbers and lists passed first become tensors before anything else, as in layers.
+    adding
+        The Python code with the losses that it adds, as a second result.
     """
 
     name: str
@@ -87,6 +92,11 @@ class SavedFunction(NamedTuple):
     sizes: str = ""
     seen: Sequence[Sequence[Shapes]] = ()
     converts: bool = False
+    adding: Any = None
+
+    def with_losses(self, concrete: ConcreteFunction) -> tuple[SavedFunction, ConcreteFunction]:
+        """Return this function and one of its traces with the losses among their results."""
+        return self._replace(original=self.adding), concrete.whole
 
     def seen_by(self, i: int) -> Sequence[Shapes]:
         """Return the shapes of the tensors of past calls that trace ``i`` is for."""
@@ -102,13 +112,21 @@ class SavedFunction(NamedTuple):
         return self.original
 
 
-def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[str]]:
+def functions_of(
+    module: Module, where: str, lost: list[str]
+) -> tuple[list[SavedFunction], list[str]]:
     """Return a module's decorated functions with all their traces, and the names of the others.
 
-    The others have no trace: no ``input_signature``, and never called.
+    The others have no trace: no ``input_signature``, and never called. ``lost`` receives what a
+    call adds to the loss and its traces cannot.
     """
     functions = module.functions()
     saved = {name: with_traces(name, f"{where}.{name}", f) for name, f in functions.items()}
+    call = saved.get("__call__")
+    if call is not None and call.python is not None and module.submodules:
+        adding = with_added(call.python, module, lost)
+        traces = [retraced(adding, x) for x in call.concrete]
+        saved["__call__"] = call._replace(concrete=traces, adding=adding)
     return [x for x in saved.values() if x], [name for name, x in saved.items() if not x]
 
 
@@ -171,12 +189,15 @@ def is_called(module: Module) -> bool:
     return any("__call__" in vars(cls) for cls in type(module).__mro__)
 
 
-def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
+def trace_call(
+    module: Module, met: Met, where: str, sizes: str, lost: list[str] | None = None
+) -> SavedFunction | None:
     """Trace ``__call__`` for the past calls of the module.
 
     The batch size is unknown, and so is every other size in which the calls differ; with ``sizes``
     ``"seen"`` there is a trace for each of the sizes. If it takes ``training``, it is traced with
-    ``training=True`` and ``False``.
+    ``training=True`` and ``False``. What it adds to the loss becomes a part of its traces;
+    ``lost`` receives what cannot.
 
     Raises
     ------
@@ -193,7 +214,9 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
         return None
     python_call = getattr(call, "__wrapped__", call)
     converts = hasattr(call, "converts")
-    return _traced_for(met.calls, "__call__", python_call.__get__(module), where, sizes, converts)
+    original = python_call.__get__(module)
+    adding = with_added(original, module, [] if lost is None else lost)
+    return _traced_for(met.calls, "__call__", original, where, sizes, converts, adding)
 
 
 def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
@@ -220,10 +243,16 @@ def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
 
 
 def _traced_for(
-    calls: Sequence[Any], name: str, original: Any, where: str, sizes: str, converts: bool
+    calls: Sequence[Any],
+    name: str,
+    original: Any,
+    where: str,
+    sizes: str,
+    converts: bool,
+    adding: Any = None,
 ) -> SavedFunction:
     signature = inspect.signature(original)
-    function = Function(original, name=name)
+    function = Function(adding or original, name=name)
     concrete: list[ConcreteFunction] = []
     seen: list[list[Shapes]] = []
     for args, kwargs, shapes in _variants(signature, calls, sizes):
@@ -240,9 +269,9 @@ def _traced_for(
                     _needs_sizes(where, error, function, (args, kwargs), shapes)
                 raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
             traced = found
-        concrete.append(traced)
+        concrete.append(traced if adding is None else split_added(traced))
         seen.append(shapes)
-    return SavedFunction(name, where, signature, concrete, original, sizes, seen, converts)
+    return SavedFunction(name, where, signature, concrete, original, sizes, seen, converts, adding)
 
 
 def _variants(
@@ -343,6 +372,19 @@ def trace_callable(
     return SavedFunction(
         name, where, traced.signature, concrete, function, sizes if exact else "open"
     )
+
+
+def trace_rule(rule: Any, weight: Variable, where: str) -> SavedFunction:
+    """Trace a regularizer or a constraint for its weight, whose shape never changes."""
+    if isinstance(rule, RestoredFunction):
+        return SavedFunction(rule.name, where, rule.signature, rule.concrete_functions, rule)
+    traced = rule if isinstance(rule, Function) else Function(rule)
+    try:
+        concrete = traced.get_concrete_function(TensorSpec(weight.shape, weight.dtype))
+    except Exception as error:
+        raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+    name = getattr(rule, "__name__", type(rule).__name__)
+    return SavedFunction(name, where, traced.signature, [concrete], rule)
 
 
 def _needs_sizes(

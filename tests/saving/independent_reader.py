@@ -111,6 +111,7 @@ BACK: dict[str, Callable[..., Any]] = {
         lambda g, y, x, *like, **to: op("unbroadcast_like", g, x),
     ),
     "unbroadcast_like": lambda g, y, x, like: op("broadcast_like", g, x),
+    "shaped_like": lambda g, y, x, like, **what: (g,),
     "size_value": lambda g, y, like, **params: (None,),
 }
 

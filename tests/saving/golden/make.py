@@ -44,20 +44,26 @@ def train(model: gt.Module, optimizer: gt.training.Optimizer, x: Any) -> None:
 
 
 class Halved(gt.layers.Layer):
-    """A layer of one's own: its variables are in the order in which they were set."""
+    """A layer of one's own: its variables are in the order in which they were set.
+
+    It adds to the loss, and its weights have rules.
+    """
 
     def build(self, shape: Any) -> None:
         """Make the variables."""
         self.shift = self.add_weight((), initializer="zeros", name="shift")
-        self.factor = self.add_weight((), initializer="ones", name="factor")
+        self.factor = self.add_weight(
+            (), initializer="ones", name="factor", regularizer="l2", constraint=gt.tanh
+        )
 
     def call(self, x: Any) -> Any:
         """Scale and shift."""
+        self.add_loss(0.1 * gt.mean(x * x))
         return x * (0.5 * self.factor) + self.shift
 
 
 class Everything(gt.Module):
-    """One of each thing that a file of version 2.1 can hold."""
+    """One of each thing that a file of version 2.2 can hold."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,145 @@
+"""Terms of the loss that come from modules: what calls add, and penalties on weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from ..errors import TraceError
+from ..tensors.variable import Variable
+from .module import Module
+
+__all__ = [
+    "ADDED",
+    "IN_TRACES",
+    "RULED",
+    "RULES",
+    "add_to_loss",
+    "added_losses",
+    "apply_constraints",
+    "constrained",
+    "forget",
+    "forward_pass",
+    "keep_adding",
+    "losses_of",
+    "passing",
+    "penalties",
+    "ruled_weights",
+]
+
+#: The suffixes of the attributes that hold rules.
+RULES = ("regularizer", "constraint")
+#: The attribute for weights with rules: tuples of a variable, a regularizer and a constraint.
+RULED = "_gradtape_rules"
+#: Whether the running code is within a call of a layer.
+passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
+#: The losses that modules added in the last call. They are kept neither on modules nor in files;
+#: files keep the part of the graph that computes them.
+ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+#: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
+IN_TRACES: WeakSet[Any] = WeakSet()
+
+
+@contextmanager
+def forward_pass(root: Module) -> Iterator[None]:
+    """Run a block that calls a module, after dropping the losses that its layers added before."""
+    token = passing.set(True)
+    try:
+        if ADDED:
+            forget(root)
+        yield
+    finally:
+        passing.reset(token)
+
+
+def forget(root: Module) -> None:
+    """Drop the losses that the layers in a module added."""
+    for module in (root, *root.submodules):
+        ADDED.pop(module, None)
+
+
+def add_to_loss(module: Any, value: Any) -> None:
+    """Keep a term that a module adds to the loss."""
+    ADDED.setdefault(module, []).append(value)
+
+
+def added_losses(root: Module) -> list[Any]:
+    """Return the losses that the layers in a module added in the last call.
+
+    Raises
+    ------
+    TraceError
+        If that was in a trace or a ``vmap`` that has ended, so that there is no value.
+    """
+    if not ADDED:
+        return []
+    found = []
+    for module in (root, *root.submodules):
+        for value in ADDED.get(module, ()):
+            if value is None or _is_gone(value):
+                raise TraceError(
+                    f"layer {module.name!r} ({type(module).__name__}): it last added to the loss "
+                    "in a trace or a vmap that has ended; read losses within that and return them, "
+                    "or call the layer outside"
+                )
+            found.append(value)
+    return found
+
+
+def _is_gone(value: Any) -> bool:
+    gone = getattr(value.array, "gone", None)
+    return gone is not None and gone() is not None
+
+
+def keep_adding(root: Module) -> None:
+    """After a traced call, mark the layers whose added losses exist only inside the graph."""
+    for module in (root, *root.submodules):
+        values = ADDED.get(module)
+        if values is None:
+            ADDED.update({module: [None]} if module in IN_TRACES else {})
+        elif any(value is None or _is_gone(value) for value in values):
+            IN_TRACES.add(module)
+
+
+def penalties(root: Module) -> list[tuple[Variable, Any]]:
+    """Return the weights in a module that have a regularizer, each once, with the regularizer."""
+    return _ruled(root, 1)
+
+
+def constrained(root: Module) -> list[tuple[Variable, Any]]:
+    """Return the weights in a module that have a constraint, each once, with the constraint."""
+    return _ruled(root, 2)
+
+
+def _ruled(root: Module, place: int) -> list[tuple[Variable, Any]]:
+    found: dict[int, tuple[Variable, Any]] = {}
+    for module in (root, *root.submodules):
+        for ruled in ruled_weights(module):
+            if ruled[place] is not None:
+                found.setdefault(id(ruled[0]), (ruled[0], ruled[place]))
+    return list(found.values())
+
+
+def ruled_weights(module: Module) -> Iterator[tuple[Variable, Any, Any]]:
+    """Yield a module's own weights with rules, each with its regularizer and its constraint."""
+    for prefix, attribute in getattr(type(module), "ruled", {}).items():
+        rules = [vars(module).get(f"{prefix}_{kind}") for kind in RULES]
+        variable = vars(module).get(attribute)
+        if variable is not None and any(rule is not None for rule in rules):
+            yield variable, rules[0], rules[1]
+    yield from vars(module).get(RULED, ())
+
+
+def apply_constraints(root: Module) -> None:
+    """Apply the constraints to the weights in a module."""
+    for variable, constraint in constrained(root):
+        variable.assign(constraint(variable.value))
+
+
+def losses_of(root: Module) -> list[Any]:
+    """Return the losses of the layers in a module: regularizers, and those of the last call."""
+    weights = [regularizer(variable.value) for variable, regularizer in penalties(root)]
+    return weights + added_losses(root)

@@ -1,0 +1,224 @@
+"""What a module adds to the loss, and the rules of its weights, come back from a file."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape import layers, training
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(8, 3)).astype("float32")
+Y = RANDOM.normal(size=(8, 2)).astype("float32")
+
+
+class Sampling(layers.Layer):
+    """Adds another loss in training."""
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        self.add_loss(gt.mean(x**2) * (2.0 if training else 1.0))
+        return x
+
+
+class Coder(gt.Model):
+    """A model with losses of its own, of a layer, and of what a layer gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = layers.Dense(3, kernel_regularizer=lambda w: gt.sum(w**2))
+        self.sampling = Sampling()
+        self.decoder = layers.Dense(2, activity_regularizer="l2")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        z = self.sampling(self.encoder(x), training=training)
+        self.add_loss(0.1 * gt.sum(z))
+        return self.decoder(z)
+
+
+class Around(gt.Module):
+    """A module that is not a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coder = Coder()
+
+    def __call__(self, x: Any, training: bool = False) -> Any:
+        return self.coder(x, training=training)
+
+
+class Decorated(Around):
+    @gt.function
+    def __call__(self, x: Any, training: bool = False) -> Any:
+        return self.coder(x, training=training)
+
+
+class Ruled(layers.Layer):
+    def build(self, shape: Any) -> None:
+        self.w = self.add_weight((3, 2), name="w", regularizer="l1", constraint="non_neg")
+        self.v = self.add_weight((2, 2), name="v", regularizer="orthogonal_regularizer")
+
+    def call(self, x: Any) -> Any:
+        return x @ self.w @ self.v
+
+
+class OwnDense(layers.Dense):
+    """A subclass of a layer, with that one's rules."""
+
+
+def _functional() -> gt.Model:
+    x = gt.Input((3,))
+    return gt.Model(x, layers.Dense(2, activity_regularizer="l2")(Sampling()(x)))
+
+
+def _own_dense() -> Any:
+    rules = {"kernel_regularizer": "l1", "kernel_constraint": "max_norm"}
+    return layers.Sequential([OwnDense(2, activity_regularizer="l2", **rules)])
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "functional": _functional,
+    "subclass of Model": Coder,
+    "module": Around,
+    "own layers": lambda: layers.Sequential([Sampling(), Ruled()]),
+    "subclass of a layer": _own_dense,
+    "nested": lambda: layers.Sequential([Coder()]),
+}
+
+
+def _evaluated(model: Any) -> float:
+    return training.evaluate(model, (X, Y), loss="mse", metrics=[])["loss"]
+
+
+def _fitted(model: Any) -> list[float]:
+    settings: dict[str, Any] = {"shuffle": False, "verbose": 0, "batch_size": 4, "epochs": 2}
+    optimizer = training.SGD(0.05)
+    return training.fit(model, (X, Y), loss="mse", optimizer=optimizer, **settings).history["loss"]
+
+
+def _loaded(model: Any, path: Path) -> Any:
+    gt.save(model, path)
+    return gt.load(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_a_loaded_model_has_the_losses_of_the_model(
+    make: Callable[[], Any], tmp_path: Path
+) -> None:
+    model = make()
+    model(X)
+    loaded = _loaded(model, tmp_path / "a.h5")
+    others = [
+        loaded,
+        _loaded(loaded, tmp_path / "b.h5"),
+        pickle.loads(pickle.dumps(loaded)),
+        copy.deepcopy(loaded),
+    ]
+    for other in others:
+        assert _evaluated(other) == pytest.approx(_evaluated(model), rel=1e-6)
+    history = _fitted(model)
+    for other in others:
+        assert _fitted(other) == pytest.approx(history, rel=1e-6)
+        for ours, theirs in zip(model.variables, other.variables, strict=True):
+            np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
+
+
+def test_a_decorated_call_keeps_the_losses_of_the_layers_in_it(tmp_path: Path) -> None:
+    plain, model = Around(), Decorated()
+    plain(X), model(X)
+    for a, b in zip(plain.variables, model.variables, strict=True):
+        a.assign(b)
+    loaded = _loaded(model, tmp_path / "m.h5")
+    assert _evaluated(loaded) == pytest.approx(_evaluated(plain), rel=1e-6)
+
+
+def test_losses_are_those_of_the_last_call(tmp_path: Path) -> None:
+    model = layers.Sequential([Sampling()])
+    model(X)
+    loaded = _loaded(model, tmp_path / "m.h5").layers[0]
+    for mode, factor in ((False, 1.0), (True, 2.0), (False, 1.0)):
+        loaded(X, training=mode)
+        assert [float(x) for x in loaded.losses] == [pytest.approx(factor * np.mean(X**2))]
+
+
+def test_a_loaded_layer_inside_another_model_adds_its_losses(tmp_path: Path) -> None:
+    x = gt.Input((3,))
+    model = gt.Model(x, Sampling()(x))
+    loaded = _loaded(model, tmp_path / "m.h5")
+    again = layers.Sequential([loaded])
+    again(X), again(X)
+    assert [float(x) for x in again.losses] == [pytest.approx(np.mean(X**2))]
+
+
+def test_constraints_of_a_loaded_module_are_applied(tmp_path: Path) -> None:
+    model = layers.Sequential([Ruled()])
+    model(X)
+    loaded = _loaded(model, tmp_path / "m.h5").layers[0]
+    loaded.w.assign(np.full((3, 2), -1.0))
+    loaded.apply_constraints()
+    assert loaded.w.tolist() == [[0.0] * 2] * 3
+    assert len(loaded.losses) == 2
+
+
+def test_an_attribute_called_losses_stays_what_it_is(tmp_path: Path) -> None:
+    module = Around()
+    module.losses = [1.0]
+    module(X)
+    assert _loaded(module, tmp_path / "m.h5").losses == [1.0]
+
+
+def test_saving_leaves_the_losses_of_the_last_call(tmp_path: Path) -> None:
+    model = Coder()
+    model(X)
+    before = [float(x) for x in model.losses]
+    gt.save(model, tmp_path / "m.h5")
+    assert [float(x) for x in model.losses] == before
+
+
+def test_a_loss_that_differs_from_the_trace_is_refused(tmp_path: Path) -> None:
+    class Counting(layers.Layer):
+        calls = 0
+
+        def call(self, x: Any) -> Any:
+            Counting.calls += 1
+            self.add_loss(gt.sum(x) * float(Counting.calls))
+            return x
+
+    model = layers.Sequential([Counting()])
+    model(X)
+    with pytest.raises(gt.saving.SaveError, match="does not give the output 1"):
+        gt.save(model, tmp_path / "m.h5")
+
+
+@pytest.mark.filterwarnings("ignore:save")
+def test_a_rule_that_cannot_be_traced_is_named(tmp_path: Path) -> None:
+    class Own(layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.w = self.add_weight((3, 2), name="w", regularizer=lambda w: np.sum(w.numpy()))
+
+        def call(self, x: Any) -> Any:
+            return x @ self.w
+
+    model = layers.Sequential([Own()])
+    model(X)
+    with pytest.warns(UserWarning, match="own: the regularizer of 'w'"):
+        gt.save(model, tmp_path / "m.h5")
+
+
+def test_what_trains_is_kept(tmp_path: Path) -> None:
+    model = Coder()
+    model(X)
+    model.encoder.trainable = False
+    model.decoder.bias.trainable = False
+    loaded = _loaded(model, tmp_path / "m.h5")
+    names = lambda x: [v.shape for v in x.trainable_variables]  # noqa: E731
+    assert names(loaded) == names(model) == [(3, 2)]
+    loaded.encoder.trainable = True
+    assert len(loaded.trainable_variables) == 3
