@@ -29,9 +29,10 @@ class Checkpoint:
     trackables
         Objects by name: modules, optimizers, variables; random generators of gradtape, NumPy or
         Python, and the modules ``gt.random``, ``np.random`` and ``random`` themselves; objects with
-        ``state_dict()``, which returns arrays and plain values in dictionaries and lists, and
-        ``load_state_dict(state)``; lists and dictionaries of these. A plain value (None, a number,
-        a string, a list of them) becomes an attribute of the checkpoint: ``checkpoint.step``.
+        ``state_dict()`` and ``load_state_dict(state)``; lists and dictionaries of these. A plain
+        value (None, a number, a string, a list of them) becomes an attribute of the checkpoint:
+        ``checkpoint.step``. The states of objects are plain values and arrays, in dictionaries,
+        lists, tuples and sets, and are restored exactly. Variables in them become tensors.
 
     Raises
     ------
@@ -101,7 +102,8 @@ class Checkpoint:
         ------
         SaveError
             If something cannot be written, such as an optimizer's state for a variable that is not
-            in the checkpoint, or a model that has no weights yet. The file is then unchanged.
+            in the checkpoint, a model that has no weights yet, or a state that would not come back
+            as it is. The file is then unchanged.
         """
         return self._write(path, {}, {})
 

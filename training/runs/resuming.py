@@ -176,6 +176,8 @@ class Run:
                 break
             self._plan = self._keeper.plan(self._found)
             self._plan.apply()
+        if self._keeper is not None:
+            self._keeper.check()  # not only when an epoch has been trained
 
     @property
     def length(self) -> int | None:
