@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...core.extend import init_scope
+from ...core.extend import init_scope, warn_of_hidden
 from ..container.file import SafeFile
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import is_attribute
@@ -65,7 +65,7 @@ class Checkpoint:
     """
 
     def __init__(self, **trackables: Any) -> None:
-        vars(self)["_group"] = {}
+        vars(self)["_group"], vars(self)["_saved"] = {}, False
         for name, value in trackables.items():
             setattr(self, name, value)
 
@@ -105,6 +105,7 @@ class Checkpoint:
             in the checkpoint, a model that has no weights yet, or a state that would not come back
             as it is. The file is then unchanged.
         """
+        self._warn()
         return self._write(path, {}, {})
 
     def restore(
@@ -140,6 +141,12 @@ class Checkpoint:
             plan.check()
         plan.apply()
         return plan.report
+
+    def _warn(self) -> None:
+        """Warn about variables that the file will not hold, before the first is written."""
+        for module in () if self._saved else Trackables(self._group).modules.values():
+            warn_of_hidden(module, "Checkpoint")
+        vars(self)["_saved"] = True
 
     def _write(
         self, path: str | os.PathLike[str], beside: dict[str, Any], record: dict[str, Any]

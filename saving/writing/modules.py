@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable, policy
+from ...core.extend import (
+    Function,
+    Module,
+    Op,
+    RestoredFunction,
+    Tensor,
+    Variable,
+    is_code,
+    policy,
+    untracked,
+)
 from ...layers import initializers
 from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
-from .untracked import is_code, untracked
 
 __all__ = ["StateWriter", "config_of", "name_in_files", "twin_of"]
 

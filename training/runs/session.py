@@ -36,6 +36,8 @@ _NEVER += ["on_batch_begin", "on_batch_end"]
 class Session:
     """Base class of objects that train something, one batch at a time."""
 
+    #: What is trained.
+    model: Any
     #: The names of the values, if they are known before an epoch.
     names: tuple[str, ...] = ()
 
