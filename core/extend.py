@@ -145,6 +145,7 @@ from .module.added import (
 )
 from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
+from .module.hidden import is_code, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import parameters
 from .module.told import told
@@ -344,6 +345,7 @@ __all__ = [
     "in_precision",
     "in_words",
     "init_scope",
+    "is_code",
     "is_differentiable",
     "is_frozen",
     "is_open",
@@ -419,8 +421,10 @@ __all__ = [
     "trace_rule",
     "tracing_into",
     "unsure",
+    "untracked",
     "user_line",
     "vmap",
+    "warn_of_hidden",
     "warn_user",
     "watching",
     "wish",

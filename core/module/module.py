@@ -133,8 +133,17 @@ class Module:
 
     @property
     def named_variables(self) -> dict[str, Variable]:
-        """Variables by path, for instance ``"layers/0/kernel"``; a shared one once."""
-        return {path: x for path, x in self.named_leaves() if isinstance(x, Variable)}
+        """Variables by path, for instance ``"layers/0/kernel"``; a shared one once.
+
+        A path that another variable has already (keys ``1`` and ``"1"``) gets a ``_`` at its end.
+        """
+        found: dict[str, Variable] = {}
+        for path, leaf in self.named_leaves():
+            if isinstance(leaf, Variable):
+                while path in found:
+                    path += "_"
+                found[path] = leaf
+        return found
 
     def named_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
         """Yield ``(path, variable or submodule)`` breadth first, each object once.

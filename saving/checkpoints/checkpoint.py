@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...core.extend import init_scope
+from ...core.extend import init_scope, warn_of_hidden
 from ..container.file import SafeFile
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import is_attribute
@@ -29,9 +29,10 @@ class Checkpoint:
     trackables
         Objects by name: modules, optimizers, variables; random generators of gradtape, NumPy or
         Python, and the modules ``gt.random``, ``np.random`` and ``random`` themselves; objects with
-        ``state_dict()``, which returns arrays and plain values in dictionaries and lists, and
-        ``load_state_dict(state)``; lists and dictionaries of these. A plain value (None, a number,
-        a string, a list of them) becomes an attribute of the checkpoint: ``checkpoint.step``.
+        ``state_dict()`` and ``load_state_dict(state)``; lists and dictionaries of these. A plain
+        value (None, a number, a string, a list of them) becomes an attribute of the checkpoint:
+        ``checkpoint.step``. The states of objects are plain values and arrays, in dictionaries,
+        lists, tuples and sets, and are restored exactly. Variables in them become tensors.
 
     Raises
     ------
@@ -64,7 +65,7 @@ class Checkpoint:
     """
 
     def __init__(self, **trackables: Any) -> None:
-        vars(self)["_group"] = {}
+        vars(self)["_group"], vars(self)["_saved"] = {}, False
         for name, value in trackables.items():
             setattr(self, name, value)
 
@@ -101,8 +102,10 @@ class Checkpoint:
         ------
         SaveError
             If something cannot be written, such as an optimizer's state for a variable that is not
-            in the checkpoint, or a model that has no weights yet. The file is then unchanged.
+            in the checkpoint, a model that has no weights yet, or a state that would not come back
+            as it is. The file is then unchanged.
         """
+        self._warn()
         return self._write(path, {}, {})
 
     def restore(
@@ -138,6 +141,12 @@ class Checkpoint:
             plan.check()
         plan.apply()
         return plan.report
+
+    def _warn(self) -> None:
+        """Warn about variables that the file will not hold, before the first is written."""
+        for module in () if self._saved else Trackables(self._group).modules.values():
+            warn_of_hidden(module, "Checkpoint")
+        vars(self)["_saved"] = True
 
     def _write(
         self, path: str | os.PathLike[str], beside: dict[str, Any], record: dict[str, Any]

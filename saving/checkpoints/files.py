@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, exclusive, to_numpy
+from ...core.extend import Variable, exclusive, to_numpy
 from ..container.file import SafeFile
-from ..container.profile import DTYPES
-from ..container.write import write
+from ..container.write import check, write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
@@ -23,7 +22,9 @@ from ..records.schema import (
     tagged,
     take,
 )
+from ..writing.places import Places
 from ..writing.save import ATTRIBUTES
+from .states import decode_state, encode_state
 from .trackables import Trackables
 
 __all__ = ["Stored", "write_checkpoint"]
@@ -35,11 +36,12 @@ class _Contents:
     def __init__(self, tracked: Trackables, record: Mapping[str, Any]) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self._variables: list[dict[str, Any]] = []
+        self._places = Places()
         nodes: dict[str, Any] = {}
         for path, variable, array in _now(tracked):
             nodes[path] = self._variable(path, array, variable.name, variable.trainable)
         for path, held in tracked.objects.items():
-            nodes[path] = self._tree(path, held.get())
+            nodes[path] = encode_state(held.get(), path, self._array)
         root = {
             "name": CHECKPOINT,
             "class": None,
@@ -55,11 +57,16 @@ class _Contents:
             "requires": [],
             CHECKPOINT: {key: encode(value, key) for key, value in record.items()},
         }
-        self.texts = {"/manifest": dump(manifest, "the checkpoint")}
+        try:
+            self.texts = {"/manifest": dump(manifest, "the checkpoint")}
+        except SaveError:
+            for path, node in nodes.items():  # which of them it is
+                dump([{"attributes": _nested([], {path: node})}], path)
+            raise
 
     def _variable(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:
         held = np.asarray(array)
-        dataset = f"/variables/{path}"
+        dataset = self._places.take(path)
         self.datasets[dataset] = held
         self._variables.append(
             {
@@ -72,21 +79,10 @@ class _Contents:
         )
         return {"variable": len(self._variables) - 1}
 
-    def _tree(self, path: str, value: Any) -> dict[str, Any]:
-        """Return a state of arrays and plain values as JSON."""
-        if isinstance(value, (Tensor, Variable)):
-            value = value.numpy()
-        if isinstance(value, np.ndarray):
-            if value.dtype.name not in DTYPES:
-                raise SaveError(f"{path}: an array of dtype {value.dtype} cannot be saved")
-            self.datasets[f"/arrays/{path}"] = value
-            return {"array": f"/arrays/{path}"}
-        if not _holds_arrays(value):
-            return {"value": encode(value, path)}
-        if isinstance(value, Mapping):
-            return {"dict": {k: self._tree(f"{path}/{k}", x) for k, x in value.items()}}
-        items = [self._tree(f"{path}/{i}", x) for i, x in enumerate(value)]
-        return {"tuple" if isinstance(value, tuple) else "list": items}
+    def _array(self, array: np.ndarray[Any, Any]) -> str:
+        dataset = f"/arrays/{len(self.datasets)}"
+        self.datasets[dataset] = array
+        return dataset
 
 
 def _now(tracked: Trackables) -> list[tuple[str, Variable, Any]]:
@@ -98,39 +94,31 @@ def _now(tracked: Trackables) -> list[tuple[str, Variable, Any]]:
     return [(path, x, to_numpy(array)) for (path, x), array in zip(kept, arrays, strict=True)]
 
 
-def _holds_arrays(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return any(_holds_arrays(item) for item in value)
-    return isinstance(value, (np.ndarray, Tensor, Variable))
-
-
 def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nodes by path as dictionaries in dictionaries."""
     root: dict[str, Any] = {name: {"dict": {}} for name in names}
     for path, node in nodes.items():
         *above, last = path.split("/")
         held = root
-        for part in above:
-            held = held.setdefault(part, {"dict": {}}).get("dict")
-            if held is None:
+        for i, part in enumerate(above, 1):
+            if "/".join(above[:i]) in nodes:
                 raise SaveError(f"{path}: {part!r} in it is already taken; rename one")
-        if held.get(last, {"dict": {}}) != {"dict": {}}:
+            held = held.setdefault(part, {"dict": {}})["dict"]
+        if last in held and path not in names:
             raise SaveError(f"{path}: two objects have this path; rename one")
         held[last] = node
     return root
 
 
 def write_checkpoint(
-    path: str | os.PathLike[str], tracked: Trackables, record: Mapping[str, Any]
+    path: str | os.PathLike[str] | None, tracked: Trackables, record: Mapping[str, Any]
 ) -> None:
     """Write a checkpoint, completely or not at all.
 
     Parameters
     ----------
     path
-        The file.
+        The file; None to check only that everything can be stored.
     tracked
         What to write.
     record
@@ -144,12 +132,20 @@ def write_checkpoint(
     unbuilt = tracked.unbuilt()
     for name, module in tracked.modules.items():
         inside = [place for place in unbuilt if f"{place}/".startswith(f"{name}/")]
-        if inside and not module.variables:
+        if inside and not module.variables and path is not None:
             raise SaveError(
                 f"{inside[0]} has no weights yet; call the model with a batch before it is saved"
             )
+    for place in tracked.twice:
+        raise SaveError(
+            f"{place}: two objects have this path, and a file could not tell them apart; rename an "
+            "attribute or a key (1 and '1' are one name in a path, and '/' separates names)"
+        )
     contents = _Contents(tracked, record)
-    write(path, ATTRIBUTES, contents.texts, contents.datasets)
+    if path is None:
+        check(ATTRIBUTES, contents.texts, contents.datasets)
+    else:
+        write(path, ATTRIBUTES, contents.texts, contents.datasets)
 
 
 class Stored:
@@ -224,17 +220,7 @@ class Stored:
 
     def value(self, node: Any, where: str) -> Any:
         """Return a state of arrays and plain values."""
-        tag, content = tagged(node, where)
-        if tag == "array" and type(content) is str:
-            return self._contents.array(content)
-        if tag == "value":
-            return decode(content)
-        if tag == "dict" and type(content) is dict:
-            return {key: self.value(item, where) for key, item in content.items()}
-        if tag in ("list", "tuple") and type(content) is list:
-            items = [self.value(item, where) for item in content]
-            return items if tag == "list" else tuple(items)
-        raise DamagedFile(f"{where}: not a state: {str(node)[:80]}")
+        return decode_state(node, where, self._contents.array)
 
     def _dataset(self, number: Any, where: str) -> str:
         record = at(self._contents.variables, number, "variable", where)

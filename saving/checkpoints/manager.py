@@ -221,6 +221,7 @@ class CheckpointManager:
         SaveError
             If it cannot be written; nothing is then removed.
         """
+        self.checkpoint._warn()
         return self._save(metrics, {})
 
     def restore(self, path: str | os.PathLike[str] | None = None) -> RestoreReport | None:

@@ -84,6 +84,8 @@ class Plan:
     """
 
     def __init__(self, tracked: Trackables, stored: Stored) -> None:
+        for path in tracked.twice:
+            raise LoadError(f"{stored.path}: two objects have the path {path}; rename one of them")
         self._tracked, self._stored = tracked, stored
         self._found = stored.leaves(tracked.names, tracked.objects)
         self._nodes: dict[str, Any] = {}

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.extend import Module
+from ...core.extend import Module, init_scope
 from ..container.file import SafeFile
 from ..container.replace import resolved
 from .checkpoint import Checkpoint
-from .files import Stored
+from .files import Stored, write_checkpoint
 from .manager import CheckpointManager
 from .restoring import Plan
-from .trackables import modules_in
+from .trackables import Trackables, modules_in
 
 __all__ = ["Keeper"]
 
@@ -65,6 +65,11 @@ class Keeper:
     def best(self) -> str | None:
         """The metric that a manager uses to find the best."""
         return None if self._manager is None else self._manager.metric
+
+    def check(self) -> None:
+        """Raise the ``SaveError`` that a save of the present state would raise."""
+        with init_scope():
+            write_checkpoint(None, Trackables(self._checkpoint._group, self._beside), {})
 
     def save(self, metrics: Mapping[str, float] | None = None) -> None:
         """Save the present state, with an epoch's metrics if it has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ...core.extend import Module, Variable
 from ...plugins.ops.random.functions import shared
 from ...training import Optimizer
 from ..errors import SaveError
-from ..records.schema import encode
+from .states import encode_state
 
 __all__ = ["Held", "Trackables", "modules_in"]
 
@@ -50,6 +51,8 @@ class Trackables:
         Other objects by path.
     modules : dict of str to Module
         The given modules, by path.
+    twice : list of str
+        Paths that lead to more than one object.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class Trackables:
         self.optimizers: dict[str, Optimizer] = {}
         self.objects: dict[str, Held] = {}
         self.modules: dict[str, Module] = {}
+        self.twice: list[str] = []
         for group in groups:
             for name, value in group.items():
                 self.names.append(name)
@@ -76,9 +80,9 @@ class Trackables:
         if isinstance(value, Module):
             self._add_module(path, value)
         elif isinstance(value, Variable):
-            self.variables[path] = value
+            self._place(self.variables, path, value)
         elif (held := _held(value)) is not None:
-            self.objects[path] = held
+            self._place(self.objects, path, held)
         elif isinstance(value, (list, tuple, dict)):
             items = value.items() if isinstance(value, dict) else enumerate(value)
             found = [self._add(f"{path}/{key}", item) for key, item in items]
@@ -93,18 +97,25 @@ class Trackables:
         return True
 
     def _add_module(self, path: str, module: Module) -> None:
-        self.modules[path] = module
+        self._place(self.modules, path, module)
         leaves = [("", module), *((f"/{part}", leaf) for part, leaf in module.named_leaves())]
         optimizers = {path + part: x for part, x in leaves if isinstance(x, Optimizer)}
         kept = {id(state) for x in optimizers.values() for _, _, state in x.states()}
         self.optimizers |= optimizers
+        met = Counter(part for part, _ in leaves)
+        self.twice += [path + part for part, count in met.items() if count > 1]
         for part, leaf in leaves:
             if isinstance(leaf, Variable) and id(leaf) not in kept:
-                self.variables[path + part] = leaf
+                self._place(self.variables, path + part, leaf)
+
+    def _place(self, found: dict[str, Any], path: str, value: Any) -> None:
+        if any(path in table for table in (self.variables, self.objects, self.modules)):
+            self.twice.append(path)
+        found[path] = value
 
     def _add_plain(self, group: dict[str, Any], name: str) -> None:
         try:
-            encode(group[name], name)
+            encode_state(group[name], name, _refuse_array)
         except SaveError:
             raise TypeError(
                 f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be "
@@ -166,6 +177,10 @@ def modules_in(value: Any) -> Iterator[Module]:
 
 
 # -- objects ---------------------------------------------------------------------------------------
+
+
+def _refuse_array(array: Any) -> str:
+    raise SaveError("an array is restored into the object that holds it, and a plain value is not")
 
 
 def _held(value: Any) -> Held | None:

@@ -16,7 +16,7 @@ from .layout import Batch, Item, Layout, batches, side_by_side
 from .replace import replacing, write_at
 from .workers import each
 
-__all__ = ["COMPRESSIONS", "to_bytes", "write"]
+__all__ = ["COMPRESSIONS", "check", "to_bytes", "write"]
 
 #: How arrays may be compressed: by name, the level of deflate.
 COMPRESSIONS = {"gzip": 4}
@@ -60,6 +60,13 @@ def write(
             _put(descriptor, offset, buffers)
 
         plan.carry_out(put)
+
+
+def check(
+    attributes: Mapping[str, str], texts: Mapping[str, str], arrays: Mapping[str, Array]
+) -> None:
+    """Raise the error that :func:`write` would raise for the contents, without writing."""
+    _Plan(attributes, texts, arrays, None)
 
 
 def to_bytes(

@@ -68,7 +68,7 @@ class StateReader:
         generic = type(module) is LoadedModule
         for name, encoded in take(record, "attributes", dict, where).items():
             check_name(name, type(module), where)
-            value = self._decode(encoded, where)
+            value = self.decode(encoded, where)
             if encoded is not None and "same" in encoded:
                 self._charge(value, where)
             if generic:
@@ -88,7 +88,7 @@ class StateReader:
         extra = take(record, "extra", dict, where) if "extra" in record else {}
         for name, encoded in extra.items():
             check_name(name, type(module), where)
-            value = self._decode(encoded, where)
+            value = self.decode(encoded, where)
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):
                 raise DamagedFile(f"{where}: {name!r} is not an attribute that a file may set")
             self._set(module, name, value, where)
@@ -114,7 +114,7 @@ class StateReader:
                 f"{where}: {type(module).__name__} refuses {name!r}: {error}"
             ) from None
 
-    def _decode(self, encoded: Any, where: str) -> Any:
+    def decode(self, encoded: Any, where: str) -> Any:
         if encoded is None:
             return None
         tag, content = tagged(encoded, where)
@@ -142,16 +142,16 @@ class StateReader:
         if tag == "dict" and type(content) is dict:
             found: dict[Any, Any] = {}
             self._containers.append(found)
-            found.update((key, self._decode(item, where)) for key, item in content.items())
+            found.update((key, self.decode(item, where)) for key, item in content.items())
             return found
         if type(content) is not list or tag == "dict":
             raise DamagedFile(f"{where}: not a {tag}: {str(content)[:80]}")
         if tag == "tuple":
-            return tuple([self._decode(item, where) for item in content])
+            return tuple([self.decode(item, where) for item in content])
         if tag == "list":
             items: list[Any] = []
             self._containers.append(items)
-            items += [self._decode(item, where) for item in content]
+            items += [self.decode(item, where) for item in content]
             return items
         found = {}
         self._containers.append(found)
@@ -162,7 +162,7 @@ class StateReader:
         except TypeError as error:
             raise DamagedFile(f"{where}: not a key: {error}") from None
         found.update(
-            (key, self._decode(x, where)) for key, (_, x) in zip(keys, content, strict=True)
+            (key, self.decode(x, where)) for key, (_, x) in zip(keys, content, strict=True)
         )
         return found
 
@@ -176,7 +176,7 @@ class StateReader:
 
     def _leaf(self, tag: str, content: Any, where: str) -> Any:
         if tag in _SETS and type(content) is list:
-            return _SETS[tag](_hashable([self._decode(item, where) for item in content], where))
+            return _SETS[tag](_hashable([self.decode(item, where) for item in content], where))
         if tag in ("range", "slice") and type(content) is list and len(content) == 3:
             parts = [decode(part) for part in content]
             return range(*parts) if tag == "range" else slice(*parts)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Stream, Variable
+from ...core.extend import Module, Stream, Variable, warn_of_hidden
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
@@ -45,6 +46,12 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     ValueError
         If ``layout`` is unknown, or not available for the format.
 
+    Warns
+    -----
+    UserWarning
+        If an object that modules do not search (a set, a plain object) holds variables, which are
+        then not in the file.
+
     Examples
     --------
     >>> import os, tempfile
@@ -74,9 +81,11 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
                 f"save_weights: layer {part or module.name!r} ({type(module).__name__}) has no "
                 "weights yet; call the model first"
             )
+    warn_of_hidden(model, "save_weights")
     if as_tensors:
         _save_tensors(model, os.fsdecode(path), layout)
     else:
+        _check_apart(path for path, _ in model.named_leaves())
         save(_tree(model, {}), path, golden=False)
 
 
@@ -86,6 +95,7 @@ def _modules(model: Module) -> Iterator[tuple[str, Module]]:
 
 def _save_tensors(model: Module, path: str, layout: str) -> None:
     arrays, metadata = {}, {"format": "pt" if layout == "pytorch" else "gradtape"}
+    taken: list[str] = []
     for slot in Names(model, layout).slots:
         variable, names = slot.variable, slot.paths
         if layout == "pytorch":
@@ -97,7 +107,19 @@ def _save_tensors(model: Module, path: str, layout: str) -> None:
         value = np.asarray(variable.numpy())
         arrays[names[0]] = value if slot.axes is None else value.transpose(np.argsort(slot.axes))
         metadata.update(dict.fromkeys(names[1:], names[0]))
+        taken += dict.fromkeys(names)
+    _check_apart(taken)
     write_tensors(path, arrays, metadata)
+
+
+def _check_apart(names: Iterable[str]) -> None:
+    """Refuse names that two variables or modules have, of which a file would hold only one."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise SaveError(
+                f"save_weights: two variables or modules have the name {name!r}, and a file could "
+                "not tell them apart; rename an attribute or a key (1 and '1' are one name)"
+            )
 
 
 def _tree(module: Module, made: dict[int, LoadedModule]) -> LoadedModule:

@@ -9,14 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable, policy
+from ...core.extend import (
+    Function,
+    Module,
+    Op,
+    RestoredFunction,
+    Tensor,
+    Variable,
+    is_code,
+    policy,
+    untracked,
+)
 from ...layers import initializers
 from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
 from .losses import rules_given
-from .untracked import is_code, untracked
 
 __all__ = ["StateWriter", "config_of", "name_in_files", "twin_of"]
 
@@ -31,13 +40,15 @@ class StateWriter:
     Parameters
     ----------
     root
-        The module that is saved.
+        The module that is saved; None for a value that is in no module.
     number_of
         Gives a variable or a module its reference; None for a module that is not in the tree.
     add_array
         Stores an array and gives the path of its dataset.
     add_op
         Records an op that the file needs.
+    shares
+        Whether a container that is met again is stored as a reference to the first.
 
     Attributes
     ----------
@@ -50,16 +61,18 @@ class StateWriter:
 
     def __init__(
         self,
-        root: Module,
+        root: Module | None,
         number_of: Callable[[Variable | Module], dict[str, int] | None],
         add_array: Callable[[np.ndarray[Any, Any]], str],
         add_op: Callable[[Op], None],
+        shares: bool = True,
     ) -> None:
         self._number_of = number_of
         self._add_array = add_array
         self._add_op = add_op
-        self._paths: dict[int, str] = {id(root): root.name}
+        self._paths: dict[int, str] = {} if root is None else {id(root): root.name}
         self._containers: dict[int, int] = {}
+        self._shares = shares
         self._inside: set[int] = set()
         self._arrays: dict[int, Any] = {}
         self._held: list[Any] = []  # what is known by identity stays alive
@@ -86,7 +99,7 @@ class StateWriter:
             if id(value) in kept:
                 absent[name] = "the file holds what it computes, for training"
                 continue
-            encoded = self._encode(value, path)
+            encoded = self.encode(value, path)
             if encoded is not None:
                 self._check_name(name, path, LoadedModule)
                 result[name] = encoded
@@ -119,7 +132,7 @@ class StateWriter:
             if tracks(value):
                 path = f"{self._path(module)}.{name}"
                 self._check_name(name, path, type(module))
-                result[name] = self._encode(value, path)
+                result[name] = self.encode(value, path)
             elif not name.startswith("_"):  # what the class keeps for itself
                 others[name] = value
         made = vars(twin()) if others else {}
@@ -128,7 +141,7 @@ class StateWriter:
             if name in made and (_same(made[name], value) or not _is_data(value)):
                 continue  # the constructor makes it
             path = f"{self._path(module)}.{name}"
-            encoded = self._encode(value, path)
+            encoded = self.encode(value, path)
             if encoded is not None:
                 self._check_name(name, path, type(module))
                 extra[name] = encoded
@@ -158,7 +171,7 @@ class StateWriter:
 
     # -- values --------------------------------------------------------------------------------
 
-    def _encode(self, value: Any, path: str) -> Any:
+    def encode(self, value: Any, path: str) -> Any:
         """Return a value as JSON; if files cannot hold it, record that and return None."""
         if isinstance(value, Variable):
             return self._number_of(value)
@@ -224,7 +237,7 @@ class StateWriter:
             self.left_out.append(
                 f"{path} (a {type(value).__name__} comes back as a plain {base.__name__})"
             )
-        if base is not tuple:
+        if base is not tuple and self._shares:
             number = self._containers.get(id(value))
             if number is not None:
                 return {"same": number}
@@ -234,7 +247,7 @@ class StateWriter:
         try:
             if base is dict:
                 return self._dict(value, path)
-            items = [self._encode(item, f"{path}[{i}]") for i, item in enumerate(value)]
+            items = [self.encode(item, f"{path}[{i}]") for i, item in enumerate(value)]
             return {base.__name__: items}
         except RecursionError:
             raise SaveError(f"{path[:80]}...: nested too deeply to be saved") from None
@@ -255,7 +268,7 @@ class StateWriter:
                 self.left_out.append(f"{place} (its key is {_described(key)})")
                 continue
             plain &= type(key) is str
-            items.append((key, self._encode(item, place)))
+            items.append((key, self.encode(item, place)))
         if plain:
             return {"dict": dict(items)}
         return {"items": [[encode(key, path), item] for key, item in items]}
@@ -264,7 +277,7 @@ class StateWriter:
         items = []
         for item in value:
             place = f"{path}{{...}}"
-            encoded = self._encode(item, place)
+            encoded = self.encode(item, place)
             if encoded is not None:
                 items.append(encoded)
             elif isinstance(item, Module):  # which nobody finds in a set

@@ -9,30 +9,37 @@ from ...core.extend import Module, Variable
 from ..container.profile import SEGMENT
 from ..errors import SaveError
 
-__all__ = ["at_in", "check_hidden", "places_of"]
+__all__ = ["Places", "at_in", "check_hidden", "places_of"]
 
 
 def places_of(module: Module) -> dict[int, str]:
-    """Return the path of each variable's dataset, by the variable's identity.
+    """Return the path of each variable's dataset, by the variable's identity."""
+    places = Places()
+    leaves = module.named_leaves()
+    return {id(x): places.take(path) for path, x in leaves if isinstance(x, Variable)}
 
-    It names the attributes, positions and keys that lead to the variable. Characters that a path
+
+class Places:
+    """Gives variables the paths of their datasets.
+
+    A path names the attributes, positions and keys that lead to the variable. Characters that it
     cannot hold are replaced by ``_``, and a path that is taken gets another ``_`` at its end.
     """
-    places: dict[int, str] = {}
-    datasets: set[str] = set()
-    groups: set[str] = set()
-    for path, leaf in module.named_leaves():
-        if not isinstance(leaf, Variable):
-            continue
+
+    def __init__(self) -> None:
+        self._datasets: set[str] = set()
+        self._groups: set[str] = set()
+
+    def take(self, path: str) -> str:
+        """Return the path of the dataset of the variable at this path, and note it as taken."""
         place = "/variables/" + "/".join(map(_segment, path.split("/")))
-        if any(group in datasets for group in _above(place)):
+        if any(group in self._datasets for group in _above(place)):
             place = "/variables/" + _segment(path)
-        while place in datasets or place in groups:
+        while place in self._datasets or place in self._groups:
             place += "_"
-        datasets.add(place)
-        groups.update(_above(place))
-        places[id(leaf)] = place
-    return places
+        self._datasets.add(place)
+        self._groups.update(_above(place))
+        return place
 
 
 def _above(place: str) -> list[str]:

@@ -436,6 +436,46 @@ def test_picklers_of_code_take_classes_and_functions_without_a_name() -> None:
     assert copy.copy(model).w is model.w
 
 
+def trained_apart(*names: str | None) -> tuple[Any, list[gt.Variable]]:
+    """Return an optimizer and variables, unpickled apart; of the same values, in other states."""
+    variables = [gt.Variable([0.0], name=name) for name in names]
+    optimizer = gt.training.Adam(0.0)
+    ones = [gt.constant([i + 1.0]) for i in range(len(names))]
+    optimizer.apply_gradients(zip(ones, variables, strict=True))
+    optimizer.learning_rate = 1.0
+    return pickle.loads(pickle.dumps(optimizer)), pickle.loads(pickle.dumps(variables))
+
+
+def moments(optimizer: Any, variables: list[gt.Variable]) -> list[float]:
+    zeros = [gt.constant([0.0]) for _ in variables]
+    optimizer.apply_gradients(zip(zeros, variables, strict=True))
+    found = {v.id: x.item() for slot, v, x in optimizer.states() if slot == optimizer.slots[0]}
+    return [round(found[v.id] / 0.09, 4) for v in variables]
+
+
+def test_an_optimizer_pickled_apart_takes_equal_variables_in_order_or_by_name() -> None:
+    optimizer, variables = trained_apart(None, None)
+    assert moments(optimizer, variables) == [1.0, 2.0]
+    optimizer, variables = trained_apart("a", "b")
+    assert moments(optimizer, variables[::-1]) == [2.0, 1.0]
+    optimizer, variables = trained_apart("a", "b")
+    assert moments(optimizer, variables[1:]) == [2.0]
+
+
+def test_an_optimizer_pickled_apart_refuses_what_is_ambiguous() -> None:
+    optimizer, variables = trained_apart(None, None)
+    with pytest.raises(ValueError, match=r"2 of shape \(1,\) have the same value and different"):
+        optimizer.apply_gradients([(gt.constant([0.0]), variables[1])])
+    optimizer, variables = trained_apart(None)
+    with pytest.raises(ValueError, match=r"1 of shape .* this step has 2 of them"):
+        moments(optimizer, [*variables, gt.Variable([0.0])])
+    # equal states: it does not matter which is whose
+    both, optimizer = [gt.Variable([0.0]), gt.Variable([0.0])], gt.training.Adam(0.0)
+    optimizer.apply_gradients([(gt.constant([1.0]), v) for v in both])
+    alone = pickle.loads(pickle.dumps(optimizer))
+    assert moments(alone, pickle.loads(pickle.dumps(both))[:1]) == [1.0]
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

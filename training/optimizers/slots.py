@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 from typing import Any
+
+import numpy as np
 
 from ...core.extend import F, Module, Variable, init_scope, to_numpy
 
@@ -60,13 +62,19 @@ class Slots(Module):
 
         If the variables come from a separate pickle, those with the same values match. Variables of
         a newly created model get the state in their order.
+
+        Raises
+        ------
+        ValueError
+            If variables of the same values have different states, and some of them are missing, so
+            that nobody knows which state belongs to which.
         """
         claims, places = self._gradtape_claims, self._gradtape_places
         fresh = [variable for variable in variables if variable not in places]
         if not claims or not fresh:
             return
         if set(claims).isdisjoint(fresh):
-            owners = _twins(claims, fresh)
+            owners = self._twins(claims, fresh)
         else:
             owners = {claim: claim for claim in claims}
         if owners:
@@ -74,6 +82,44 @@ class Slots(Module):
             self._gradtape_places = {owners.get(x, x): place for x, place in known.items()}
             # frozen variables claim their state when they train again
             self._gradtape_claims = [claim for claim in claims if claim not in owners]
+
+    def _twins(self, claims: list[Variable], variables: list[Variable]) -> dict[Variable, Variable]:
+        """Return the variable with the same value for each claim; empty if it is another model.
+
+        Those of the same value match by their names, and of the same name in their order. Some
+        variables may be missing, because they are frozen.
+        """
+        by_value = [_grouped(_content, items) for items in (claims, variables)]
+        alike: list[tuple[list[Variable], list[Variable]]] = []
+        for here, there in _shared(*by_value):
+            by_name = [_grouped(lambda variable: variable.name, x) for x in (here, there)]
+            named = by_name[0].keys() >= by_name[1].keys()
+            alike += _shared(*by_name) if named else [(here, there)]
+        owners = {x: v for here, there in alike for x, v in zip(here, there, strict=False)}
+        if len(owners) < min(len(claims), len(variables)):
+            return {}
+        for here, there in alike:
+            if len(here) != len(there) and not self._same_state(here, len(there)):
+                raise ValueError(
+                    f"{type(self).__name__}: it was pickled without its variables, which are found "
+                    f"by their values, but {len(here)} of shape {here[0].shape} have the same "
+                    f"value and different states, and this step has {len(there)} of them. Pickle "
+                    "model and optimizer together, pickle.dumps((model, optimizer)), or use a "
+                    "gradtape.training.Checkpoint"
+                )
+        return owners
+
+    def _same_state(self, claims: list[Variable], count: int) -> bool:
+        """Return whether it does not matter which claims match so many variables of one value."""
+        places = {variable: place for place, variable in enumerate(self.trained)}
+        for slot in self.slots:
+            held = [getattr(self, slot)[places[claim]].array for claim in claims]
+            arrays = [to_numpy(array) for array in held]
+            # what is new gets a state of zeros
+            first = np.zeros_like(arrays[0]) if count > len(claims) else arrays[0]
+            if not all(np.array_equal(first, array, equal_nan=True) for array in arrays):
+                return False
+        return True
 
     def _places(self, variables: list[Variable]) -> list[int]:
         self.adopt(variables)
@@ -137,20 +183,19 @@ class Slots(Module):
         """Note a variable that just got a place."""
 
 
-def _twins(claims: list[Variable], variables: list[Variable]) -> dict[Variable, Variable]:
-    """Return the variable with the same value for each claim; empty if it is another model.
-
-    Some variables may be missing, because they are frozen.
-    """
-    known: dict[Any, list[Variable]] = {}
-    for claim in claims:
-        known.setdefault(_content(claim), []).append(claim)
-    owners = {}
+def _grouped(
+    key: Callable[[Variable], Any], variables: Iterable[Variable]
+) -> dict[Any, list[Variable]]:
+    found: dict[Any, list[Variable]] = {}
     for variable in variables:
-        twins = known.get(_content(variable))
-        if twins:
-            owners[twins.pop(0)] = variable
-    return owners if len(owners) == min(len(claims), len(variables)) else {}
+        found.setdefault(key(variable), []).append(variable)
+    return found
+
+
+def _shared(
+    here: dict[Any, list[Variable]], there: dict[Any, list[Variable]]
+) -> list[tuple[list[Variable], list[Variable]]]:
+    return [(here[key], there[key]) for key in here if key in there]
 
 
 def _content(variable: Variable) -> Any:

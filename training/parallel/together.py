@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
@@ -289,6 +289,10 @@ class SharedKeeper:
         found: str | None = self._keeper.best
         return found
 
+    def check(self) -> None:
+        """Raise on all ranks if rank 0 cannot save the current state."""
+        self._on_first(self._keeper.check)
+
     def save(self, metrics: Mapping[str, float] | None = None) -> None:
         """Save the current state.
 
@@ -298,11 +302,15 @@ class SharedKeeper:
             If ranks have diverged (the message names them), or rank 0 could not write.
         """
         self._session.settle()
+        self._on_first(lambda: self._keeper.save(metrics))
+
+    def _on_first(self, action: Callable[[], None]) -> None:
+        """Run something on rank 0, and raise its error on all ranks."""
         failure: BaseException | None = None
         if self._ranks.first:
             try:
                 with as_group_of_one():
-                    self._keeper.save(metrics)
+                    action()
             except Exception as error:
                 failure = error
         told = communicator().exchange(b"" if failure is None else str(failure).encode())[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import late
+from ...core.extend import late, warn_of_hidden
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
 from ..data import Batches, Examples, as_count
@@ -170,12 +170,15 @@ class Run:
 
     def begin(self) -> None:
         """Begin the run, from the checkpoint if there is one to resume."""
+        warn_of_hidden(self.session.model, "fit")
         if self._found is not None:
             for batch in self.data.batches():
                 self.session.prepare(batch)  # creates all variables that the file holds
                 break
             self._plan = self._keeper.plan(self._found)
             self._plan.apply()
+        if self._keeper is not None:
+            self._keeper.check()  # not only when an epoch has been trained
 
     @property
     def length(self) -> int | None:

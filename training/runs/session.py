@@ -36,6 +36,8 @@ _NEVER += ["on_batch_begin", "on_batch_end"]
 class Session:
     """Base class of objects that train something, one batch at a time."""
 
+    #: What is trained.
+    model: Any
     #: The names of the values, if they are known before an epoch.
     names: tuple[str, ...] = ()
 
@@ -292,6 +294,6 @@ def is_plain(value: Any) -> bool:
         return type(value) is dict and keys and all(map(is_plain, value.values()))
     if type(value) is int:
         return abs(value) < 2**64
-    return (
-        value is None or type(value) in (bool, str, float, complex) or isinstance(value, np.number)
-    )
+    if isinstance(value, np.number):  # neither long doubles nor differences of times
+        return value.dtype.kind in "iufc" and value.dtype.char not in "gG"
+    return value is None or type(value) in (bool, str, float, complex)

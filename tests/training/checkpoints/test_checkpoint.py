@@ -146,7 +146,8 @@ def test_plain_values_are_attributes_of_the_checkpoint(tmp_path: Path) -> None:
     [
         ({"f": lambda: 1}, "f is function, whose state cannot be stored"),
         ({"x": np.ones(3)}, "x is ndarray, whose state cannot be stored"),
-        ({"x": {1, 2}}, "x is set, whose state"),
+        ({"x": {1: np.ones(3)}}, "x is dict, whose state"),
+        ({"x": bytearray(2)}, "x is bytearray, whose state"),
         (
             {"x": [gt.Variable(1.0), 3]},
             "x holds plain values and objects whose state is stored separately",
