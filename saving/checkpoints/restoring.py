@@ -125,7 +125,9 @@ class Plan:
             return False
         wanted = variable.dtype.name, variable.shape
         held = self._stored.declared(node, path)
-        if held == wanted:
+        # metrics had float32 sums in earlier versions
+        wider = held == ("float32", variable.shape) and wanted[0] == "float64"
+        if held == wanted or (wider and not variable.trainable):
             self._nodes[path] = node
             return True
         there = "no array" if held is None else f"{held[0]}{list(held[1])}"
@@ -231,6 +233,6 @@ def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
     if isinstance(variable.array, np.ndarray):
-        return array  # nobody else has it
+        return array.astype(variable.dtype, copy=False)  # nobody else has it
     owner = backend_of(variable.array)
     return owner.asarray(array, variable.dtype, owner.device(variable.array))

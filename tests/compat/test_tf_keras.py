@@ -537,11 +537,30 @@ def test_metrics() -> None:
     equal = metrics.Accuracy()
     equal.update_state([1, 2, 3], [1, 2, 4])
     same(equal.result(), 2 / 3)
-    model = keras.Sequential([keras.layers.Dense(1)])
+    model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid")])
     model.compile("sgd", "mse", metrics=[metrics.RootMeanSquaredError(), "AUC"])
     found = model.evaluate(p, labels_of(p), return_dict=True)
     same(found["root_mean_squared_error"] ** 2, found["loss"])
     assert 0.0 <= found["auc"] <= 1.0
+
+
+def test_metrics_of_probabilities_follow_the_loss() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 1)).astype("float32")
+    y = (x > 0.2).astype("float32")
+    model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+    of_logits = keras.losses.BinaryCrossentropy(from_logits=True)
+    metrics = ["AUC", keras.metrics.Precision(), keras.metrics.Recall(name="recall")]
+    model.compile("sgd", of_logits, metrics=metrics)
+    found = model.evaluate(x, y, return_dict=True, verbose=0)
+    assert found["auc"] > 0.98
+    assert found["recall"] == 1.0
+    assert found["precision"] == pytest.approx((x > 0.2).sum() / (x > 0).sum(), rel=1e-6)
+    model.compile("sgd", "mse", metrics=["AUC"])
+    with pytest.raises(ValueError, match=r"AUC.*from_logits=True"):
+        model.evaluate(x, y, verbose=0)
+    state = keras.metrics.Mean()
+    state.update_state(1.0)
+    assert state.result().dtype == "float32"
     with pytest.raises(TypeError, match="expected a function of labels and predictions, got 3"):
         model.compile("sgd", "mse", metrics=[3])
     with pytest.raises(ValueError, match="unknown loss 'nonsense'"):

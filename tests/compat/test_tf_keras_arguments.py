@@ -21,6 +21,7 @@ BASES = ("metrics.Metric", "optimizers.Optimizer")
 OTHER_WORDS = {
     *(("", name) for name in ("name", "patience", "min_delta")),
     ("layers.Flatten", "data_format"),
+    ("metrics.AUC", "from_logits"),  # None: what the loss takes
     *(
         (f"metrics.{of}{what}", "thresholds")
         for of in ("True", "False")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from .. import losses
-from ..losses.kinds import Kind
+from ..losses.kinds import Kind, kind_of
 from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, functions, objects, scores
@@ -78,19 +78,28 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
                 f"{', '.join(_FUNCTIONS)}, the functions in "
                 f"training.losses, and the classes {', '.join(_CLASSES)}"
             )
-        return called(function, metric)
+        return called(_of_kind(function, kind), metric)
     if not isinstance(metric, objects.Metric):
         if isinstance(metric, type) or not callable(metric):
             raise TypeError(
                 f"a metric is a name, a function of labels and predictions, or an object, got "
                 f"{metric!r}"
             )
-        return metric
+        return _of_kind(metric, kind)
     if isinstance(metric, objects.RootMeanSquaredError) or not isinstance(metric, objects.MeanOf):
         raise TypeError(
             f"{type(metric).__name__} is not a mean over examples; update it in a callback"
         )
     return called(metric.per_example, metric.name)
+
+
+def _of_kind(function: Any, kind: Kind | None) -> Any:
+    """Return one of gradtape's cross-entropies as a metric, of logits if the loss takes these."""
+    known = any(function is losses.function_named(name) for name in losses.FUNCTION_NAMES)
+    own = kind_of(function) if known and kind is not None else None
+    if own is None or kind is None or own.from_logits is kind.from_logits:
+        return function
+    return called(partial(function, from_logits=kind.from_logits), function.__name__)
 
 
 def called(function: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
@@ -128,6 +137,7 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
                 "a callback"
             )
         if isinstance(metric, objects.Metric):
+            metric.meet_loss(kind)
             name = metric.name
         else:
             metric = per_example(metric, kind)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.extend import Tensor, Variable, as_tensor, ops
 from ..shapes import alike
-from .stateful import Stateful, quotient, weighted
+from .stateful import OfScores, quotient, weighted
 
 __all__ = [
     "AUC",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class _AtThresholds(Stateful):
+class _AtThresholds(OfScores):
     """Counts of correct and wrong predictions at one or more thresholds."""
 
     _family = """
@@ -41,6 +41,15 @@ class _AtThresholds(Stateful):
         Count only this class of the last axis.
     num_thresholds
         The number of thresholds to try, 200 by default.
+    from_logits
+        Whether predictions are logits. By default they are what the loss takes in ``fit`` and
+        ``evaluate``, otherwise probabilities. Logits become probabilities by a sigmoid, or by a
+        softmax if the loss is a categorical cross-entropy. Thresholds of 0 compare any scores.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1.
     """
     _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
@@ -49,8 +58,9 @@ class _AtThresholds(Stateful):
     true_negatives: Variable
     false_negatives: Variable
 
-    def __init__(self, thresholds: Any, name: str | None) -> None:
+    def __init__(self, thresholds: Any, name: str | None, from_logits: bool | None = None) -> None:
         super().__init__(name)
+        self.take_logits(from_logits)
         given = thresholds if isinstance(thresholds, Sequence) else [thresholds]
         if not given or not all(0.0 <= x <= 1.0 for x in given):
             raise ValueError(
@@ -72,8 +82,10 @@ class _AtThresholds(Stateful):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels, 0 and 1, and probabilities of one shape, with weights of the examples."""
         y_true, y_pred = alike(type(self).__name__, y_true, y_pred)
-        y_true, y_pred = self.prepared(y_true, y_pred)
-        weight = ops["reshape"](weighted(y_pred, sample_weight), shape=(-1,))
+        anything = self.takes_any(self._gradtape_limits)
+        y_true, y_pred = self.prepared(y_true, y_pred if anything else self.probabilities(y_pred))
+        weight = weighted(y_pred, sample_weight)
+        weight = ops["reshape"](weight if anything else self.checked(y_pred, weight), shape=(-1,))
         labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
         p = ops["reshape"](y_pred.astype("float32"), shape=(-1, 1))
         over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float32")
@@ -93,8 +105,14 @@ class _AtThresholds(Stateful):
 class _Count(_AtThresholds):
     counted: ClassVar[str]
 
-    def __init__(self, thresholds: Any = 0.5, name: str | None = None) -> None:
-        super().__init__(thresholds, name)
+    def __init__(
+        self,
+        thresholds: Any = 0.5,
+        name: str | None = None,
+        *,
+        from_logits: bool | None = None,
+    ) -> None:
+        super().__init__(thresholds, name, from_logits)
 
     def result(self) -> Tensor:
         """Return the count."""
@@ -144,8 +162,10 @@ class _Share(_AtThresholds):
         top_k: int | None = None,
         class_id: int | None = None,
         name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(0.5 if thresholds is None else thresholds, name)
+        super().__init__(0.5 if thresholds is None else thresholds, name, from_logits)
         if thresholds is None and top_k is not None:  # the best count, whatever their values
             self._gradtape_limits = np.array([-np.inf], "float32")
         self._given, self.top_k, self.class_id = thresholds, top_k, class_id
@@ -176,7 +196,7 @@ class Precision(_Share, saved_as="training.metrics.Precision"):
     Examples
     --------
     >>> gt.training.metrics.Precision()([0, 1, 1, 1], [0.9, 0.8, 0.2, 0.7]).item()
-    0.6666666865348816
+    0.6666666666666666
     """
 
     _others = "false_positives"
@@ -188,7 +208,7 @@ class Recall(_Share, saved_as="training.metrics.Recall"):
     Examples
     --------
     >>> gt.training.metrics.Recall()([0, 1, 1, 1], [0.9, 0.8, 0.2, 0.7]).item()
-    0.6666666865348816
+    0.6666666666666666
     """
 
     _others = "false_negatives"
@@ -210,13 +230,15 @@ def _even(count: int) -> list[float]:
 class _Curve(_AtThresholds):
     """A metric computed from the counts at many thresholds."""
 
-    def __init__(self, num_thresholds: int, name: str | None) -> None:
+    def __init__(
+        self, num_thresholds: int, name: str | None, from_logits: bool | None = None
+    ) -> None:
         if not hasattr(num_thresholds, "__index__") or not 2 <= num_thresholds <= _MOST:
             raise ValueError(
                 f"{type(self).__name__}: num_thresholds must be an integer from 2 to {_MOST}, got "
                 f"{num_thresholds!r}"
             )
-        super().__init__([0.5], name)
+        super().__init__([0.5], name, from_logits)
         self.num_thresholds = int(num_thresholds)
         self.set_limits(_even(self.num_thresholds))
 
@@ -245,17 +267,12 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
     summation_method
         ``"interpolation"``, the default. ``"minoring"`` or ``"majoring"`` uses the lower or the
         higher end of each step.
-    from_logits
-        Whether predictions are logits; false by default.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range.
 
     Notes
     -----
-    Precision and recall are interpolated as described by Davis and Goadrich.
+    If one of the classes does not occur, the area is not defined: the result is NaN, as in
+    scikit-learn. For ``"PR"``, that is so without label 1. Precision and recall are interpolated as
+    described by Davis and Goadrich.
 
     References
     ----------
@@ -267,17 +284,17 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
     0.75
     """
 
-    _arguments = ("num_thresholds", "curve", "summation_method", "from_logits")
+    _arguments = ("num_thresholds", "curve", "summation_method")
 
     def __init__(
         self,
         num_thresholds: int = 200,
         curve: str = "ROC",
         summation_method: str = "interpolation",
-        from_logits: bool = False,
+        from_logits: bool | None = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(num_thresholds, name)
+        super().__init__(num_thresholds, name, from_logits)
         if curve not in ("ROC", "PR"):
             raise ValueError(f"AUC: curve must be 'ROC' or 'PR', got {curve!r}")
         if summation_method not in ("interpolation", "minoring", "majoring"):
@@ -286,14 +303,17 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
                 f"{summation_method!r}"
             )
         self.curve, self.summation_method = curve, summation_method
-        self.from_logits = bool(from_logits)
-
-    def prepared(self, y_true: Tensor, y_pred: Tensor) -> tuple[Any, Any]:
-        """Return probabilities."""
-        return y_true, ops["sigmoid"](y_pred) if self.from_logits else y_pred
 
     def result(self) -> Tensor:
-        """Return the area."""
+        """Return the area; NaN if it is not defined."""
+        tp, fn = self.true_positives.value, self.false_negatives.value
+        defined = ops["greater"](tp[0] + fn[0], 0)
+        if self.curve == "ROC":
+            fp, tn = self.false_positives.value, self.true_negatives.value
+            defined = ops["logical_and"](defined, ops["greater"](fp[0] + tn[0], 0))
+        return ops["where"](defined, self._area(), np.nan)
+
+    def _area(self) -> Tensor:
         rates = self.rates()
         if self.curve == "PR" and self.summation_method == "interpolation":
             return self._interpolated()
@@ -322,11 +342,14 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
 class _At(_Curve):
     """The best value of one rate among the thresholds at which another is high enough."""
 
+    _arguments = ("num_thresholds",)
     best: ClassVar[str]
     given: ClassVar[str]
 
-    def __init__(self, num_thresholds: int, name: str | None, **least: float) -> None:
-        super().__init__(num_thresholds, name)
+    def __init__(
+        self, num_thresholds: int, name: str | None, from_logits: bool | None, **least: float
+    ) -> None:
+        super().__init__(num_thresholds, name, from_logits)
         ((self._setting, value),) = least.items()
         if not 0.0 <= value <= 1.0:
             raise ValueError(
@@ -342,8 +365,7 @@ class _At(_Curve):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        given = {self._setting: self.value, "num_thresholds": self.num_thresholds}
-        return {**given, "name": self.name}
+        return {self._setting: self.value, **super().get_config()}
 
 
 class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpecificity"):
@@ -358,9 +380,14 @@ class SensitivityAtSpecificity(_At, saved_as="training.metrics.SensitivityAtSpec
     best, given = "recall", "specificity"
 
     def __init__(
-        self, specificity: float, num_thresholds: int = 200, name: str | None = None
+        self,
+        specificity: float,
+        num_thresholds: int = 200,
+        name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(num_thresholds, name, specificity=specificity)
+        super().__init__(num_thresholds, name, from_logits, specificity=specificity)
 
 
 class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSensitivity"):
@@ -377,9 +404,14 @@ class SpecificityAtSensitivity(_At, saved_as="training.metrics.SpecificityAtSens
     best, given = "specificity", "recall"
 
     def __init__(
-        self, sensitivity: float, num_thresholds: int = 200, name: str | None = None
+        self,
+        sensitivity: float,
+        num_thresholds: int = 200,
+        name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(num_thresholds, name, sensitivity=sensitivity)
+        super().__init__(num_thresholds, name, from_logits, sensitivity=sensitivity)
 
 
 class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
@@ -393,8 +425,15 @@ class PrecisionAtRecall(_At, saved_as="training.metrics.PrecisionAtRecall"):
 
     best, given = "precision", "recall"
 
-    def __init__(self, recall: float, num_thresholds: int = 200, name: str | None = None) -> None:
-        super().__init__(num_thresholds, name, recall=recall)
+    def __init__(
+        self,
+        recall: float,
+        num_thresholds: int = 200,
+        name: str | None = None,
+        *,
+        from_logits: bool | None = None,
+    ) -> None:
+        super().__init__(num_thresholds, name, from_logits, recall=recall)
 
 
 class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
@@ -409,6 +448,11 @@ class RecallAtPrecision(_At, saved_as="training.metrics.RecallAtPrecision"):
     best, given = "recall", "precision"
 
     def __init__(
-        self, precision: float, num_thresholds: int = 200, name: str | None = None
+        self,
+        precision: float,
+        num_thresholds: int = 200,
+        name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(num_thresholds, name, precision=precision)
+        super().__init__(num_thresholds, name, from_logits, precision=precision)

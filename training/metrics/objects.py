@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -54,7 +55,8 @@ class Metric(Module):
     Attributes
     ----------
     total, count : Variable
-        The weighted sum of the values, and the sum of their weights; ``float32``.
+        The weighted sum of the values, and the sum of their weights; ``float64``, in which counts
+        are exact.
     """
 
     _family = """
@@ -72,8 +74,25 @@ class Metric(Module):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self.total = Variable(0.0, trainable=False, name="total", dtype="float32")
-        self.count = Variable(0.0, trainable=False, name="count", dtype="float32")
+        self.total = Variable(0.0, trainable=False, name="total", dtype="float64")
+        self.count = Variable(0.0, trainable=False, name="count", dtype="float64")
+
+    _gradtape_kind: Any = None
+
+    def meet_loss(self, kind: Any) -> None:
+        """Note the loss that ``fit`` or ``evaluate`` computes from the same predictions.
+
+        Parameters
+        ----------
+        kind
+            For a cross-entropy, an object with its ``name``, its ``classes`` (``"binary"``,
+            ``"categorical"`` or ``"sparse"``), and whether it takes logits (``from_logits``).
+            None for any other loss.
+        """
+        vars(self)["_gradtape_kind"] = kind
+
+    def check_state(self) -> None:
+        """Called at the end of an epoch: raise if the state shows that a batch was invalid."""
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Add a batch."""
@@ -99,11 +118,11 @@ class Metric(Module):
         initializer
             The initial value; a reset sets it to zero.
         dtype
-            ``float32`` by default.
+            ``float64`` by default: ``float32`` cannot count beyond 2**24.
         name
             A Python identifier, ``"weight"`` by default.
         """
-        kind = "float32" if dtype is None else dtype
+        kind = "float64" if dtype is None else dtype
         with init_scope():
             value = initializers.get(initializer)(tuple(shape), kind)
             return Variable(value, trainable=False, name=name or "weight", dtype=kind)
@@ -120,7 +139,7 @@ class Metric(Module):
 
     def add(self, values: Any, sample_weight: Any = None) -> None:
         """Add values to the total, and their number (or their weights) to the count."""
-        values = as_tensor(values).astype("float32")
+        values = as_tensor(values).astype("float64")
         count = ops["ones_like"](values)
         if sample_weight is not None:
             weight = weights_like(sample_weight, values)
@@ -170,7 +189,8 @@ class MeanOf(Metric):
     Parameters
     ----------
     from_logits, label_smoothing, axis
-        As for the function. Logits are the default, unlike in Keras.
+        As for the function. By default ``from_logits`` is that of the loss in ``fit`` and
+        ``evaluate``, otherwise true, unlike in Keras.
     """
     function: ClassVar[Callable[..., Any]]
     #: Whether a vector and a column hold the same examples; not if the last axis holds classes.
@@ -192,7 +212,14 @@ class MeanOf(Metric):
             if y_true.array.shape is not None and len(y_true.array.shape) == 1:
                 # each number is an example: a mean over the vector would reduce the batch to one
                 y_true, y_pred = y_true[:, None], y_pred[:, None]
-        return type(self).function(y_true, y_pred, **self.settings)
+        return type(self).function(y_true, y_pred, **self.resolved())
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the function's settings; the loss says whether predictions are logits."""
+        if self.settings.get("from_logits", False) is not None:
+            return self.settings
+        kind = self._gradtape_kind
+        return {**self.settings, "from_logits": kind is None or kind.from_logits}
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels and predictions, with weights of the examples; padding does not count."""
@@ -272,11 +299,19 @@ class BinaryAccuracy(
     Parameters
     ----------
     threshold
-        Predictions above it count as 1.
+        Predictions above it count as 1. With a loss of logits, a threshold between 0 and 1 is one
+        for probabilities.
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the threshold, in logits if the loss takes these."""
+        kind, threshold = self._gradtape_kind, self.settings["threshold"]
+        if kind is None or not kind.from_logits or not 0.0 < threshold < 1.0:
+            return self.settings
+        return {"threshold": math.log(threshold / (1.0 - threshold))}
 
 
 class SparseTopKCategoricalAccuracy(
@@ -346,7 +381,7 @@ class BinaryCrossentropy(
     """The mean cross-entropy of binary labels."""
 
     def __init__(
-        self, from_logits: bool = True, label_smoothing: float = 0.0, name: str | None = None
+        self, from_logits: bool | None = None, label_smoothing: float = 0.0, name: str | None = None
     ) -> None:
         super().__init__(name, from_logits=from_logits, label_smoothing=label_smoothing)
 
@@ -358,7 +393,7 @@ class CategoricalCrossentropy(
 
     def __init__(
         self,
-        from_logits: bool = True,
+        from_logits: bool | None = None,
         label_smoothing: float = 0.0,
         axis: int = -1,
         name: str | None = None,
@@ -374,5 +409,7 @@ class SparseCategoricalCrossentropy(
 ):
     """The mean cross-entropy of integer labels."""
 
-    def __init__(self, from_logits: bool = True, axis: int = -1, name: str | None = None) -> None:
+    def __init__(
+        self, from_logits: bool | None = None, axis: int = -1, name: str | None = None
+    ) -> None:
         super().__init__(name, from_logits=from_logits, axis=axis)

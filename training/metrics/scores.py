@@ -12,7 +12,7 @@ from ...core.extend import Tensor, Variable, as_tensor, ops
 # by its public name: training does not know which plugin provides it
 from ...nn import one_hot
 from ..shapes import alike, checked, column_dropped
-from .stateful import Stateful, quotient, weighted
+from .stateful import OfScores, Stateful, quotient, weighted
 
 __all__ = [
     "BinaryIoU",
@@ -160,7 +160,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     def result(self) -> Tensor:
         """Return the counts: a row per label, a column per prediction."""
         if "matrix" not in vars(self):
-            return as_tensor(np.zeros((self.num_classes, self.num_classes), "float32"))
+            return as_tensor(np.zeros((self.num_classes, self.num_classes)))
         return self.matrix.value
 
     def shares(self) -> tuple[Tensor, Tensor]:
@@ -177,13 +177,13 @@ class MeanIoU(ConfusionMatrix, saved_as="training.metrics.MeanIoU"):
     Examples
     --------
     >>> gt.training.metrics.MeanIoU(2)([0, 0, 1, 1], [0, 1, 0, 1]).item()
-    0.3333333432674408
+    0.3333333333333333
     """
 
     def result(self) -> Tensor:
         """Return the mean."""
         shares, union = self.shares()
-        there = ops["not_equal"](union, 0).astype("float32")
+        there = ops["not_equal"](union, 0).astype("float64")
         return quotient(ops["sum"](shares * there), ops["sum"](there))
 
 
@@ -198,7 +198,7 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
     Examples
     --------
     >>> gt.training.metrics.IoU(2, [0])([0, 0, 1, 1], [0, 1, 0, 1]).item()
-    0.3333333432674408
+    0.3333333333333333
     """
 
     _arguments = (*ConfusionMatrix._arguments, "target_class_ids")
@@ -224,26 +224,35 @@ class IoU(ConfusionMatrix, saved_as="training.metrics.IoU"):
     def result(self) -> Tensor:
         """Return the mean."""
         shares, union = self.shares()
-        wanted = np.zeros(self.num_classes, "float32")
+        wanted = np.zeros(self.num_classes)
         wanted[self.target_class_ids] = 1
-        there = ops["not_equal"](union, 0).astype("float32") * as_tensor(wanted)
+        there = ops["not_equal"](union, 0).astype("float64") * as_tensor(wanted)
         return quotient(ops["sum"](shares * there), ops["sum"](there))
 
 
-class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
-    """The mean intersection over union of two classes, for probabilities.
+class BinaryIoU(OfScores, IoU, saved_as="training.metrics.BinaryIoU"):
+    """The mean intersection over union of two classes, for probabilities or logits.
 
     Parameters
     ----------
     target_class_ids
         The classes in the mean, both by default.
     threshold
-        Probabilities of at least this value count as 1; 0.5 by default.
+        Probabilities of at least this value count as 1; 0.5 by default. If it is not between 0 and
+        1, it is compared with any scores.
+    from_logits
+        Whether predictions are logits. By default they are what the loss takes in ``fit`` and
+        ``evaluate``, otherwise probabilities.
+
+    Raises
+    ------
+    ValueError
+        At an update, if predictions are NaN or not from 0 to 1.
 
     Examples
     --------
     >>> gt.training.metrics.BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).item()
-    0.3333333432674408
+    0.3333333333333333
     """
 
     _arguments = ("target_class_ids", "threshold")
@@ -253,17 +262,24 @@ class BinaryIoU(IoU, saved_as="training.metrics.BinaryIoU"):
         target_class_ids: Sequence[int] = (0, 1),
         threshold: float = 0.5,
         name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(2, target_class_ids, name=name)
+        IoU.__init__(self, 2, target_class_ids, name=name)
+        self.take_logits(from_logits)
         self.threshold = float(threshold)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels and probabilities, with weights of the examples."""
-        above = ops["greater_equal"](as_tensor(y_pred), self.threshold)
+        y_pred = as_tensor(y_pred)
+        if not self.takes_any((self.threshold,)):
+            y_pred = self.probabilities(y_pred)
+            sample_weight = self.checked(y_pred, weighted(y_pred, sample_weight))
+        above = ops["greater_equal"](y_pred, self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
 
 
-class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
+class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     """``(1 + beta²) * precision * recall / (beta² * precision + recall)``.
 
     Parameters
@@ -276,11 +292,15 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
         The weight of recall relative to precision, 1 by default.
     threshold
         Predictions above it count as 1. By default, only the largest of each example counts as 1.
+    from_logits
+        Whether predictions are logits, if there is a threshold between 0 and 1. By default they are
+        what the loss takes in ``fit`` and ``evaluate``, otherwise probabilities.
 
     Raises
     ------
     ValueError
-        If a setting is out of its range.
+        If a setting is out of its range. At an update with such a threshold, if predictions are NaN
+        or not from 0 to 1.
 
     Notes
     -----
@@ -290,7 +310,7 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
     --------
     >>> score = gt.training.metrics.FBetaScore(beta=2.0, threshold=0.5)
     >>> score([[1, 1], [1, 0]], [[0.2, 0.6], [0.6, 0.2]]).tolist()
-    [0.5555555820465088, 1.0]
+    [0.5555555555555556, 1.0]
     """
 
     _arguments: ClassVar[tuple[str, ...]] = ("average", "beta", "threshold")
@@ -304,8 +324,11 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
         beta: float = 1.0,
         threshold: float | None = None,
         name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
         super().__init__(name or "fbeta_score")
+        self.take_logits(from_logits)
         if average not in _AVERAGES:
             raise ValueError(
                 f"{type(self).__name__}: average must be one of {_AVERAGES}, got {average!r}"
@@ -325,11 +348,15 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
         if "true_positives" not in vars(self):
             for name in ("true_positives", "false_positives", "false_negatives"):
                 self.add_state(name, (y_pred.shape[-1],))
+        weight = weighted(y_true, sample_weight)
         if self.threshold is None:
             found = ops["equal"](y_pred, ops["max"](y_pred, axis=-1, keepdims=True))
         else:
+            if not self.takes_any((self.threshold,)):
+                y_pred = self.probabilities(y_pred)
+                weight = self.checked(y_pred, weight)
             found = ops["greater"](y_pred, self.threshold)
-        found, weight = found.astype("float32"), weighted(y_true, sample_weight)
+        found = found.astype("float32")
         y_true = y_true.astype("float32")
         self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))
         self.false_positives.assign_add(ops["sum"](found * (1.0 - y_true) * weight, axis=0))
@@ -359,14 +386,14 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
 
     Parameters
     ----------
-    average, threshold
+    average, threshold, from_logits
         As for :class:`FBetaScore`.
 
     Examples
     --------
     >>> score = gt.training.metrics.F1Score(average="macro")
     >>> score([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]]).item()
-    0.3333333432674408
+    0.3333333333333333
     """
 
     _arguments = ("average", "threshold")
@@ -376,8 +403,10 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
         average: str | None = None,
         threshold: float | None = None,
         name: str | None = None,
+        *,
+        from_logits: bool | None = None,
     ) -> None:
-        super().__init__(average, 1.0, threshold, name or "f1_score")
+        super().__init__(average, 1.0, threshold, name or "f1_score", from_logits=from_logits)
 
 
 class R2Score(Stateful, saved_as="training.metrics.R2Score"):
@@ -429,7 +458,7 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
             y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
         if "weight" not in vars(self):
             for name in ("weight", "sums", "squares", "rests"):
-                self.add_state(name, (y_true.shape[-1],), "float64")
+                self.add_state(name, (y_true.shape[-1],))
         weight = weighted(y_true, sample_weight).astype("float64")
         y_true, y_pred = y_true.astype("float64"), y_pred.astype("float64")
         rest = ops["square"](y_true - y_pred)
@@ -450,4 +479,4 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
             scores = ops["sum"](scores * quotient(total, ops["sum"](total)))
         elif self.class_aggregation == "uniform_average":
             scores = ops["mean"](scores)
-        return scores.astype("float32")
+        return scores

@@ -136,6 +136,7 @@ class ParallelTrainer(Trainer):
         DistributedError
             If ranks have diverged. The message names them.
         """
+        super().settle()
         layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
         apart = [x for x in layers if not x.synchronized and x.built]
         self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])

@@ -248,6 +248,11 @@ class Objective:
             names = ", ".join(head.name for head in self.heads)
             raise ValueError(f"{what} {found}, but the outputs are {names}")
 
+    def check_metrics(self) -> None:
+        """Raise if a metric with state got invalid predictions."""
+        for metric in self.stateful.values():
+            metric.check_state()
+
     def reset(self) -> None:
         """Reset the metrics with state."""
         for metric in self.stateful.values():

@@ -161,6 +161,10 @@ class Trainer(Session):
         self.objective.reset()
         self._begun = False
 
+    def settle(self) -> None:
+        """Raise if a metric got invalid predictions in the steps of an epoch."""
+        self.objective.check_metrics()
+
     def _no_sums(self) -> Sums:
         return Sums(self.objective.shares, self.objective.summed)
 
@@ -366,6 +370,7 @@ class Trainer(Session):
                 break
         if sums is None:
             raise ValueError("evaluate: data has no batches")
+        self.objective.check_metrics()
         return sums.means(self.names, self.objective.stateful)
 
     def predict(self, batches: Iterable[Any], early: bool) -> list[Any]:

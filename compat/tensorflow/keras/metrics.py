@@ -76,9 +76,15 @@ class Metric(native.Metric, metaclass=Standing):
         given |= by_order(args, "shape initializer dtype name", "name shape aggregation")
         shape = sizes(given.get("shape") or (), "add_weight")
         start = given.get("initializer") or "zeros"
-        return super().add_weight(shape, start, given.get("dtype"), given.get("name"))
+        kind = given.get("dtype") or "float32"
+        return super().add_weight(shape, start, kind, given.get("name"))
 
     add_variable = add_weight
+
+    def result(self) -> Any:
+        """Return the value in float32, as programs combine it with tensors of that dtype."""
+        found = super().result()
+        return found.astype("float32") if found.dtype == "float64" else found
 
     def reset_states(self) -> None:
         """Reset the metric: Keras 2's name of ``reset_state``."""
@@ -89,6 +95,9 @@ class _Aligned(Metric):
     """A metric that takes labels and predictions in Keras's shapes."""
 
     measures = ""  # the loss whose shapes it takes
+
+    def meet_loss(self, kind: Any) -> None:
+        """Do nothing: in Keras, only the metric's own arguments say what predictions are."""
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
@@ -112,11 +121,13 @@ _BASES |= dict.fromkeys(
 def _object(name: str) -> Any:
     path = f"training.metrics.{name}"
     known = arguments_of(path)
-    settings = " ".join(argument for argument in known if argument != "name")
+    last = [name for name, p in known.items() if p.kind is p.KEYWORD_ONLY]  # Keras lacks these
+    settings = " ".join(name for name in known if name != "name" and name not in last)
     first = issubclass(getattr(native, name), (native.Mean, native.Sum, native.objects.MeanOf))
     usual = f"name dtype {settings}" if first else f"{settings} name dtype"
-    defaults = _DEFAULTS.get(name, {"from_logits": False} if "from_logits" in known else {})
-    return adapted(path, _ORDERS.get(name, usual), _BASES.get(name, Metric), **defaults)
+    defaults = _DEFAULTS.get(name, {"from_logits": False} if "from_logits" in settings else {})
+    order = " * ".join((_ORDERS.get(name, usual), *last))
+    return adapted(path, order, _BASES.get(name, Metric), **defaults)
 
 
 _KNOWN = {
