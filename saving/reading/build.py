@@ -148,7 +148,7 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     if state.changed:
         warn_user(
             f"load: {'; '.join(state.changed[:5])}. The class has changed since, and what the file "
-            "lacks keeps its initial value; if an attribute was renamed, load with the old name and "
+            "lacks keeps its initial value; after a rename, load with the old name and "
             "save again",
             UserWarning,
         )
