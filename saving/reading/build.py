@@ -145,6 +145,13 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
         if isinstance(module, Optimizer):
             _check_optimizer(module, record, variables, where)
+    if state.changed:
+        warn_user(
+            f"load: {'; '.join(state.changed[:5])}. The class has changed since, and what the file "
+            "lacks keeps its initial value; after a rename, load with the old name and "
+            "save again",
+            UserWarning,
+        )
     if not allow_missing:  # what is missing fits nowhere, and has not used its constants
         check_restored(modules)
         contents.check_uses()

@@ -61,11 +61,14 @@ class StateReader:
         self._allow_missing = allow_missing
         self._containers: list[Any] = []  # lists and dictionaries, in the order in which they begin
         self._shared = 0
+        #: How modules of the file differ from what their classes make today.
+        self.changed: list[str] = []
         self._arrays: dict[tuple[str, str], Any] = {}
 
     def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
         """Set a module's attributes; for a known class, only what it tracks."""
         generic = type(module) is LoadedModule
+        made = {} if generic else _tracked(module)
         for name, encoded in take(record, "attributes", dict, where).items():
             check_name(name, type(module), where)
             value = self.decode(encoded, where)
@@ -85,6 +88,9 @@ class StateReader:
                 raise DamagedFile(f"{where}: {name!r} is in its configuration too")
             _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
             self._set(module, name, value, where)
+        if unset := [name for name in made if name not in record["attributes"]]:
+            others = [name for name in _tracked(module) if name not in made]
+            self.changed.append(_difference(module, unset, others))
         extra = take(record, "extra", dict, where) if "extra" in record else {}
         for name, encoded in extra.items():
             check_name(name, type(module), where)
@@ -208,6 +214,19 @@ def _parts(module: Module) -> set[str]:
     """Return the names of a module's attributes that are weights or states, or hold some."""
     named = (*getattr(module, "weight_names", ()), *getattr(module, "state_names", ()))
     return {*named, *(name for name, value in vars(module).items() if tracks(value))}
+
+
+def _tracked(module: Module) -> dict[str, Any]:
+    """Return the attributes in which a module holds variables or modules."""
+    items = vars(module).items()
+    return {k: x for k, x in items if not k.startswith("_gradtape") and tracks(x)}
+
+
+def _difference(module: Module, unset: Sequence[str], others: Sequence[str]) -> str:
+    """Describe a class that makes other attributes than when the file was saved."""
+    kind, known = type(module).__name__, ", ".join(map(repr, unset))
+    has = f", but has {', '.join(map(repr, others))}, which {kind} does not make" if others else ""
+    return f"module {module.name!r} ({kind}) has no {known} in the file{has}"
 
 
 def _check_kind(known: Any, value: Any, where: str) -> None:

@@ -196,3 +196,53 @@ def test_nothing_is_missing_for_a_file_that_needs_no_plugin(tmp_path: Path) -> N
     module.w = gt.Variable(1.0)
     reloaded(module, tmp_path)
     assert gt.load(tmp_path / "model.h5", allow_missing=True).w.item() == 1.0
+
+
+def _scale(attributes: list[str]) -> Any:
+    class Scale(gt.Module):
+        def __init__(self, name: str | None = None) -> None:
+            super().__init__(name)
+            for attribute in attributes:
+                setattr(self, attribute, gt.Variable(np.ones(3, "float32")))
+
+        def get_config(self) -> dict[str, Any]:
+            return {"name": self.name}
+
+        def __call__(self, x: Any) -> Any:
+            return x * vars(self)[attributes[-1]]
+
+    class Provider:
+        @gt.hookimpl
+        def gradtape_modules(self) -> Any:
+            return {"acme.Scale": Scale}
+
+    gt.register_plugin(Provider(), "acme_scale")
+    return Scale
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (["w"], None),
+        (["gain"], "has no 'gain' in the file, but has 'w', which Scale does not make"),
+        (["w", "bias"], "has no 'bias' in the file. The class has changed"),
+    ],
+    ids=["the same", "renamed", "gained"],
+)
+def test_a_class_that_makes_other_variables_is_named(
+    now: list[str], told: str | None, tmp_path: Path
+) -> None:
+    try:
+        module = _scale(["w"])()
+        module.w.assign([5.0, 6.0, 7.0])
+        module(gt.ones((1, 3)))
+        gt.save(module, tmp_path / "scale.h5")
+        gt.unregister_plugin("acme_scale")
+        _scale(now)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            loaded = gt.load(tmp_path / "scale.h5")
+        assert loaded.w.tolist() == [5.0, 6.0, 7.0]
+        assert [told in str(x.message) for x in found] == ([True] if told else [])
+    finally:
+        gt.unregister_plugin("acme_scale")
