@@ -35,7 +35,7 @@ def hookimpl(function: Fn) -> Fn:
         A function with the name of a hook, or assigned to that name in the plugin:
         ``gradtape_ops``, ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``,
         ``gradtape_modules``, ``gradtape_executors``, ``gradtape_collectives``,
-        ``gradtape_late_ops`` or ``gradtape_functions``.
+        ``gradtape_formats``, ``gradtape_late_ops`` or ``gradtape_functions``.
 
     Returns
     -------
@@ -104,6 +104,16 @@ def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
     """Return the engines that the plugin provides, which connect the ranks of a job.
 
     ``gradtape.distributed.init(engine="name")`` selects one.
+    """
+
+
+@hookspec
+def gradtape_formats() -> Mapping[str, Callable[..., Any] | str]:  # type: ignore[empty-body]
+    """Return what writes files of other formats, by the end of their names, such as ``".npz"``.
+
+    A function ``write(path, arrays, metadata)`` writes NumPy arrays by name, with texts by name:
+    ``gradtape.save_weights`` calls it for such a path. A text says what to call instead: it is the
+    message for a path of a format that is not one of weights.
     """
 
 

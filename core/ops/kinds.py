@@ -42,6 +42,8 @@ class PluginInfo:
         The names of what it provides.
     late_ops
         The prefixes of ops that are loaded when first needed.
+    formats
+        The ends of file names whose formats it writes.
     functions
         The modules of other libraries whose functions it replaces for tensors.
     """
@@ -60,6 +62,7 @@ class PluginInfo:
     executors: list[str] = field(default_factory=list)
     collectives: list[str] = field(default_factory=list)
     late_ops: list[str] = field(default_factory=list)
+    formats: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
 
     @property
@@ -295,6 +298,17 @@ class _LateOps(Kind):
             )
 
 
+class _Formats(Kind):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if name[0] != "." or name != name.lower():
+            raise PluginError(
+                f"{info}: the format {name!r} is not the end of a file name, such as '.npz'"
+            )
+
+
 class _Functions(Kind):
     """Replacements for the functions of other libraries, from any number of plugins per module."""
 
@@ -315,6 +329,7 @@ KINDS: tuple[Kind, ...] = (
     _Collectives(
         "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
     ),
+    _Formats("format", "a function or a text", lambda x: callable(x) or (x and type(x) is str)),
     _LateOps("late_op", "a function that returns ops", callable),
     _Functions("function", "a function that returns a mapping from names", callable),
     _Kernels("kernel"),

@@ -46,6 +46,7 @@ class Registry:
         self.kernels: dict[tuple[str, str], Callable[..., Any]] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
         self.collectives: dict[str, Engine] = {}
+        self.formats: dict[str, Callable[..., Any] | str] = {}
         #: The loaders of ops, by prefix; and of replacements, by module and plugin.
         self.late_ops: dict[str, Callable[[], Any]] = {}
         self.functions: dict[tuple[str, str], Callable[[], Any]] = {}

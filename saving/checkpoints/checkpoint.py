@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.extend import init_scope, warn_of_hidden
 from ..container.file import SafeFile
+from ..records.formats import check_format
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import is_attribute
 from .files import Stored, write_checkpoint
@@ -152,6 +153,7 @@ class Checkpoint:
         self, path: str | os.PathLike[str], beside: dict[str, Any], record: dict[str, Any]
     ) -> str:
         """Write a file with further objects in it, and with a record that describes it."""
+        check_format(path, "Checkpoint")
         with init_scope():
             write_checkpoint(path, Trackables(self._group, beside), record)
         return os.fspath(path)

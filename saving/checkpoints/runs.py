@@ -9,6 +9,7 @@ from typing import Any
 from ...core.extend import Module, init_scope
 from ..container.file import SafeFile
 from ..container.replace import resolved
+from ..records.formats import check_format
 from .checkpoint import Checkpoint
 from .files import Stored, write_checkpoint
 from .manager import CheckpointManager
@@ -103,6 +104,7 @@ def _file(where: Any) -> str:
             f"fit: checkpoint={os.fspath(where)!r} is a folder; give a file in it, or a "
             "gradtape.training.CheckpointManager for several"
         )
+    check_format(where, "fit")
     path = resolved(where)  # raises for what could not be written at the first epoch's end
     if os.path.exists(path):
         with SafeFile(path) as file:

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...core.extend import Module, Stream, Variable, warn_of_hidden
 from ..errors import SaveError
+from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
 from .names import LAYOUTS, Names, is_unbuilt
-from .tensors import write_tensors
 
 __all__ = ["save_weights"]
 
@@ -24,8 +24,9 @@ _ALONE = "the file holds weights alone"
 def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape") -> None:
     """Save the variables of a model, without its functions and settings.
 
-    A path that ends with ``.safetensors`` becomes a file of that format; any other a file of
-    gradtape, which :func:`gradtape.load` opens as a tree of variables without methods.
+    A path that ends with ``.safetensors`` becomes a file of that format, and so does one of a
+    format that a plugin writes (hook ``gradtape_formats``). Any other becomes a file of gradtape,
+    which :func:`gradtape.load` opens as a tree of variables without methods.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     Raises
     ------
     SaveError
-        If a layer has no weights yet, because it was never called, or if the file cannot be
-        written. The old file is then unchanged.
+        If a layer has no weights yet, because it was never called, the path has the ending of a
+        format that is not written (``.pt``), or the file cannot be written. The old file is then
+        unchanged.
     ValueError
         If ``layout`` is unknown, or not available for the format.
 
@@ -65,13 +67,17 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     ['kernel', 'bias']
     """
     if not isinstance(model, Module):
+        swapped = "; the model comes first: save_weights(model, path)"
         raise SaveError(
             f"save_weights: expected a gradtape.Module and a path, got {type(model).__name__}"
+            f"{swapped if isinstance(path, Module) else ''}"
         )
-    as_tensors = os.fsdecode(path).endswith(".safetensors")
+    write = writer_of(path)
     if layout not in LAYOUTS or layout == "keras":
         raise ValueError(f'save_weights: layout must be "gradtape" or "pytorch", got {layout!r}')
-    if layout != "gradtape" and not as_tensors:
+    if write is None:
+        check_format(path, "save_weights")
+    if layout != "gradtape" and write is None:
         raise ValueError(f"save_weights: {layout!r} is for paths that end with .safetensors")
     for part, module in [("", model), *_modules(model)]:
         names = getattr(module, "weight_names", ())
@@ -82,8 +88,8 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
                 "weights yet; call the model first"
             )
     warn_of_hidden(model, "save_weights")
-    if as_tensors:
-        _save_tensors(model, os.fsdecode(path), layout)
+    if write is not None:
+        write(os.fsdecode(path), *_arrays_of(model, layout))
     else:
         _check_apart(path for path, _ in model.named_leaves())
         save(_tree(model, {}), path, golden=False)
@@ -93,7 +99,8 @@ def _modules(model: Module) -> Iterator[tuple[str, Module]]:
     return ((path, leaf) for path, leaf in model.named_leaves() if isinstance(leaf, Module))
 
 
-def _save_tensors(model: Module, path: str, layout: str) -> None:
+def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a model's arrays by name, and what a file says about them."""
     arrays, metadata = {}, {"format": "pt" if layout == "pytorch" else "gradtape"}
     taken: list[str] = []
     for slot in Names(model, layout).slots:
@@ -109,7 +116,7 @@ def _save_tensors(model: Module, path: str, layout: str) -> None:
         metadata.update(dict.fromkeys(names[1:], names[0]))
         taken += dict.fromkeys(names)
     _check_apart(taken)
-    write_tensors(path, arrays, metadata)
+    return arrays, metadata
 
 
 def _check_apart(names: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from ...core.extend import Module, as_group_of_one, init_scope, warn_user
 from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
+from ..records.formats import check_format
 from ..records.schema import FORMAT, VERSION
 from .advice import double_precision, left_out, replaced_rules
 from .contents import Everything
@@ -82,8 +83,9 @@ def save(
         (the op) and its line.
     SaveError
         If something else cannot be saved. Examples are a module that was never called, code that
-        cannot be traced for unknown sizes, a trace that differs from the Python code, and an object
-        that holds variables where no module finds them. The message has the line, and the file at
+        cannot be traced for unknown sizes, a trace that differs from the Python code, an object
+        that holds variables where no module finds them, and a path with the ending of another
+        format, such as ``.onnx``. The message has the line, and the file at
         ``path`` is unchanged.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
@@ -107,15 +109,16 @@ def save(
     True
     """
     if not isinstance(module, Module):
-        raise SaveError(
-            f"save: expected a gradtape.Module, got {type(module).__name__}; "
-            "assign what you want to save to an attribute of a Module"
-        )
+        instead = "assign what you want to save to an attribute of a Module"
+        if isinstance(path, Module):
+            instead = "the module comes first: gradtape.save(module, path)"
+        raise SaveError(f"save: expected a gradtape.Module, got {type(module).__name__}; {instead}")
     if sizes not in ("open", "seen"):
         raise ValueError(f'save: sizes must be "open" or "seen", got {sizes!r}')
     if compression is not None and compression not in COMPRESSIONS:
         known = ", ".join(map(repr, COMPRESSIONS))
         raise ValueError(f"save: compression must be None or {known}, got {compression!r}")
+    check_format(path, "save")
     target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import public
+from ...core.extend import late, public
 from .callback import Callback, Watching
 
 __all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
@@ -70,6 +70,9 @@ class ModelCheckpoint(Watching):
             raise ValueError(
                 f"ModelCheckpoint: save_freq is 'epoch' or a number of batches, got {save_freq!r}"
             )
+        formats = late("saving.records.formats")
+        if not (save_weights_only and formats.writer_of(filepath)):
+            formats.check_format(filepath, "ModelCheckpoint")
         self.save_freq, self.epoch, self.batches = save_freq, 0, 0
         self.filepath, self.verbose = str(filepath), bool(verbose)
         self.save_best_only = bool(save_best_only)

@@ -1,0 +1,114 @@
+"""A path whose end names another format gets that format, or an error that says what to call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.layers import Dense
+from gradtape.saving import SaveError
+from gradtape.training import Checkpoint, ModelCheckpoint, fit
+
+DATA = np.ones((2, 3), "f4"), np.ones((2, 2), "f4")
+#: What the message says for each end of a name.
+INSTEAD = {
+    "m.onnx": r"gradtape\.export\.onnx\(",
+    "m.pt": r'layout="pytorch"',
+    "m.PTH": r'layout="pytorch"',
+    "m.npz": r"numpy\.savez\(",
+    "m.npy": r"numpy\.savez\(",
+    "m.zarr": r"zarr\.save_group\(",
+    "m.pkl": r"pickle\.dump\(",
+    "m.joblib": r"pickle\.dump\(",
+    "m.mlir": r"gradtape\.export\.stablehlo\(",
+    "m.mine": "mine to write",
+}
+
+
+class Formats:
+    """A plugin with a format of weights, and one of something else."""
+
+    written: Any = None
+
+    @gt.hookimpl
+    def gradtape_formats(self) -> Mapping[str, Any]:
+        return {".own": self.write, ".mine": "mine to write"}
+
+    def write(self, *given: Any) -> None:
+        self.written = given
+
+
+@pytest.fixture
+def plugin() -> Iterator[Formats]:
+    found = Formats()
+    gt.register_plugin(found, "formats")
+    yield found
+    gt.unregister_plugin("formats")
+
+
+@pytest.fixture
+def model() -> gt.Module:
+    model = Dense(2)
+    model(gt.ones((1, 3)))
+    return model
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize("name", list(INSTEAD))
+def test_other_formats_are_refused_with_what_to_call(
+    name: str, model: gt.Module, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    for action in (
+        lambda: gt.save(model, path),
+        lambda: model.save_weights(path),
+        lambda: Checkpoint(model=model).save(path),
+        lambda: fit(model, DATA, loss="mse", verbose=0, checkpoint=path),
+        lambda: ModelCheckpoint(path),
+    ):
+        with pytest.raises(SaveError, match=rf"{name}: gradtape's files are HDF5.*{INSTEAD[name]}"):
+            action()
+    assert not path.exists()
+
+
+def test_formats_of_weights_are_written_by_save_weights_alone(
+    plugin: Formats, model: gt.Module, tmp_path: Path
+) -> None:
+    for ending in (".own", ".safetensors", ".SafeTensors"):
+        with pytest.raises(SaveError, match=r"gradtape\.save_weights\(model, path\) writes"):
+            gt.save(model, tmp_path / f"m{ending}")
+        ModelCheckpoint(tmp_path / f"m{ending}", save_weights_only=True)
+        model.save_weights(tmp_path / f"m{ending}", layout="pytorch")
+    assert gt.saving.read_weights(tmp_path / "m.SafeTensors").keys() == {"weight", "bias"}
+    path, arrays, metadata = plugin.written
+    assert path == str(tmp_path / "m.own")
+    assert {name: array.shape for name, array in arrays.items()} == {"weight": (2, 3), "bias": (2,)}
+    assert metadata == {"format": "pt"}
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m", "m.ck", "m.keras", "m.onnx.h5", "onnx"])
+def test_other_names_are_files_of_gradtape(name: str, model: gt.Module, tmp_path: Path) -> None:
+    gt.save(model, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(b"\x89HDF")
+
+
+def test_swapped_arguments_are_named(model: gt.Module) -> None:
+    for function in (gt.save, gt.save_weights):
+        with pytest.raises(SaveError, match=r"the mod(el|ule) comes first: .*save"):
+            function("m.h5", model)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ending", ["npz", ".NPZ"])
+def test_a_plugin_names_the_end_of_a_file_name(ending: str) -> None:
+    class Wrong:
+        @gt.hookimpl
+        def gradtape_formats(self) -> Mapping[str, Any]:
+            return {ending: "x"}
+
+    with pytest.raises(gt.errors.PluginError, match="is not the end of a file name"):
+        gt.register_plugin(Wrong(), "wrong")
