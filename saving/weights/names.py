@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, snake_case
 
-__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "is_unbuilt", "plain"]
+__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "differing", "is_unbuilt", "plain"]
 
 LAYOUTS = ("gradtape", "keras", "pytorch")
 
@@ -281,6 +281,19 @@ def plain(name: str) -> str:
 def is_unbuilt(module: Module) -> bool:
     """Return whether a module is a layer that has not been called and creates its weights then."""
     return getattr(module, "built", True) is False
+
+
+def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:
+    """Yield a text for each setting that weight files lack and that has another default there."""
+    for module in modules:
+        defaults: Any = getattr(type(module), "defaults_elsewhere", {})
+        for setting, value in defaults.get(layout, {}).items():
+            own = getattr(module, setting, value)
+            if own != value:
+                yield (
+                    f"{type(module).__name__} {module.name!r} has {setting}={own!r}; its default "
+                    f"in {layout} is {value!r}, and files of weights do not say which it was"
+                )
 
 
 def _declared(module: Module, layout: str) -> Mapping[Any, Any]:

@@ -21,7 +21,7 @@ from ..errors import printable
 from .arrays import Arrays, Entry, of_arrays
 from .layouts import recognised
 from .mapping import rename
-from .names import Joint, Names, Slot
+from .names import Joint, Names, Slot, differing
 from .report import WeightsMismatch, WeightsReport
 
 __all__ = ["Plan"]
@@ -125,7 +125,8 @@ class Plan:
             return
         if axes is None and name not in self._kept:
             if slot.convert is not None:
-                self._convert(slot.module, (slot,), [name], lambda x: [slot.convert[0](x[0])])
+                load = slot.convert[0]
+                self._convert(slot.module, (slot,), [name], lambda own, x: [load(own, x[0])])
             axes = slot.axes
         rank = len(self._arrays.entries[name].shape)
         if axes is not None and sorted(axes) != list(range(rank)):
@@ -138,7 +139,7 @@ class Plan:
         self._chosen[slot] = name, axes
 
     def _take_joint(self, joint: Joint, names: dict[int, str]) -> None:
-        """Convert arrays that a framework stores in another division."""
+        """Choose the arrays that are several variables together, if all are there."""
         given = [names[i] for i in sorted(names)]
         if len(given) < len(joint.elsewhere[0]):
             self.report.unexpected += given
@@ -152,9 +153,10 @@ class Plan:
                 self._chosen[slot] = " + ".join(given), None
 
     def _convert(self, module: Module, slots: Any, names: list[str], load: Any) -> bool:
+        """Convert arrays of a framework to variables of a module; return whether they can be."""
         arrays = [self._arrays.look_at(name) for name in names]
         try:
-            self._converted.update(zip(slots, map(np.asarray, load(arrays)), strict=True))
+            self._converted.update(zip(slots, map(np.asarray, load(module, arrays)), strict=True))
         except (ValueError, IndexError) as error:
             shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays))
             self._hints.append(
@@ -224,19 +226,9 @@ class Plan:
         if problems:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
             told.append(f"{report.path}: not all was loaded ({report.counts()}):{listed}")
-        for slot in self._chosen:
-            module = slot.module
-            defaults: Any = getattr(type(module), "defaults_elsewhere", {})
-            for setting, value in defaults.get(report.layout, {}).items():
-                own = getattr(module, setting, value)
-                text = (
-                    f"{report.path}: {type(module).__name__} {module.name!r} has "
-                    f"{setting}={own!r}; its default in {report.layout} is {value!r}, and files "
-                    "of weights do not say which it was"
-                )
-                if own != value and text not in told:
-                    told.append(text)
-        return told
+        modules = dict.fromkeys(slot.module for slot in self._chosen)
+        texts = dict.fromkeys(differing(modules, report.layout))
+        return [*told, *(f"{report.path}: {text}" for text in texts)]
 
     # -- layers that are not built -------------------------------------------------------------
 
