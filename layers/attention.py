@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ..core.extend import Variable, ops, public
 from . import initializers
 from .base.configured import Configured, positive
+from .base.layer import Elsewhere
 from .base.losses import Rules
 from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
@@ -219,6 +222,71 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
         return ops["sum"](both if self.scale is None else both * self.scale.value, axis=-1)
 
 
+def _kernels(layer: MultiHeadAttention, arrays: list[Any]) -> list[Any]:
+    """Return kernels of projections, which PyTorch keeps as ``(heads * size, inputs)``."""
+    return [x.T.reshape(x.shape[1], layer.num_heads, -1) for x in arrays]
+
+
+def _matrices(layer: MultiHeadAttention, kernels: list[Any]) -> list[Any]:
+    size = layer.query_dense.kernel.shape[0]
+    for width in (layer.key_dim, layer.value_dim):
+        if layer.num_heads * width != size:
+            raise ValueError(
+                f"in PyTorch, the heads divide the size of the queries, {size}; here there are "
+                f"{layer.num_heads} of size {width}"
+            )
+    return [x.reshape(len(x), -1).T for x in kernels]
+
+
+def _split_kernels(layer: MultiHeadAttention, arrays: list[Any]) -> list[Any]:
+    return _kernels(layer, np.split(arrays[0], 3))
+
+
+def _joined_matrices(layer: MultiHeadAttention, kernels: list[Any]) -> list[Any] | None:
+    alike = len({len(x) for x in kernels}) == 1  # otherwise PyTorch does not join them
+    return [np.concatenate(_matrices(layer, kernels))] if alike else None
+
+
+def _split_biases(layer: MultiHeadAttention, arrays: list[Any]) -> list[Any]:
+    return [x.reshape(layer.num_heads, -1) for x in np.split(arrays[0], 3)]
+
+
+def _joined_biases(layer: MultiHeadAttention, biases: list[Any]) -> list[Any]:
+    return [np.concatenate([x.reshape(-1) for x in biases])]
+
+
+def _last_kernel(layer: MultiHeadAttention, arrays: list[Any]) -> list[Any]:
+    """Return the kernel of the result, which PyTorch keeps as ``(outputs, heads * size)``."""
+    return [arrays[0].T.reshape(layer.num_heads, -1, len(arrays[0]))]
+
+
+def _last_matrix(layer: MultiHeadAttention, kernels: list[Any]) -> list[Any]:
+    width = kernels[0].shape[-1]
+    if layer.query_dense.kernel.shape[0] != width:
+        raise ValueError(f"in PyTorch, the result is as wide as the queries; here it is {width}")
+    return [kernels[0].reshape(-1, width).T]
+
+
+def _same(layer: MultiHeadAttention, arrays: list[Any]) -> list[Any]:
+    return arrays
+
+
+_QUERY, _KEY, _VALUE = (f"{x}_dense/kernel" for x in ("query", "key", "value"))
+_IN_PYTORCH = {
+    (_QUERY, _KEY, _VALUE): (("in_proj_weight",), (_split_kernels, _joined_matrices)),
+    # if their inputs have different sizes
+    (_QUERY,): (("q_proj_weight",), (_kernels, _matrices)),
+    (_KEY,): (("k_proj_weight",), (_kernels, _matrices)),
+    (_VALUE,): (("v_proj_weight",), (_kernels, _matrices)),
+    ("query_dense/bias", "key_dense/bias", "value_dense/bias"): (
+        ("in_proj_bias",),
+        (_split_biases, _joined_biases),
+    ),
+    ("output_dense/kernel",): (("out_proj/weight",), (_last_kernel, _last_matrix)),
+    ("output_dense/bias",): (("out_proj/bias",), (_same, _same)),
+}
+
+
 class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     """Attention with several heads, each with its own projections.
 
@@ -273,6 +341,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     """
 
     keeps_mask = True
+    names_elsewhere: ClassVar[Elsewhere] = {"pytorch": _IN_PYTORCH}
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}
     #: The arguments whose masks the layer takes.
     masked_arguments: ClassVar[tuple[str, ...]] = ("query", "value", "key")

@@ -51,8 +51,8 @@ __all__ = ["Layer"]
 _WAITING = "_gradtape_waiting"
 
 
-#: For each framework and attribute, the name there and the order of the axes.
-Elsewhere = Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]
+#: For each framework, the names there of attributes, and how their values differ.
+Elsewhere = Mapping[str, Mapping[Any, Any]]
 
 
 class Layer(Module):
@@ -101,8 +101,13 @@ class Layer(Module):
     """
 
     #: The name of an attribute in other frameworks, and the order of its axes there, for
-    #: :func:`gradtape.load_weights`: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. Keras numbers
-    #: weights, so only the class has a name: ``{"keras": {"": ("layer", None)}}``.
+    #: :func:`gradtape.load_weights` and :func:`gradtape.save_weights`: ``{"pytorch": {"kernel":
+    #: ("weight", (1, 0))}}``. Instead of the axes, a pair of functions of the layer and an array
+    #: converts from the framework and to it. If several weights are several arrays there, the key
+    #: is a tuple of paths, the name a tuple of names, and the functions take and return lists. For
+    #: an attribute with layers, the name may be a form such as ``"{}_reverse"`` of the names in
+    #: them. ``None`` for a weight says that the framework has none. Keras numbers weights, so only
+    #: the class has a name: ``{"keras": {"": ("layer", None)}}``.
     names_elsewhere: ClassVar[Elsewhere] = {}
     #: The weights that may have regularizers and constraints, by the prefix of these settings:
     #: ``kernel_regularizer`` is for ``kernel``.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, ClassVar, Unpack
+
+import numpy as np
 
 from ...core.extend import Variable, as_tensor, ops
 from .. import initializers
 from ..base.configured import Configured
+from ..base.layer import Elsewhere
 from ..base.losses import Rules
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
@@ -181,6 +185,24 @@ class Softmax(Configured, saved_as="layers.Softmax"):
         return ops["exp"](x - ops["logsumexp"](x, axis=tuple(self.axis), keepdims=True))
 
 
+def _slopes(layer: PReLU, array: Any) -> Any:
+    """Return slopes that PyTorch keeps by channel: one for each, or one for all."""
+    shared = len(layer.shared_axes or ())
+    ones = max(shared - (array.size == 1), 0)
+    shape = layer.alpha.shape if layer.built else (1,) * ones + array.shape
+    if array.size == max(shape, default=1) == prod(shape):
+        return array.reshape(shape)
+    return np.broadcast_to(array, shape)
+
+
+def _by_channel(layer: PReLU, alpha: Any) -> Any:
+    if max(alpha.shape, default=1) != alpha.size:
+        raise ValueError(
+            f"in PyTorch, slopes are shared by all axes but one; here their shape is {alpha.shape}"
+        )
+    return alpha.reshape(-1)
+
+
 class PReLU(Configured, saved_as="layers.PReLU"):
     """``x`` where it is positive, otherwise ``alpha * x`` with weights ``alpha``.
 
@@ -216,6 +238,9 @@ class PReLU(Configured, saved_as="layers.PReLU"):
 
     keeps_mask = True
 
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"alpha": ("weight", (_slopes, _by_channel))}
+    }
     alpha: Variable
     ruled: ClassVar[Mapping[str, str]] = {"alpha": "alpha"}
 

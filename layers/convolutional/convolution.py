@@ -54,7 +54,6 @@ class _Conv(Windowed):
         input has a different number of axes or channels.
     """
     _in_keras = "conv{}d"
-    _in_pytorch = True
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"kernel": "kernel", "bias": "bias"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
+import numpy as np
+
 from ...core.extend import Variable
 from ...nn import conv, depthwise_conv
 from .. import initializers
@@ -13,6 +15,18 @@ from ..base.losses import Rules
 from .windowed import Windowed
 
 __all__ = ["DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D"]
+
+
+def _by_channel(layer: Any, array: Any) -> Any:
+    """Return a kernel that PyTorch keeps as (channels * depth_multiplier, 1, *kernel_size)."""
+    if array.shape[1:2] != (1,):
+        raise ValueError(f"not the kernel of a convolution by channel: its shape is {array.shape}")
+    kernel = array.reshape(-1, layer.depth_multiplier, *array.shape[2:])
+    return np.moveaxis(kernel, (0, 1), (-2, -1))
+
+
+def _in_groups(layer: Any, kernel: Any) -> Any:
+    return np.moveaxis(kernel, (-2, -1), (0, 1)).reshape(-1, 1, *kernel.shape[:-2])
 
 
 class _Depthwise(Windowed):
@@ -44,6 +58,10 @@ class _Depthwise(Windowed):
 
     kernel: Variable
     ruled: ClassVar[Mapping[str, str]] = {"depthwise": "kernel", "bias": "bias"}
+
+    @classmethod
+    def _in_pytorch(cls, rank: int) -> Mapping[str, Any]:
+        return {"kernel": ("weight", (_by_channel, _in_groups)), "bias": ("bias", None)}
 
     def __init__(
         self,
@@ -127,6 +145,14 @@ class _Separable(Windowed):
         "pointwise": "pointwise_kernel",
         "bias": "bias",
     }
+
+    @classmethod
+    def _in_pytorch(cls, rank: int) -> Mapping[str, Any]:
+        return {  # two layers there, by their usual names
+            "depthwise_kernel": ("depthwise/weight", (_by_channel, _in_groups)),
+            "pointwise_kernel": ("pointwise/weight", (*range(2, rank + 2), 1, 0)),
+            "bias": ("pointwise/bias", None),
+        }
 
     def __init__(
         self,

@@ -50,7 +50,6 @@ class _ConvTranspose(Windowed):
         Shape ``(filters,)``.
     """
     _in_keras = "conv{}d_transpose"
-    _in_pytorch = True
 
     enlarges = True
     kernel: Variable

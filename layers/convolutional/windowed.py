@@ -44,17 +44,22 @@ class Windowed(Spatial):
     kernels: ClassVar[tuple[str, ...]] = ("kernel",)
     #: Whether each element makes a window, in place of each window an element.
     enlarges: ClassVar[bool] = False
-    #: What Keras calls the classes, with ``{}`` for the rank; and whether PyTorch has them.
+    #: What Keras calls the classes, with ``{}`` for the rank.
     _in_keras: ClassVar[str]
-    _in_pytorch: ClassVar[bool] = False
     bias: Variable | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if rank := vars(cls).get("rank"):
-            weights = {"kernel": ("weight", (*range(2, rank + 2), 1, 0)), "bias": ("bias", None)}
-            there = {"pytorch": weights} if cls._in_pytorch else {}
-            cls.names_elsewhere = {**there, "keras": {"": (cls._in_keras.format(rank), None)}}
+            cls.names_elsewhere = {
+                "pytorch": cls._in_pytorch(rank),
+                "keras": {"": (cls._in_keras.format(rank), None)},
+            }
+
+    @classmethod
+    def _in_pytorch(cls, rank: int) -> Mapping[str, Any]:
+        """Return PyTorch's names of the weights."""
+        return {"kernel": ("weight", (*range(2, rank + 2), 1, 0)), "bias": ("bias", None)}
 
     def set_windows(
         self, kernel_size: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any

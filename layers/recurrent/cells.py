@@ -10,10 +10,15 @@ import numpy as np
 from ...core.extend import Variable, ops, sizes_differ
 from .. import activations, initializers
 from ..base.configured import Configured, positive
+from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from ..dropout import Dropout
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell"]
+
+
+# PyTorch has a bias of the inputs and one of the states; here is their sum.
+_SUM = (lambda cell, x: [x[0] + x[1]], lambda cell, x: [x[0], np.zeros_like(x[0])])
 
 
 class Cell(Configured):
@@ -35,6 +40,13 @@ class Cell(Configured):
         "kernel": "kernel",
         "recurrent": "recurrent_kernel",
         "bias": "bias",
+    }
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {
+            "kernel": ("weight_ih", (1, 0)),
+            "recurrent_kernel": ("weight_hh", (1, 0)),
+            ("bias",): (("bias_ih", "bias_hh"), _SUM),
+        }
     }
 
     kernel: Variable
@@ -362,6 +374,24 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         return y, [y, c]
 
 
+def _gates_swapped(cell: GRUCell, array: Any) -> Any:
+    """Return an array with the gates along its last axis in PyTorch's order, or back in ours."""
+    if not cell.reset_after:
+        raise ValueError("reset_after is False, and PyTorch resets after the product")
+    update, reset, candidate = np.split(array, 3, axis=-1)
+    return np.concatenate([reset, update, candidate], axis=-1)
+
+
+_GATES = (
+    lambda cell, array: _gates_swapped(cell, array.T),
+    lambda cell, array: _gates_swapped(cell, array).T,
+)
+_BIASES = (
+    lambda cell, x: [_gates_swapped(cell, np.stack(x))],
+    lambda cell, x: list(_gates_swapped(cell, x[0])),
+)
+
+
 class GRUCell(Cell, saved_as="layers.GRUCell"):
     """A step of :class:`GRU`.
 
@@ -402,6 +432,13 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     """
 
     gates = 3
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {
+            "kernel": ("weight_ih", _GATES),
+            "recurrent_kernel": ("weight_hh", _GATES),
+            ("bias",): (("bias_ih", "bias_hh"), _BIASES),
+        }
+    }
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.extend import Module, Policy, Variable, known_size, ops, public, sizes_differ
 from ..base.configured import Configured
+from ..base.layer import Elsewhere
 from ..base.precision import in_policy
 from ..base.restored import check_part
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
@@ -93,6 +94,15 @@ class RNN(Configured, saved_as="layers.RNN"):
         """Return the constructor's arguments, without the cell."""
         config = super().get_config()
         return {name: value for name, value in config.items() if name != "cell"}
+
+    @property
+    def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]
+        """In PyTorch, weights have the layer's number, and there are no stateful layers."""
+        cell = self.cell
+        if isinstance(cell, StackedRNNCells):
+            return {"pytorch": {"cell": ("", None), "states": None}}
+        known = "pytorch" in getattr(cell, "names_elsewhere", {})
+        return {"pytorch": {"cell": ("{}_l0" if known else "cell", None), "states": None}}
 
     @property
     def policy(self) -> Policy:

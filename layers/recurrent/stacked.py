@@ -8,6 +8,7 @@ from typing import Any
 from ...core.extend import Module
 from ..base.calls import takes_training
 from ..base.configured import Configured
+from ..base.layer import Elsewhere
 from ..base.precision import in_policy
 from ..base.restored import check_part
 from .cells import Cell, zeros_beside
@@ -62,6 +63,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     def weight_names(self) -> tuple[str, ...]:
         """None of its own."""
         return ()
+
+    @property
+    def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]
+        """In PyTorch, the weights of all cells are in one layer, and have numbers."""
+        forms = {f"cells/{i}": ("{}_l" + str(i), None) for i in range(len(self.cells))}
+        return {"pytorch": forms} if len({type(cell) for cell in self.cells}) == 1 else {}
 
     @property
     def state_size(self) -> tuple[int, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ...core.extend import Module, as_tensor, ops
 from ..base.calls import takes_training
 from ..base.configured import Configured
-from ..base.layer import Layer
+from ..base.layer import Elsewhere, Layer
 from ..base.masks import takes_mask
 from ..base.restored import check_part
 from ..basic import Activation
@@ -40,6 +40,8 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    # in PyTorch, layers such as Linear take steps as they are
+    names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layer": ("", None)}}
     takes_policy = False
     layer: Any
 
@@ -181,6 +183,16 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the layers."""
         return {"merge_mode": self.merge_mode, "name": self.name}
+
+    @property
+    def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]
+        """In PyTorch, both directions are in one layer, whose names tell them apart."""
+        parts = ("forward_layer", "backward_layer")
+        if any(isinstance(getattr(self, x).cell, StackedRNNCells) for x in parts):
+            return {}  # there, each layer of a stack takes both directions
+        back = [getattr(self, x).go_backwards for x in parts]
+        forms = {x: ("{}_reverse" if y else "{}", None) for x, y in zip(parts, back)}
+        return {"pytorch": forms}
 
     @property
     def built(self) -> bool:

@@ -12,7 +12,8 @@ from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import open_arrays
-from .names import LAYOUTS, NameMapping, layout_of
+from .mapping import NameMapping
+from .names import LAYOUTS
 from .plan import Plan
 from .report import WeightsReport
 
@@ -52,7 +53,8 @@ def load_weights(
     layout
         The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
         whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By
-        default it is recognised from the file, and in safetensors from its names.
+        default, a name that is a path of the model means that variable, with its axes. Arrays are
+        PyTorch's if the file says so, or if their names are those of the model in PyTorch.
     strict
         Whether all variables must be in the file, and all arrays in the model. If false, whatever
         fits is loaded, and a warning lists the rest. Random states (of ``Dropout``) are always
@@ -121,7 +123,8 @@ def load_weights(
     if active_graph.get() is not None:
         raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
-        layout = layout or arrays.layout or layout_of(list(arrays.entries))
+        if layout is None and arrays.layout in ("gradtape", "keras"):
+            layout = arrays.layout
         if arrays.is_checkpoint and mapping is None:
             arrays = arrays.of_model()
         plan = Plan(model, arrays, mapping, layout, strict)

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, snake_case
-from ..errors import printable
 
-__all__ = ["LAYOUTS", "Names", "Renamed", "Slot", "is_unbuilt", "layout_of", "rename"]
+__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "differing", "is_unbuilt", "plain"]
 
 LAYOUTS = ("gradtape", "keras", "pytorch")
-
-# A dictionary, a function, or pairs of a regular expression and a replacement.
-Mapped = str | tuple[str, tuple[int, ...]] | None
-NameMapping = Mapping[str, Mapped] | Callable[[str], Mapped] | Sequence[tuple[Any, str]] | None
 
 
 class Slot:
@@ -35,22 +30,80 @@ class Slot:
         Its owner; the attribute is given only for a layer that is not built.
     variable
         The variable, if it exists.
-    axes
-        The order that turns a file's axes into those of the variable.
+    axes, convert
+        The order that turns a file's axes into those of the variable, or a function from a file's
+        array and one to it.
+    state
+        What the class says of its name in the framework: ``"named"``, ``"absent"`` if the framework
+        has no such variable, or ``""``.
     paths, elsewhere
         All its paths in the model, if it is shared, and the framework's names for them.
     """
 
-    def __init__(
-        self, path: str, module: Module, attribute: str, variable: Variable | None, axes: Any
-    ) -> None:
+    def __init__(self, path: str, module: Module, attribute: str, variable: Any) -> None:
         self.path = path
         self.module = module
         self.attribute = attribute
-        self.variable = variable
-        self.axes = axes
+        self.variable: Variable | None = variable
+        self.axes: tuple[int, ...] | None = None
+        self.convert: Any = None
+        self.state = ""
         self.paths: list[str] = []
         self.elsewhere: list[str] = []
+
+    @property
+    def converts(self) -> bool:
+        """Whether the framework has other axes or values."""
+        return self.axes is not None or self.convert is not None
+
+
+class Joint:
+    """Variables that correspond to arrays of a framework together, not one to one.
+
+    Attributes
+    ----------
+    module
+        The layer that says so.
+    slots
+        The targets.
+    load, save
+        The functions from a list of the framework's arrays to one of the variables', and back.
+    elsewhere
+        The framework's names for the arrays, for each path of the layer.
+    """
+
+    def __init__(self, module: Module, slots: Sequence[Slot], convert: Any) -> None:
+        self.module = module
+        self.slots = tuple(slots)
+        self.load, self.save = convert
+        self.elsewhere: list[tuple[str, ...]] = []
+
+
+class Part(NamedTuple):
+    """The target of one of the arrays of a :class:`Joint`."""
+
+    joint: Joint
+    index: int
+
+    @property
+    def path(self) -> str:
+        """The paths of its variables."""
+        return ", ".join(slot.path for slot in self.joint.slots)
+
+
+class _Place(NamedTuple):
+    """A spelling of a module's path: what comes before and after the names of its contents."""
+
+    before: str = ""
+    after: str = ""
+
+    def of(self, name: str) -> str:
+        return _joined(self.before, name) + self.after
+
+    def inside(self, form: str) -> _Place:
+        """Return the place of a part whose contents are named by a form, as ``"{}_l0"``."""
+        before, _, after = form.partition("{}")
+        return _Place(_joined(self.before, before.rstrip("./")), after + self.after)
 
 
 class Names:
@@ -60,6 +113,8 @@ class Names:
     ----------
     slots
         The targets, in the model's order.
+    joints
+        Those of them that a framework stores together.
     waiting
         The layers that are not built and do not know their future weights, by path.
     """
@@ -69,12 +124,15 @@ class Names:
         self.waiting: dict[str, Module] = {}
         self._layout = layout
         self._known: dict[Any, Slot] = {}
+        self._joints: dict[Any, Joint] = {}
         # what a name stands for, and how likely: 0 for the model's own path
-        self._spelled: dict[str, dict[int, list[Slot]]] = {}
+        self._spelled: dict[str, dict[int, list[Slot | Part]]] = {}
+        self._loosely: dict[str, list[Slot | Part]] = {}  # of keys with a dot
         self._prefixes: dict[str, Module] = {}
         self._paths: dict[Any, str] = {id(leaf): path for path, leaf in model.named_leaves()}
         self._paths[id(model)] = ""
-        self._walk(model, ("", ""), {"": 0}, frozenset())
+        self._walk(model, (_Place(), _Place()), {_Place(): 0}, frozenset())
+        self.joints = list(self._joints.values())
         order = {id(leaf): i for i, (_, leaf) in enumerate(model.named_leaves())}
 
         def place(slot: Slot) -> int:
@@ -82,17 +140,17 @@ class Names:
 
         self.slots.sort(key=place)
 
-    def find(self, name: str) -> list[Slot]:
+    def find(self, name: str) -> list[Slot | Part]:
         """Return the targets of a name; several, if it is ambiguous."""
-        for spelling in dict.fromkeys((name, _plain(name))):
+        for spelling in dict.fromkeys((name, plain(name))):
             ranks = self._spelled.get(spelling)
             if ranks is not None:
                 return ranks[min(ranks)]
-        return []
+        return self._loosely.get(plain(name), [])
 
     def waiting_for(self, name: str) -> tuple[Module, str] | None:
         """Return the layer with unknown weights that a name belongs to, and the name's rest."""
-        spelling = _plain(name)
+        spelling = plain(name)
         found = [x for x in self._prefixes if spelling.startswith(f"{x}/" if x else "")]
         if not found:
             return None
@@ -106,8 +164,8 @@ class Names:
     def _walk(
         self,
         module: Module,
-        path: tuple[str, str],
-        spellings: dict[str, int],
+        path: tuple[_Place, _Place],
+        spellings: dict[_Place, int],
         above: frozenset[int],
     ) -> None:
         """Record the contents of a module under each spelling of its path, with ranks.
@@ -117,8 +175,8 @@ class Names:
         if id(module) in above:
             return
         above |= {id(module)}
-        if self._layout == "keras" and path[0]:  # old files have the names of layers
-            spellings = {module.name: 3, **spellings}
+        if self._layout == "keras" and path[0].before:  # old files have the names of layers
+            spellings = {_Place(module.name): 3, **spellings}
         if is_unbuilt(module):
             self._note_unbuilt(module, path, spellings)
         declared = _declared(module, self._layout)
@@ -129,22 +187,23 @@ class Names:
             if isinstance(leaf, Variable):
                 self._note(id(leaf), module, leaf, (name, further), path, spellings)
                 continue
-            head, _, tail = name.partition("/")
-            elsewhere = _joined(declared[head][0], tail) if head in declared else name
-            below = {_joined(prefix, name): rank for prefix, rank in spellings.items()}
-            for spelling, rank in {elsewhere: 1, **further}.items():
+            form = _form(declared, name)
+            below = {prefix.inside(name): rank for prefix, rank in spellings.items()}
+            for spelling, rank in {form: 1, **further}.items():
                 for prefix, before in spellings.items():
-                    below.setdefault(_joined(prefix, spelling), max(before, rank))
-            both = _joined(path[0], name), _joined(path[1], elsewhere)
-            self._walk(leaf, both, below, above)
+                    below.setdefault(prefix.inside(spelling), max(before, rank))
+            self._walk(leaf, (path[0].inside(name), path[1].inside(form)), below, above)
+        for ours, said in declared.items():
+            if isinstance(ours, tuple):
+                self._note_joint(module, ours, said, path, spellings)
 
     def _note_unbuilt(
-        self, layer: Module, path: tuple[str, str], spellings: dict[str, int]
+        self, layer: Module, path: tuple[_Place, _Place], spellings: dict[_Place, int]
     ) -> None:
         names: tuple[str, ...] | None = getattr(layer, "weight_names", None)
         if names is None:
             self.waiting[self._paths[id(layer)]] = layer
-            self._prefixes.update(dict.fromkeys(spellings, layer))
+            self._prefixes.update({place.before: layer for place in spellings})
         for i, name in enumerate(names or ()):
             further = {f"vars/{i}": 1} if self._layout == "keras" else {}
             self._note((id(layer), name), layer, None, (name, further), path, spellings)
@@ -157,29 +216,64 @@ class Names:
         module: Module,
         variable: Variable | None,
         named: tuple[str, dict[str, int]],
-        path: tuple[str, str],
-        spellings: dict[str, int],
+        path: tuple[_Place, _Place],
+        spellings: dict[_Place, int],
     ) -> None:
         """Record a target under the names of its module, each followed by each of its own names."""
         name, further = named
-        elsewhere, axes = _declared(module, self._layout).get(name, (name, None))
+        declared = _declared(module, self._layout)
+        said = declared.get(name, declared.get(name.partition("/")[0], (name, None)))
+        elsewhere, how = (name, None) if said is None else said
         slot = self._known.get(key)
         if slot is None:
             first = self._paths.get(key) or _joined(self._paths[id(module)], name)
-            slot = self._known[key] = Slot(first, module, name, variable, axes)
+            slot = self._known[key] = Slot(first, module, name, variable)
+            if how is not None and callable(how[0]):
+                slot.convert = how
+            else:
+                slot.axes = how
+            slot.state = "absent" if said is None else "named" if name in declared else ""
             self.slots.append(slot)
-        slot.paths.append(_joined(path[0], name))
-        slot.elsewhere.append(_joined(path[1], elsewhere))
+        slot.paths.append(path[0].of(name))
+        slot.elsewhere.append(path[1].of(elsewhere))
         own = {name: 0, elsewhere: 0 if elsewhere == name else 1, **further}
         for spelling, rank in own.items():
-            for prefix, before in spellings.items():
-                ranks = self._spelled.setdefault(_joined(prefix, spelling), {})
-                found = ranks.setdefault(max(before, rank), [])
-                if slot not in found:
-                    found.append(slot)
+            self._spell(spelling, rank, slot, spellings)
+
+    def _note_joint(
+        self,
+        module: Module,
+        ours: tuple[str, ...],
+        said: Any,
+        path: tuple[_Place, _Place],
+        spellings: dict[_Place, int],
+    ) -> None:
+        """Record what a module says of several of its variables together."""
+        theirs, convert = said
+        found = [self._spelled.get(path[0].of(name), {}).get(0, []) for name in ours]
+        known = [x for targets in found for x in targets[:1] if isinstance(x, Slot)]
+        if len(known) < len(ours):  # an inner layer that is not built does not know its weights
+            return
+        joint = self._joints.setdefault((id(module), ours, theirs), Joint(module, known, convert))
+        joint.elsewhere.append(tuple(path[1].of(name) for name in theirs))
+        for i, name in enumerate(theirs):
+            self._spell(name, 1, Part(joint, i), spellings)
+        for slot in known:
+            slot.state = "named"
+
+    def _spell(self, name: str, rank: int, target: Any, spellings: dict[_Place, int]) -> None:
+        for prefix, before in spellings.items():
+            spelling = prefix.of(name)
+            ranks = self._spelled.setdefault(spelling, {})
+            for found in (
+                ranks.setdefault(max(before, rank), []),
+                *([self._loosely.setdefault(plain(spelling), [])] if "." in spelling else []),
+            ):
+                if target not in found:
+                    found.append(target)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """Return a name with "/" between its parts, and Keras's present name for a list of layers."""
     return re.sub(r"[.\\]", "/", name).replace("_layer_checkpoint_dependencies/", "layers/")
 
@@ -189,10 +283,32 @@ def is_unbuilt(module: Module) -> bool:
     return getattr(module, "built", True) is False
 
 
-def _declared(module: Module, layout: str) -> Mapping[str, tuple[str, Any]]:
-    names: Any = getattr(type(module), "names_elsewhere", {})
-    found: Mapping[str, tuple[str, Any]] = names.get(layout, {})
+def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:
+    """Yield a text for each setting that weight files lack and that has another default there."""
+    for module in modules:
+        defaults: Any = getattr(type(module), "defaults_elsewhere", {})
+        for setting, value in defaults.get(layout, {}).items():
+            own = getattr(module, setting, value)
+            if own != value:
+                yield (
+                    f"{type(module).__name__} {module.name!r} has {setting}={own!r}; its default "
+                    f"in {layout} is {value!r}, and files of weights do not say which it was"
+                )
+
+
+def _declared(module: Module, layout: str) -> Mapping[Any, Any]:
+    names: Any = getattr(module, "names_elsewhere", None)
+    found: Mapping[Any, Any] = (names or {}).get(layout, {})
     return found
+
+
+def _form(declared: Mapping[Any, Any], name: str) -> str:
+    """Return the framework's name of a part, with ``{}`` for names in it if they have an ending."""
+    if declared.get(name) is not None:
+        found: str = declared[name][0]
+        return found
+    head, _, tail = name.partition("/")
+    return name if declared.get(head) is None else _joined(declared[head][0], tail)
 
 
 def _numbers(
@@ -232,112 +348,3 @@ def _numbers(
 
 def _joined(prefix: str, name: str) -> str:
     return f"{prefix}/{name}" if prefix and name else prefix or name
-
-
-def layout_of(names: Sequence[str]) -> str:
-    """Return which framework's names these are, as far as they show it."""
-    ends = {re.split(r"[./]", name)[-1] for name in names}
-    if ends & {"weight", "running_mean", "running_var", "num_batches_tracked"}:
-        return "pytorch"
-    if any(re.search(r"(^|/)vars/\d+$", name) for name in names):
-        return "keras"
-    return "gradtape"
-
-
-# -- mapping ---------------------------------------------------------------------------------------
-
-
-class Renamed(NamedTuple):
-    """The model's name for a name of a file (``None`` for nothing), and the order of axes."""
-
-    name: str | None
-    axes: tuple[int, ...] | None = None
-
-
-def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
-    """Return the new name of each name of a file.
-
-    Raises
-    ------
-    ValueError
-        If a key or a pattern of the mapping matches no name.
-    TypeError
-        If the mapping, or a result of it, is of another type.
-    """
-    if mapping is None:
-        return {name: Renamed(name) for name in names}
-    if isinstance(mapping, Mapping):
-        return _by_keys(names, mapping)
-    if callable(mapping):
-        return {name: _renamed(mapping(name), name) for name in names}
-    if isinstance(mapping, (str, bytes)):
-        raise TypeError(
-            "load_weights: mapping must be a dictionary, a function or a list of pairs, "
-            f"got {mapping!r}"
-        )
-    return _by_patterns(names, mapping)
-
-
-def _renamed(value: Any, name: str, rest: str = "") -> Renamed:
-    axes = None
-    if isinstance(value, (tuple, list)) and len(value) == 2:
-        value, axes = value[0], tuple(value[1])
-    if value is None:
-        return Renamed(None)
-    if not isinstance(value, str):
-        raise TypeError(
-            f"load_weights: the mapping gives {value!r} for {name!r}; it must give a name, None, "
-            "or a pair of a name and the order of axes"
-        )
-    return Renamed(f"{value}{rest}" if value else rest[1:], axes)
-
-
-def _by_keys(names: Sequence[str], mapping: Mapping[str, Any]) -> dict[str, Renamed]:
-    """Rename names that are keys, or are below one; of several keys the longest applies."""
-    unused = set(mapping)
-    found = {}
-    for name in names:
-        key = next((key for key in _above(name) if key in mapping), None)
-        if key is None:
-            found[name] = Renamed(name)
-        else:
-            unused.discard(key)
-            found[name] = _renamed(mapping[key], name, name[len(key) :])
-    _refuse_unused(sorted(unused), names)
-    return found
-
-
-def _above(name: str) -> Iterator[str]:
-    """Yield a name, and the parts of the file that contain it, innermost first."""
-    yield name
-    for i in range(len(name) - 1, 0, -1):
-        if name[i] in "./":
-            yield name[:i]
-
-
-def _by_patterns(names: Sequence[str], pairs: Any) -> dict[str, Renamed]:
-    unused = []
-    found = {name: name for name in names}
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(
-                f"load_weights: {pair!r} is not a pair of a regular expression and a replacement"
-            )
-        pattern, replacement = pair
-        matched = False
-        for name, current in found.items():
-            found[name], count = re.subn(pattern, replacement, current)
-            matched = matched or count > 0
-        if not matched:
-            unused.append(getattr(pattern, "pattern", pattern))
-    _refuse_unused(unused, names)
-    return {name: Renamed(current) for name, current in found.items()}
-
-
-def _refuse_unused(unused: Sequence[Any], names: Sequence[str]) -> None:
-    if unused:
-        listed = ", ".join(map(repr, unused))
-        there = ", ".join(map(printable, sorted(names)[:8])) + (", ..." if len(names) > 8 else "")
-        raise ValueError(
-            f"load_weights: the mapping's {listed} match no name; the file has {there}"
-        )

@@ -19,7 +19,9 @@ from ...core.extend import (
 )
 from ..errors import printable
 from .arrays import Arrays, Entry, of_arrays
-from .names import Names, Slot, rename
+from .layouts import recognised
+from .mapping import rename
+from .names import Joint, Names, Slot, differing
 from .report import WeightsMismatch, WeightsReport
 
 __all__ = ["Plan"]
@@ -39,57 +41,76 @@ class Plan:
     mapping
         The model's names for its names.
     layout
-        The framework of its names and axes.
+        The framework of its names and axes; ``None`` if the names and the file tell.
     strict
         Whether everything must fit.
     """
 
     def __init__(
-        self, model: Module, arrays: Arrays, mapping: Any, layout: str, strict: bool
+        self, model: Module, arrays: Arrays, mapping: Any, layout: str | None, strict: bool
     ) -> None:
+        self._renamed = rename([*arrays.entries, *arrays.aliases], mapping)
+        self._stated = layout
+        self._kept: frozenset[str] = frozenset()  # names whose arrays have the model's axes
+        if layout is None:
+            layout, self._kept = recognised(model, arrays, self._renamed)
         self.report = WeightsReport(arrays.path, layout, left_out=dict(arrays.left_out))
         self._model = model
         self._arrays = arrays
         self._strict = strict
         self._names = Names(model, layout)
         self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
+        self._converted: dict[Slot, np.ndarray[Any, Any]] = {}  # whose values differ in the file
         self._waiting: dict[Module, dict[str, tuple[str, Any]]] = {}
         self._before: dict[Module, dict[str, Any]] = {}  # of layers that are built here
         self._hints: list[str] = []
-        self._choose(mapping)
+        self._choose()
 
     # -- names ---------------------------------------------------------------------------------
 
-    def _choose(self, mapping: Any) -> None:
+    def _choose(self) -> None:
         """Find the target of each array."""
         report, arrays = self.report, self._arrays
-        renamed = rename([*arrays.entries, *arrays.aliases], mapping)
+        parts: dict[Joint, dict[int, str]] = {}
         for name in arrays.entries:
-            target, axes = renamed[name]
+            target, axes = self._renamed[name]
             if target is None:
                 report.left_out[name] = "the mapping says so"
                 continue
-            slots = self._names.find(target)
-            if len(slots) > 1:
-                places = " and ".join(slot.path for slot in slots)
+            found = self._names.find(target)
+            if len(found) > 1:
+                places = " and ".join(x.path for x in found)
                 raise ValueError(
                     f"load_weights: {printable(name)!r} may be {places}; choose one by mapping"
                 )
-            if slots:
-                self._take(slots[0], name, axes)
-                continue
-            waiting = self._names.waiting_for(target)
-            if waiting is not None:
-                self._waiting.setdefault(waiting[0], {})[waiting[1]] = name, axes
-            elif name.endswith("num_batches_tracked"):
-                report.left_out[name] = "PyTorch's count of batches"
+            if not found:
+                self._leave(name, target, axes)
+            elif isinstance(found[0], Slot):
+                self._take(found[0], name, axes)
+            elif axes is None:
+                parts.setdefault(found[0].joint, {})[found[0].index] = name
             else:
-                report.unexpected.append(name)
+                raise ValueError(
+                    f"load_weights: {printable(name)!r} is a part of {found[0].path}; map it to "
+                    "one of them to give axes"
+                )
+        for joint, names in parts.items():
+            self._take_joint(joint, names)
         for alias, name in arrays.aliases.items():
-            target, axes = renamed[alias]
+            target, axes = self._renamed[alias]
             for slot in self._names.find(target or ""):
-                if slot not in self._chosen:
+                if isinstance(slot, Slot) and slot not in self._chosen:
                     self._take(slot, name, axes)
+
+    def _leave(self, name: str, target: str, axes: Any) -> None:
+        """Record an array without a target."""
+        waiting = self._names.waiting_for(target)
+        if waiting is not None:
+            self._waiting.setdefault(waiting[0], {})[waiting[1]] = name, axes
+        elif name.endswith("num_batches_tracked"):
+            self.report.left_out[name] = "PyTorch's count of batches"
+        else:
+            self.report.unexpected.append(name)
 
     def _take(self, slot: Slot, name: str, axes: Any) -> None:
         if slot in self._chosen:
@@ -102,7 +123,11 @@ class Plan:
                 )
             self.report.left_out[name] = f"the same as {printable(other)}"
             return
-        axes = slot.axes if axes is None else axes
+        if axes is None and name not in self._kept:
+            if slot.convert is not None:
+                load = slot.convert[0]
+                self._convert(slot.module, (slot,), [name], lambda own, x: [load(own, x[0])])
+            axes = slot.axes
         rank = len(self._arrays.entries[name].shape)
         if axes is not None and sorted(axes) != list(range(rank)):
             if axes is not slot.axes:
@@ -112,6 +137,34 @@ class Plan:
                 )
             axes = None  # the shapes will not fit, and the message says so
         self._chosen[slot] = name, axes
+
+    def _take_joint(self, joint: Joint, names: dict[int, str]) -> None:
+        """Choose the arrays that are several variables together, if all are there."""
+        given = [names[i] for i in sorted(names)]
+        if len(given) < len(joint.elsewhere[0]):
+            self.report.unexpected += given
+            lacking = [x for i, x in enumerate(joint.elsewhere[0]) if i not in names]
+            self._hints.append(
+                f"{printable(given[0])} goes with {', '.join(lacking)}, which the file lacks"
+            )
+            return
+        if self._convert(joint.module, joint.slots, given, joint.load):
+            for slot in joint.slots:
+                self._chosen[slot] = " + ".join(given), None
+
+    def _convert(self, module: Module, slots: Any, names: list[str], load: Any) -> bool:
+        """Convert arrays of a framework to variables of a module; return whether they can be."""
+        arrays = [self._arrays.look_at(name) for name in names]
+        try:
+            self._converted.update(zip(slots, map(np.asarray, load(module, arrays)), strict=True))
+        except (ValueError, IndexError) as error:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays))
+            self._hints.append(
+                f"{self._names.path_of(module) or module.name} cannot take {shapes}: {error}"
+            )
+            self.report.unexpected += names
+            return False
+        return True
 
     # -- everything ----------------------------------------------------------------------------
 
@@ -173,19 +226,9 @@ class Plan:
         if problems:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
             told.append(f"{report.path}: not all was loaded ({report.counts()}):{listed}")
-        for slot in self._chosen:
-            module = slot.module
-            defaults: Any = getattr(type(module), "defaults_elsewhere", {})
-            for setting, value in defaults.get(report.layout, {}).items():
-                own = getattr(module, setting, value)
-                text = (
-                    f"{report.path}: {type(module).__name__} {module.name!r} has "
-                    f"{setting}={own!r}; its default in {report.layout} is {value!r}, and files "
-                    "of weights do not say which it was"
-                )
-                if own != value and text not in told:
-                    told.append(text)
-        return told
+        modules = dict.fromkeys(slot.module for slot in self._chosen)
+        texts = dict.fromkeys(differing(modules, report.layout))
+        return [*told, *(f"{report.path}: {text}" for text in texts)]
 
     # -- layers that are not built -------------------------------------------------------------
 
@@ -233,6 +276,8 @@ class Plan:
 
     def _entry(self, slot: Slot) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Return the shape, with its axes in the model's order, and the dtype of an array."""
+        if slot in self._converted:
+            return self._converted[slot].shape, self._converted[slot].dtype
         name, axes = self._chosen[slot]
         entry = self._arrays.entries[name]
         return _ordered(entry.shape, axes), entry.dtype
@@ -246,7 +291,7 @@ class Plan:
                 array = self._arrays.entries[name].read()
                 values[relative] = array if axes is None else array.transpose(axes)
                 self.report.pending[name] = path or module.name
-            found[module] = Waiting(values, self.report.path, self.report.layout, self._strict)
+            found[module] = Waiting(values, self._arrays, self._stated, self._strict)
         return found
 
     # -- values --------------------------------------------------------------------------------
@@ -256,12 +301,17 @@ class Plan:
         fitting = [
             (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
         ]
-        read = self._arrays.read(self._chosen[slot][0] for slot, _ in fitting)
+        read = self._arrays.read(
+            self._chosen[slot][0] for slot, _ in fitting if slot not in self._converted
+        )
         found = {}
         for slot, variable in fitting:
             name, axes = self._chosen[slot]
-            array = read[name] if axes is None else np.ascontiguousarray(read[name].transpose(axes))
-            stored = self._arrays.entries[name].stored or array.dtype.name
+            array = self._converted[slot] if slot in self._converted else read[name]
+            if axes is not None:
+                array = array.transpose(axes)
+            array = np.ascontiguousarray(array).reshape(array.shape)
+            stored = self._stored(name) or array.dtype.name
             converted = _converted(array, variable.dtype)
             if converted is None:
                 told = f"{stored} with numbers that it cannot hold"
@@ -273,24 +323,31 @@ class Plan:
                 self.report.cast[slot.path] = stored, variable.dtype.name
         return found
 
+    def _stored(self, name: str) -> str:
+        """Return how the numbers of an array are stored, if not in its dtype."""
+        entry = self._arrays.entries.get(name.partition(" + ")[0])
+        return "" if entry is None else entry.stored
+
     def _fitting(self, slot: Slot) -> Variable | None:
         """Return the variable of a target if the array has its shape and kind."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
             unbuilt = getattr(slot.module, "state_names", ()) if variable is None else ()
-            if not isinstance(variable, Stream) and slot.attribute not in unbuilt:
+            optional = isinstance(variable, Stream) or slot.state == "absent"
+            if not optional and slot.attribute not in unbuilt:
                 report.missing.append(slot.path + (" (not built)" if variable is None else ""))
             return None
         if variable is None:
             return None
-        entry = self._arrays.entries[self._chosen[slot][0]]
+        name = self._chosen[slot][0]
         shape, dtype = self._entry(slot)
         if shape != variable.shape:
             report.wrong_shape[slot.path] = variable.shape, shape
-            self._hint_at_axes(slot, entry)
+            if slot not in self._converted:
+                self._hint_at_axes(slot, self._arrays.entries[name])
             return None
         if not np.can_cast(dtype, variable.dtype, "same_kind"):
-            report.wrong_dtype[slot.path] = variable.dtype.name, entry.stored or dtype.name
+            report.wrong_dtype[slot.path] = variable.dtype.name, self._stored(name) or dtype.name
             return None
         return variable
 
@@ -315,17 +372,21 @@ class Waiting:
     """Arrays that wait for a layer to be built, by their names below the layer in the file."""
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray[Any, Any]], path: str, layout: str, strict: bool
+        self,
+        values: Mapping[str, np.ndarray[Any, Any]],
+        file: Arrays,
+        layout: str | None,
+        strict: bool,
     ) -> None:
-        self._arrays = dict(arrays)
-        self._path = path
+        self._arrays = dict(values)
+        self._path, self._says = file.path, file.layout
         self._layout = layout
         self._strict = strict
 
     def __call__(self, layer: Module) -> None:
         """Load them, now that the layer is built."""
         arrays = of_arrays(self._arrays)
-        arrays.path = self._path
+        arrays.path, arrays.layout = self._path, self._says
         plan = Plan(layer, arrays, None, self._layout, self._strict)
         plan.carry_out()
         plan.warn()

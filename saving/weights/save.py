@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Stream, Variable, warn_of_hidden
+from ...core.extend import Module, Stream, Variable, warn_of_hidden, warn_user
 from ..errors import SaveError
 from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
-from .names import LAYOUTS, Names, is_unbuilt
+from .names import LAYOUTS, Names, Slot, differing, is_unbuilt
 
 __all__ = ["save_weights"]
 
@@ -37,13 +37,15 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
         part.
     layout
         ``"pytorch"`` gives a safetensors file the names and axes of PyTorch's state dictionaries,
-        for ``load_state_dict(safetensors.torch.load_file(path))``.
+        for ``load_state_dict(safetensors.torch.load_file(path))``. Variables of your own classes
+        have the same names there as here, unless the class defines ``names_elsewhere``.
 
     Raises
     ------
     SaveError
         If a layer has no weights yet, because it was never called, the path has the ending of a
-        format that is not written (``.pt``), or the file cannot be written. The old file is then
+        format that is not written (``.pt``), or the file cannot be written. Also if two variables
+        would have one name, or PyTorch has no layer that computes the same. The old file is then
         unchanged.
     ValueError
         If ``layout`` is unknown, or not available for the format.
@@ -52,7 +54,8 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     -----
     UserWarning
         If an object that modules do not search (a set, a plain object) holds variables, which are
-        then not in the file.
+        then not in the file. If PyTorch has no such layer, so that names and axes are ours, or if a
+        setting that the file does not hold has another default there.
 
     Examples
     --------
@@ -101,21 +104,25 @@ def _modules(model: Module) -> Iterator[tuple[str, Module]]:
 
 def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a model's arrays by name, and what a file says about them."""
-    arrays, metadata = {}, {"format": "pt" if layout == "pytorch" else "gradtape"}
-    taken: list[str] = []
-    for slot in Names(model, layout).slots:
-        variable, names = slot.variable, slot.paths
-        if layout == "pytorch":
-            if isinstance(variable, Stream):  # a random state, of which PyTorch has none
-                continue
-            names = [name.replace("/", ".") for name in slot.elsewhere]
-        if variable is None:
-            continue
-        value = np.asarray(variable.numpy())
-        arrays[names[0]] = value if slot.axes is None else value.transpose(np.argsort(slot.axes))
-        metadata.update(dict.fromkeys(names[1:], names[0]))
-        taken += dict.fromkeys(names)
-    _check_apart(taken)
+    arrays: dict[str, Any] = {}
+    metadata = {"format": "pt" if layout == "pytorch" else "gradtape"}
+    sources: dict[str, str] = {}
+    names = Names(model, layout)
+    tensors = _for_pytorch(names) if layout == "pytorch" else _for_us(names)
+    for source, places, value in tensors:
+        for i, name in enumerate(dict.fromkeys(places)):
+            if name in sources:
+                raise SaveError(
+                    f"save_weights: {sources[name]} and {source} would both be {name!r} in the "
+                    "file; rename one"
+                )
+            sources[name] = source
+            if i:
+                metadata[name] = places[0]
+            else:
+                arrays[name] = value
+    if layout == "pytorch":
+        _warn(names)
     return arrays, metadata
 
 
@@ -127,6 +134,77 @@ def _check_apart(names: Iterable[str]) -> None:
                 f"save_weights: two variables or modules have the name {name!r}, and a file could "
                 "not tell them apart; rename an attribute or a key (1 and '1' are one name)"
             )
+
+
+def _for_us(names: Names) -> Iterator[tuple[str, list[str], Any]]:
+    for slot in names.slots:
+        if slot.variable is not None:
+            yield slot.path, slot.paths, np.asarray(slot.variable.numpy())
+
+
+def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
+    """Yield arrays of PyTorch: the path of the variable, the names, the array.
+
+    Raises
+    ------
+    SaveError
+        If PyTorch has no layer that computes the same.
+    """
+    done: set[Slot] = set()
+    for joint in names.joints:
+        variables = [slot.variable for slot in joint.slots]
+        if done.intersection(joint.slots) or None in variables:
+            continue
+        own = [np.asarray(v.numpy()) for v in variables if v is not None]
+        values = _saved(joint.save, names, joint.slots[0], joint.module, own)
+        if values is None:  # the next one may apply
+            continue
+        done.update(joint.slots)
+        for i, value in enumerate(values):
+            places = [each[i].replace("/", ".") for each in joint.elsewhere]
+            yield joint.slots[0].path, places, value
+    for slot in names.slots:
+        variable = slot.variable
+        if slot in done or slot.state == "absent" or variable is None:
+            continue
+        if isinstance(variable, Stream):  # a random state, of which PyTorch has none
+            continue
+        value = np.asarray(variable.numpy())
+        if slot.convert is not None:
+            value = _saved(slot.convert[1], names, slot, slot.module, value)
+        elif slot.axes is not None:
+            value = value.transpose(np.argsort(slot.axes))
+        yield slot.path, [name.replace("/", ".") for name in slot.elsewhere], value
+
+
+def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -> Any:
+    try:
+        return convert(module, value)
+    except ValueError as error:
+        raise SaveError(
+            f"save_weights: {slot.path} of {type(module).__name__} "
+            f"{names.path_of(module) or module.name!r} has no form in PyTorch: {error}"
+        ) from None
+
+
+def _warn(names: Names) -> None:
+    """Warn about layers that PyTorch lacks, and about settings that the file does not hold."""
+    unknown = {}
+    for slot in names.slots:
+        kind = type(slot.module)
+        stream = isinstance(slot.variable, Stream)
+        # in classes of the user, attributes have the names that they should have
+        if not slot.state and not stream and kind.saved_as is not None:
+            unknown[names.path_of(slot.module) or slot.module.name] = kind.__name__
+    if unknown:
+        listed = ", ".join(f"{path} ({kind})" for path, kind in unknown.items())
+        warn_user(
+            f"save_weights: PyTorch's names are not known for {listed}, whose weights have their "
+            "own names and axes in the file; a subclass can define names_elsewhere",
+            UserWarning,
+        )
+    for text in differing({slot.module for slot in names.slots}, "pytorch"):
+        warn_user(f"save_weights: {text}", UserWarning)
 
 
 def _tree(module: Module, made: dict[int, LoadedModule]) -> LoadedModule:

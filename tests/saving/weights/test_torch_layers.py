@@ -1,0 +1,226 @@
+"""Layers take the weights of PyTorch's modules, give theirs to them, and compute the same."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from torch_layers import TWINS, inputs, randomized, result, table
+
+import gradtape as gt
+
+L = gt.layers
+STORED = dict(np.load(Path(__file__).parent / "files" / "torch_layers.npz"))
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "weights.md"
+
+
+def state(name: str) -> dict[str, Any]:
+    start = f"{name}/state/"
+    return {key.removeprefix(start): x for key, x in STORED.items() if key.startswith(start)}
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("name", TWINS)
+def test_a_layer_with_weights_of_pytorch_computes_the_same(name: str, built: bool) -> None:
+    layer, x = TWINS[name].layer(), inputs(name)
+    if built:
+        result(name, layer, x)
+    report = layer.load_weights(state(name))
+    assert report.ok
+    assert report.layout == "pytorch"
+    np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_weights_go_back_as_they_came(name: str, tmp_path: Path) -> None:
+    layer, there = TWINS[name].layer(), state(name)
+    layer.load_weights(there)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    again = gt.saving.read_weights(tmp_path / "w.safetensors")
+    there.pop("num_batches_tracked", None)
+    assert again.keys() == there.keys()
+    for key, array in there.items():
+        expected = array
+        if "bias_ih" in key and "GRU" not in name:  # one bias here, the sum of two there
+            expected = array + there[key.replace("_ih", "_hh")]
+        elif "bias_hh" in key and "GRU" not in name:
+            expected = np.zeros_like(array)
+        np.testing.assert_array_equal(again[key], expected, key)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_pytorch_takes_the_weights_and_computes_the_same(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    load_file = pytest.importorskip("safetensors.torch").load_file
+    import pytorch
+
+    layer, x = TWINS[name].layer(), inputs(name)
+    result(name, layer, x)
+    randomized(layer, seed=1)
+    layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    module = pytorch.module(name)
+    module.load_state_dict(load_file(tmp_path / "w.safetensors"), strict=True)
+    computed = pytorch.computed(name, module)
+    np.testing.assert_allclose(result(name, layer, x), computed, rtol=3e-6, atol=3e-6)
+
+
+def test_the_guide_has_the_table_of_measured_differences() -> None:
+    assert "\n".join(table(STORED)) in GUIDE.read_text("utf-8")
+
+
+# -- names of layers in models ---------------------------------------------------------------------
+
+
+def test_layers_of_a_stack_of_pytorch_are_mapped_to_layers() -> None:
+    x = inputs("RNN of LSTMCells")
+    model = L.Sequential([L.LSTM(4, return_sequences=True), L.LSTM(4, return_sequences=True)])
+    arrays = {f"lstm.{name}": x for name, x in state("RNN of LSTMCells").items()}
+    model.load_weights(arrays, mapping=[(r"lstm\.(.*)_l(\d)", r"\2.\1_l0")])
+    expected = STORED["RNN of LSTMCells/y"]
+    np.testing.assert_allclose(model(x), expected, rtol=3e-6, atol=3e-6)
+
+
+def test_a_path_of_the_model_in_a_mapping_takes_pytorchs_axes_and_gates() -> None:
+    layer = L.GRU(4, return_sequences=True)
+    arrays = state("GRU")
+    names = {"weight_ih_l0": "cell/kernel", "weight_hh_l0": "cell/recurrent_kernel"}
+    layer.load_weights(arrays, mapping=names, layout="pytorch")
+    np.testing.assert_allclose(layer(inputs("GRU")), STORED["GRU/y"], rtol=3e-6, atol=3e-6)
+
+
+def test_a_stateful_layer_takes_weights_and_keeps_its_states(tmp_path: Path) -> None:
+    x = inputs("LSTM")
+    layer = L.LSTM(4, return_sequences=True, stateful=True)
+    layer(x)
+    states = [state.numpy().copy() for state in layer.states]
+    layer.load_weights(state("LSTM"))
+    for kept, after in zip(states, layer.states):
+        np.testing.assert_array_equal(kept, after.numpy())
+    layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    assert gt.saving.read_weights(tmp_path / "w.safetensors").keys() == state("LSTM").keys()
+
+
+def test_a_layer_of_a_plugin_says_how_its_values_differ(tmp_path: Path) -> None:
+    """A class of another package, which joins two weights in one array, and negates one."""
+
+    class Twofold(L.Layer):
+        names_elsewhere: ClassVar[Any] = {
+            "pytorch": {
+                ("left", "right"): (
+                    ("both",),
+                    (lambda own, x: np.split(x[0], 2), lambda own, x: [np.concatenate(x)]),
+                ),
+                "offset": ("shift", (lambda own, x: -x, lambda own, x: -x)),
+            }
+        }
+
+        def build(self, input_shape: Any) -> None:
+            self.left = self.add_weight((2,), "ones", "left")
+            self.right = self.add_weight((2,), "zeros", "right")
+            self.offset = self.add_weight((2,), "ones", "offset")
+
+        def call(self, x: Any) -> Any:
+            return x * self.left + self.right - self.offset
+
+    model = L.Sequential([Twofold()])
+    model(np.ones((1, 2), "float32"))
+    model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    arrays = gt.saving.read_weights(tmp_path / "w.safetensors")
+    assert {name: x.tolist() for name, x in arrays.items()} == {
+        "0.both": [1.0, 1.0, 0.0, 0.0],
+        "0.shift": [-1.0, -1.0],
+    }
+    report = model.load_weights({"0.both": np.arange(4.0), "0.shift": np.ones(2)})
+    assert report.loaded["layers/0/right"] == "0.both"
+    assert model.layers[0].right.tolist() == [2.0, 3.0]
+    assert model.layers[0].offset.tolist() == [-1.0, -1.0]
+
+
+# -- what has no form there ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "message"),
+    [
+        (L.GRU(4, reset_after=False), (2, 3, 4), "resets after the product"),
+        (L.MultiHeadAttention(2, 4), (2, 3, 6), "heads divide the size of the queries, 6"),
+        (L.MultiHeadAttention(2, 3, output_shape=5), (2, 3, 6), "as wide as the queries"),
+        (L.MultiHeadAttention(2, 3, value_dim=2), (2, 3, 6), "there are 2 of size 2"),
+        (L.PReLU(), (2, 3, 4), "all axes but one"),
+    ],
+)
+def test_a_layer_that_pytorch_lacks_is_refused(
+    layer: Any, shape: Any, message: str, tmp_path: Path
+) -> None:
+    layer(np.ones(shape, "float32"))
+    path = tmp_path / "w.safetensors"
+    with pytest.raises(gt.saving.SaveError, match=f"has no form in PyTorch: .*{message}"):
+        layer.save_weights(path, layout="pytorch")
+    assert not path.exists()
+    layer.save_weights(path)  # in our own layout
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "who"),
+    [
+        (L.EinsumDense("ab,bc->ac", 4), (2, 3), r"einsum_dense \(EinsumDense\)"),
+        (L.TimeDistributed(L.EinsumDense("ab,bc->ac", 4)), (2, 3, 4), r"layer \(EinsumDense\)"),
+    ],
+)
+def test_a_layer_whose_names_there_are_unknown_is_told(
+    layer: Any, shape: Any, who: str, tmp_path: Path
+) -> None:
+    layer(np.ones(shape, "float32"))
+    with pytest.warns(UserWarning, match=f"PyTorch's names are not known for .*{who}"):
+        layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+
+
+def test_a_setting_with_another_default_there_is_told_when_saving(tmp_path: Path) -> None:
+    layer = L.BatchNorm()
+    layer(np.ones((2, 3), "float32"))
+    with pytest.warns(UserWarning, match="epsilon=0.001; its default in pytorch is 1e-05"):
+        layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+
+
+@pytest.mark.parametrize("missing", ["bias_hh_l0", "weight_hh_l0"])
+def test_half_of_what_is_one_variable_is_not_loaded(missing: str) -> None:
+    layer, arrays = L.LSTM(4), state("LSTM")
+    del arrays[missing]
+    with pytest.raises(gt.saving.WeightsMismatch, match="missing: cell/"):
+        layer.load_weights(arrays)
+    assert not layer.built
+
+
+def test_arrays_of_another_shape_are_named() -> None:
+    layer, arrays = L.GRU(4), state("LSTM")  # four gates
+    with pytest.raises(gt.saving.WeightsMismatch, match="wrong shape"):
+        layer.load_weights(arrays)
+    attention = L.MultiHeadAttention(4, 3)
+    with pytest.raises(gt.saving.WeightsMismatch, match="in_proj_weight"):
+        attention.load_weights(state("MultiHeadAttention"))
+
+
+@pytest.mark.parametrize("layout", ["gradtape", "pytorch"])
+def test_variables_of_one_name_are_refused(layout: str, tmp_path: Path) -> None:
+    v, w = gt.Variable(1.0), gt.Variable(2.0)
+    cases = [{1: v, "1": w}] + [{"a.b": v, "a": {"b": w}}] * (layout == "pytorch")
+    for held in cases:
+        model = gt.Module()
+        model.held = held
+        with pytest.raises(gt.saving.SaveError, match=r"would both be 'held.*; rename one"):
+            model.save_weights(tmp_path / "w.safetensors", layout=layout)
+
+
+def test_a_key_with_a_dot_comes_back(tmp_path: Path) -> None:
+    model = gt.Module()
+    model.held = {"a.b": gt.Variable(3.0)}
+    for layout in ("gradtape", "pytorch"):
+        model.save_weights(tmp_path / "w.safetensors", layout=layout)
+        model.held["a.b"].assign(0.0)
+        model.load_weights(tmp_path / "w.safetensors")
+        assert model.held["a.b"].item() == 3.0
