@@ -10,10 +10,13 @@ from ..base.context import recording_to, using_ended_batches
 from ..base.dtypes import is_differentiable
 from ..base.spec import describe
 from ..base.table import F
+from ..base.unknown import warn_user
+from ..errors import BrokenPathWarning
 from ..ops.backend import to_numpy
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .arguments import UnconnectedGradients, handle_of
 from .backward import run_backward
 from .broken import is_meant, lost_between, reads_between
 from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
@@ -42,12 +45,17 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         except Exception as error:  # from a user's rule; gradient() raises it too
             return f"Connected: {depends}, but a rule raises {type(error).__name__}: {error}."
         return (f"Zero: {depends}, but {why}." if why else f"Connected: {depends}.") + lost
+    ended = "was computed after the tape's with block ended, which does not record it"
+    if target.id > tape._ended:
+        return f"None: the target {ended}: compute it inside the block."
     reached = reachable(tape._all, {source.id})
     used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
     broken = broken or lost_between(tape._all, {source.id}, {target.id})
     if broken:
         return f"None: a path from {name} ends: {'; '.join(broken)}."
+    if _is_swapped(tape, target, source):
+        return "None: the source depends on the target: swap the arguments."
     reasons: list[str] = []
     if not tape._entered:
         return "None: the tape was never entered; use it in a with statement."
@@ -59,6 +67,8 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if tape._was_reset:
         reasons.append("the tape was reset, which removed what it had watched and recorded before")
     if not used and source.id not in tape._roots and source.id not in tape._all:
+        if source.id > tape._ended:
+            reasons.append(f"{name} {ended}: pass the tensor from which the target was computed")
         reasons.append(
             f"{name} was never watched{' since' if tape._was_reset else ''}; call tape.watch(...) "
             f"before using it (watched: {_watched(tape)})"
@@ -82,6 +92,43 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             "before the tape began are constants"
         )
     return f"None: {'; '.join(reasons)}."
+
+
+def warn_of_none(
+    tape: GradientTape,
+    method: str,
+    targets: list[Tensor],
+    sources: list[Any],
+    unconnected: UnconnectedGradients,
+) -> None:
+    """Warn if the arguments alone make every derivative ``None``.
+
+    They do if no target or no source is floating, if a target was computed outside the block, if
+    the tape never saw the tensors among the sources, or if targets and sources are swapped. A
+    variable that a target does not depend on is no such mistake: a model may not use it.
+    """
+    ends, known = {y.id for y in targets}, tape._all
+    tensors = [x for x in sources if is_differentiable(x.dtype)]
+    if unconnected is not UnconnectedGradients.NONE or any(x.id in ends for x in tensors):
+        return
+    if (
+        all(not is_differentiable(y.dtype) or y.id > tape._ended for y in targets)
+        or all(type(x) is Tensor and x.id not in known for x in tensors)
+        or all(_is_swapped(tape, y, x) for y in targets for x in tensors)
+    ):
+        why = explain(tape, targets[0], handle_of(sources[0], "sources"), sources[0])
+        warn_user(
+            f'{method}: {why} With unconnected_gradients="zero", the result is zeros, without this '
+            "warning",
+            BrokenPathWarning,
+        )
+
+
+def _is_swapped(tape: GradientTape, target: Tensor, source: Any) -> bool:
+    """Return whether a watched target influences the source, and not the reverse."""
+    return target.id in tape._roots and (
+        source.id not in tape._roots and source.id in reachable(tape._all, {target.id})
+    )
 
 
 def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import weakref
@@ -61,6 +62,8 @@ class RecordingTape(Recorder):
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
+        #: Tensors with a larger id were made after the block ended.
+        self._ended: float = math.inf
         # the last tensor that was picked from, by id, as a witness of its shape
         self._picked_last: dict[int, Any] = {}
         # the levels of the batches in which the tape was opened, and whether it has seen others
@@ -80,7 +83,7 @@ class RecordingTape(Recorder):
             raise RuntimeError("GradientTape is already recording; open another tape to nest")
         if self._used and not self._persistent:
             self._forget()  # a used tape starts again from nothing
-        self._entered = True
+        self._entered, self._ended = True, math.inf
         self._thread = threading.get_ident()
         self.levels = frozenset([batch.level for batch in active_batches.get()])
         self._resume()
@@ -88,6 +91,7 @@ class RecordingTape(Recorder):
 
     def __exit__(self, *exception: object) -> None:
         self._pause()
+        self._ended = next_id()
 
     def _resume(self) -> None:
         self._recording, self.records, self.reads = True, self._all, {}

@@ -14,6 +14,7 @@ from ..base.context import active_graph, active_tapes, after_batches, reducing, 
 from ..base.dtypes import DTYPES, is_differentiable
 from ..base.table import F
 from ..base.tree import flatten, pack_like
+from ..base.unknown import is_users_call
 from ..batches.batched import whole_shape
 from ..ops.backend import scope_of
 from ..tensors.tensor import Operators, Tensor
@@ -28,7 +29,7 @@ from .arguments import (
 )
 from .backward import run_backward
 from .broken import check_paths
-from .explain import explain
+from .explain import explain, warn_of_none
 from .jacobian import batch_jacobian, check_examples, jacobian
 from .outer import OuterTape
 from .recording import RecordingTape
@@ -223,6 +224,10 @@ class GradientTape(RecordingTape):
             return pack_like(sources, [])
         if self._strict or self.wary or self._lacks_calls:
             check_paths(self, targets, [handle_of(x, "sources") for x in known])
+        live = self._all
+        unseen = targets and (live.get(targets[0].id) is None or known[0].id not in live)
+        if unseen and is_users_call():
+            warn_of_none(self, "gradient", targets, leaves, unconnected)
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -326,6 +331,8 @@ class GradientTape(RecordingTape):
         handles = [handle_of(leaf, "sources", "jacobian") for leaf in leaves]
         refuse_parts("jacobian", leaves)
         check_paths(self, [y], handles)
+        if leaves and is_users_call():
+            warn_of_none(self, "jacobian", [y], leaves, unconnected)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
         if unconnected is UnconnectedGradients.ZERO:

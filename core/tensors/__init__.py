@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.table import late
+from . import in_place  # noqa: F401  # gives variables their in-place operators
 from .convert import as_tensor, constant
 from .indexing import At, getitem, refuse_item
 from .op import Op

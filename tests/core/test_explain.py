@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -43,7 +44,6 @@ def test_never_watched(x: gt.Tensor) -> None:
     text = tape.explain(y, x)
     assert "never watched" in text
     assert "seen" in text
-    assert tape.gradient(y, x) is None
 
 
 def test_not_trainable() -> None:
@@ -157,3 +157,72 @@ def test_an_assignment_is_no_path(x: gt.Tensor) -> None:
     assert tape.explain(y, x).startswith("None")
     assert tape.explain(y, v).startswith("Connected: the target depends on variable 'Variable'")
     np.testing.assert_array_equal(tape.gradient(y, v), 3.0)
+
+
+# -- arguments with which every gradient is None ---------------------------------------------------
+
+
+def test_mistaken_arguments_warn_instead_of_returning_none_silently(x: gt.Tensor) -> None:
+    count = gt.Variable([1, 2])
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = gt.sum(x * x)
+        chosen = gt.argmax(gt.stack([x, y]))
+    cases = [
+        (y, count, "variable 'Variable' has dtype int64; only floats"),
+        (chosen, x, "target has dtype int64; only floats"),
+        (y, gt.reshape(x, (1,))[0], "the source was computed after the tape's with block ended"),
+        (y, [gt.constant(1.0)], "the source was computed after the tape's with block ended"),
+        (x, y, "the source depends on the target: swap the arguments"),
+        (y / 2.0, x, "the target was computed after the tape's with block ended"),
+    ]
+    for target, source, reason in cases:
+        with pytest.warns(gt.errors.BrokenPathWarning, match="gradient: None") as caught:
+            found = tape.gradient(target, source)
+        assert found in (None, [None])
+        assert len(caught) == 1
+        assert reason in str(caught[0].message)
+        assert caught[0].filename == __file__
+    with pytest.warns(gt.errors.BrokenPathWarning, match=r"jacobian: None.*swap the arguments"):
+        assert tape.jacobian(x, y) is None
+
+
+def test_a_rebound_name_warns_in_the_next_step() -> None:
+    w = gt.Variable(1.0)
+    told = []
+    for _ in range(2):
+        with gt.GradientTape() as tape:
+            y = w * w
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            g = tape.gradient(y, w)
+        told.append([str(warning.message) for warning in caught])
+        if g is not None:
+            w = w - 0.1 * g
+    assert told[0] == []
+    assert "the source was never watched" in told[1][0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_none_that_a_program_may_expect_is_silent(x: gt.Tensor) -> None:
+    used, unused, frozen = gt.Variable(1.0), gt.Variable(1.0), gt.Variable(1.0, trainable=False)
+    count, other = gt.Variable(1), gt.constant(1.0)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = x * used * frozen
+        with tape.stop_recording():
+            z = x * x
+        with gt.GradientTape() as inner:
+            inner.watch(x)
+            line = 3.0 * x
+        slope = inner.gradient(line, x)
+    assert tape.gradient(y, unused) is None
+    assert tape.gradient(y, [unused, frozen]) == [None, None]
+    assert tape.gradient(y, other) is None
+    assert tape.gradient(y, [count, used])[0] is None
+    assert tape.gradient(z, x) is None
+    assert tape.gradient(slope, x) is None
+    assert tape.gradient([], x) is None
+    after = y / 2.0
+    assert tape.gradient(after, after).item() == 1.0
+    assert tape.gradient(after, x, unconnected_gradients="zero").item() == 0.0

@@ -209,7 +209,8 @@ def test_a_persistent_tape_asked_after_its_context_gives_no_second_order(x: gt.T
         tape.watch(x)
         y = x * x * x
     dy = tape.gradient(y, x)
-    assert tape.gradient(dy, x) is None
+    with pytest.warns(gt.errors.BrokenPathWarning, match="target was computed after"):
+        assert tape.gradient(dy, x) is None
 
 
 def test_stop_recording_inside_a_gradient_that_is_recorded(x: gt.Tensor) -> None:
@@ -358,7 +359,8 @@ def test_a_task_that_outlives_the_tape_records_no_more() -> None:
         ended.set()
         before, after = await task
         assert tape.gradient(before, x).item() == 6.0
-        assert tape.gradient(after, x) is None
+        with pytest.warns(gt.errors.BrokenPathWarning, match="target was computed after"):
+            assert tape.gradient(after, x) is None
         assert tape.watched_variables() == ()
 
     asyncio.run(main())

@@ -123,13 +123,6 @@ def test_python_protocols() -> None:
     assert len({v, w}) == 2
 
 
-def test_augmented_assignment_makes_a_tensor() -> None:
-    v = w = gt.Variable(2.0)
-    w += 1.0
-    assert isinstance(w, gt.Tensor)
-    assert v.numpy() == 2.0
-
-
 def test_repr() -> None:
     assert repr(gt.Variable(2.0, name="a")) == "<Variable 'a' shape=() dtype=float32 value=2.>"
     assert "trainable=False" in repr(gt.Variable(2.0, trainable=False))
@@ -217,3 +210,76 @@ def test_assigning_an_item_is_answered_with_what_to_write() -> None:
             x[0] = 3.0  # type: ignore[index]
     v.assign(v.at[0].set(3.0))
     assert v.tolist() == [3.0, 2.0]
+
+
+# -- in-place operators ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("symbol", "advice"),
+    [
+        ("-", "v.assign_sub(...)"),
+        ("+", "v.assign_add(...)"),
+        ("*", "v.assign(v * ...)"),
+        ("/", "v.assign(v / ...)"),
+        ("**", "v.assign(v ** ...)"),
+    ],
+)
+def test_an_in_place_operator_warns_that_the_variable_keeps_its_value(
+    symbol: str, advice: str
+) -> None:
+    v = gt.Variable([4.0, 2.0], name="weight")
+    names: dict[str, Any] = {"p": v}
+    with pytest.warns(UserWarning, match="variable 'weight' keeps its value") as caught:
+        exec(f"p {symbol}= 2.0", names)
+    assert advice in str(caught[0].message)
+    assert type(names["p"]) is gt.Tensor
+    np.testing.assert_array_equal(names["p"], eval(f"[4.0 {symbol} 2.0, 2.0 {symbol} 2.0]"))
+    np.testing.assert_array_equal(v, [4.0, 2.0])
+
+
+def test_an_update_by_hand_warns_in_a_trace_too() -> None:
+    v = gt.Variable(4.0)
+
+    @gt.function
+    def step() -> gt.Tensor:
+        with gt.GradientTape() as tape:
+            loss = v * v
+        p: Any = v
+        p -= 0.5 * tape.gradient(loss, v)
+        return p
+
+    with pytest.warns(UserWarning, match="keeps its value"):
+        assert step().item() == 0.0
+
+
+class Shifted(gt.Module):
+    """Computes in place in its call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = gt.Variable([1.0, 2.0])
+
+    def __call__(self, x: Any) -> Any:
+        y: Any = self.shift
+        y *= 2.0
+        return x + y
+
+
+def under_a_tape(v: Any) -> Any:
+    with gt.GradientTape():
+        v -= 1.0
+    return v
+
+
+def of_a_batch(v: Any) -> Any:
+    v += gt.ones((3, 2))
+    return v
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "formula", [under_a_tape, of_a_batch, lambda v: Shifted()(v), lambda v: np.add(v, 1.0)]
+)
+def test_a_formula_with_in_place_operators_does_not_warn(formula: Any) -> None:
+    assert type(formula(gt.Variable([1.0, 2.0]))) is gt.Tensor
