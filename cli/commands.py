@@ -8,8 +8,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 
+from ..core.extend import public
 from . import demo
 from .distributed import add_train
 from .doctor import doctor_json, doctor_text
@@ -147,14 +147,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Version(argparse.Action):
-    """``--version``: looks up the version only when the option is used."""
+    """``--version``: prints the version of the code, whatever metadata is installed."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **rest: object) -> None:
         super().__init__(option_strings, dest, nargs=0, help=str(rest.get("help")))
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         """Print the version and exit."""
-        print(f"gradtape {version('gradtape')}")
+        print(f"gradtape {public('__version__')}")
         parser.exit()
 
 

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import textwrap
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
+from ..core.extend import public
 from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
 from .cores import cores, quota
@@ -75,6 +76,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
     found: dict[str, Any] = {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": platform.platform(),
+        "installation": _installation(),
         "packages": {name: _version(module, name) for module, name in PACKAGES.items()},
         "cores": _cores(),
         "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -147,8 +149,20 @@ def doctor_text(measure: bool = True) -> str:
 # -- the installation ------------------------------------------------------------------------------
 
 
+def _installation() -> dict[str, str | None]:
+    """Return the version and folder of gradtape's code, and those of its metadata, if any."""
+    found: dict[str, str | None] = dict.fromkeys(("metadata", "metadata_folder"))
+    with suppress(Exception):  # not installed, or metadata that cannot be read
+        installed = distribution("gradtape")
+        found = {"metadata": installed.version, "metadata_folder": str(installed.locate_file(""))}
+    folder = str(Path(__file__).parents[1])
+    return {"version": str(public("__version__")), "folder": folder, **found}
+
+
 def _version(module: str, name: str) -> str | None:
-    if module != "gradtape" and importlib.util.find_spec(module) is None:
+    if module == "gradtape":  # of the code, whatever metadata is installed
+        return str(public("__version__"))
+    if importlib.util.find_spec(module) is None:
         return None
     for called in (name, f"{name}-cuda12x", f"{name}-cuda13x"):  # CuPy has one for each CUDA
         with suppress(PackageNotFoundError):
@@ -243,7 +257,7 @@ def _ratios(product: dict[str, Any]) -> tuple[float, float]:
 
 def _advice(found: dict[str, Any]) -> list[str]:
     """Return advice on the findings."""
-    advice = []
+    advice = _about_installation(found.get("installation", {}))
     cores = found["cores"]
     usable = min(x for x in (cores["allowed"], cores["quota"]) if x is not None)
     threads = max((x["num_threads"] or 0 for x in found["blas"]), default=0)
@@ -285,6 +299,24 @@ def _advice(found: dict[str, Any]) -> list[str]:
     if found["executors"].get("fused"):
         advice.append(f"Compiled functions could run faster: {found['executors']['fused']}.")
     return advice
+
+
+def _about_installation(installed: dict[str, str | None]) -> list[str]:
+    """Return advice if the metadata on the path is not that of the code in use."""
+    code, metadata = installed.get("version"), installed.get("metadata")
+    folder = installed.get("folder") or ""
+    if metadata == code:
+        return []
+    if metadata is not None:
+        return [
+            f"The code of gradtape in {folder} is of version {code}, but its metadata in "
+            f"{installed['metadata_folder']} is of version {metadata}, which pip and other "
+            "packages read. Run pip install --force-reinstall gradtape."
+        ]
+    told = f"pip does not know the gradtape in {folder}: its metadata is missing."
+    if (Path(folder) / "setup.py").exists():  # a checkout
+        return [f"{told} Run pip install {folder}."]
+    return [f"{told} If that is not on purpose, run pip install --force-reinstall gradtape."]
 
 
 def _failed(plugin: dict[str, Any]) -> bool:

@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 from string import Template
 
+from ..core.extend import public
+
 __all__ = ["new_plugin"]
 
 FILES = {
@@ -149,7 +151,7 @@ def new_plugin(name: str, parent: str) -> list[Path]:
         raise FileExistsError(f"{folder} already exists; choose another name or remove it")
     if not Path(parent).is_dir():
         raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
-    version = ".".join(importlib.metadata.version("gradtape").split(".")[:2])
+    version = ".".join(str(public("__version__")).split(".")[:2])
     values = {"name": name, "module": module, "version": version}
     written = []
     for path, text in FILES.items():

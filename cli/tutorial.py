@@ -8,10 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from ..core.extend import public
 
 __all__ = ["add_tutorial", "notebook", "write_notebooks"]
 
@@ -132,7 +133,7 @@ def notebook(text: str, names: dict[str, str]) -> Any:
         cells.append(cell)
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made.metadata.gradtape = version("gradtape")
+    made.metadata.gradtape = public("__version__")
     nbformat.validate(made)
     return made
 

@@ -15,6 +15,7 @@ from . import steps
 from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
+from .shuffling import Shuffle, note_part
 from .sources import Indexed, Items, Source, Stream, length_of
 
 __all__ = ["Dataset"]
@@ -153,7 +154,9 @@ class Dataset(Made, Grouped):
             A seed. By default, one is drawn from ``gt.random``, and ``fit(seed=...)`` derives
             another one for each epoch.
         reshuffle_each_iteration
-            Whether each pass has a different order. True by default.
+            Whether each pass has a different order. True by default. If it is False, you can
+            split the result with :meth:`take` and :meth:`skip`: the order, and so each part, stays
+            the same from the first pass on.
         """
         drawn = seed is None
         if seed is None:
@@ -162,7 +165,7 @@ class Dataset(Made, Grouped):
             raise ValueError(f"shuffle: seed must be a non-negative integer, got {seed!r}")
         size = _count("buffer_size", buffer_size)
         anew = bool(reshuffle_each_iteration)
-        return type(self)(steps.Shuffle(self._source, size, int(seed), drawn, anew))
+        return type(self)(Shuffle(self._source, size, int(seed), drawn, anew))
 
     def repeat(self, count: int | None = None) -> Self:
         """Repeat the elements ``count`` times, or forever by default.
@@ -186,6 +189,8 @@ class Dataset(Made, Grouped):
         if count == -1:
             return self
         count = _count("count", count, least=0)
+        if count:
+            note_part(self._source, ("at", count), 0, "take")
         if isinstance(self._source, Indexed):
             return type(self)(steps.Chosen(self._source, range(min(count, self._source.length))))
         return type(self)(steps.Take(self._source, count))
@@ -201,6 +206,8 @@ class Dataset(Made, Grouped):
         if count == -1:
             return self.take(0)
         count = _count("count", count, least=0)
+        if count:
+            note_part(self._source, ("at", count), 1, "skip")
         if isinstance(self._source, Indexed):
             length = self._source.length
             return type(self)(steps.Chosen(self._source, range(min(count, length), length)))
@@ -219,6 +226,7 @@ class Dataset(Made, Grouped):
         shards = _count("num_shards", num_shards)
         if not 0 <= index < shards:
             raise ValueError(f"shard: index must be from 0 to {shards - 1}, got {index!r}")
+        note_part(self._source, ("shards", shards), index, "shard")
         return type(self)(steps.sharded(self._source, shards, index))
 
     def concatenate(self, dataset: Dataset) -> Self:
@@ -234,7 +242,11 @@ class Dataset(Made, Grouped):
         return type(self)(steps.Chain((self._source, dataset._source)))
 
     def cache(self) -> Self:
-        """Keep the elements of the first complete pass in memory for later passes."""
+        """Keep elements in memory once they have been read, for later passes.
+
+        All passes have the elements and the order of the first. If it ends early, the next one
+        reads on.
+        """
         return type(self)(steps.Cache(self._source))
 
     def prefetch(self, buffer_size: int = 2) -> Self:

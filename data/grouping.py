@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..core.extend import flatten, pack_like
-from .sources import Source, Stream, arrays_of
-from .steps import Step
+from .sources import Source, Step, Stream, arrays_of
 
 __all__ = ["Grouped"]
 

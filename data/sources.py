@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,9 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Tensor, Variable, as_tensor, flatten, map_structure, to_numpy
+from ..core.extend import (
+    Tensor,
+    Variable,
+    as_tensor,
+    flatten,
+    map_structure,
+    to_numpy,
+    warn_user,
+)
 
-__all__ = ["Columns", "Indexed", "Items", "Rows", "Source", "Stream", "arrays_of", "length_of"]
+__all__ = [
+    "Columns",
+    "Indexed",
+    "Items",
+    "Rows",
+    "Source",
+    "Step",
+    "Stream",
+    "arrays_of",
+    "length_of",
+]
 
 #: The number of bytes of a file to read at a time.
 _BLOCK = 2**22
@@ -81,10 +100,16 @@ class Source:
         The number of elements; None if unknown or infinite.
     shard : tuple of int, or None
         The number of shards and the index of this one; None if it is not a shard.
+    skipped : int
+        The number of its parent's elements that it leaves out at the start.
+    one_order : bool
+        Whether all passes have the same elements in the same order, whatever its parents do.
     """
 
     length: int | None = None
     shard: tuple[int, int] | None = None
+    skipped: int = 0
+    one_order: bool = False
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements, starting with the first."""
@@ -109,15 +134,49 @@ class Source:
         """Restore a state that :meth:`state` returned."""
 
 
+class Step(Source):
+    """A step that reads from one other source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def parents(self) -> tuple[Source, ...]:
+        """Return the sources that this one reads from."""
+        return (self.source,)
+
+
 class Stream(Source):
     """The elements of an iterable that a function returns."""
 
     def __init__(self, make: Callable[[], Iterable[Any]], length: int | None = None) -> None:
         self._make, self.length = make, length
+        self._last: Callable[[], Any] = _nothing
 
     def elements(self) -> Iterator[Any]:
         """Call the function and yield its elements."""
-        return (arrays_of(x) for x in self._make())
+        elements = iter(self._make())
+        again = elements is self._last()
+        try:
+            self._last = weakref.ref(elements)
+        except TypeError:  # of built-in types
+            self._last = lambda: elements
+        return self._converted(elements, again)
+
+    def _converted(self, elements: Iterator[Any], again: bool) -> Iterator[Any]:
+        for element in elements:
+            again = False
+            yield arrays_of(element)
+        if again:
+            warn_user(
+                "Dataset: this pass has no elements, because it got the iterator of the pass "
+                "before, which is exhausted; return a new iterator for each pass, such as that of "
+                "a generator function: Dataset.from_generator(function)",
+                UserWarning,
+            )
+
+
+def _nothing() -> None:
+    """Take the place of a weak reference to an iterator."""
 
 
 class Indexed(Source):

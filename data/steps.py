@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import flatten, map_structure
-from .sources import Indexed, Source, arrays_of, read_only, rows_of, stacked
+from .shuffling import Shuffle
+from .sources import Indexed, Source, Step, arrays_of, read_only, rows_of, stacked
 
 __all__ = [
     "Batch",
@@ -28,24 +28,12 @@ __all__ = [
     "Numbers",
     "Prefetch",
     "Repeat",
-    "Shuffle",
     "Skip",
     "Take",
     "Unbatch",
     "Zip",
     "sharded",
 ]
-
-
-class Step(Source):
-    """A step that reads from one other source."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def parents(self) -> tuple[Source, ...]:
-        """Return the sources that this one reads from."""
-        return (self.source,)
 
 
 class Map(Step):
@@ -153,77 +141,6 @@ class Unbatch(Step):
             yield from rows_of(element, lengths.pop())
 
 
-class Shuffle(Step):
-    """Yields elements in a random order, drawn from a buffer.
-
-    Attributes
-    ----------
-    whole : Indexed or None
-        The source, if it has access by index and fits into the buffer. In this case, only indices
-        are shuffled.
-    """
-
-    def __init__(self, source: Source, buffer: int, seed: int, drawn: bool, anew: bool) -> None:
-        super().__init__(source)
-        self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
-        self.length, self.passes = source.length, 0
-        self._told: tuple[int, ...] | None = None
-        fits = isinstance(source, Indexed) and source.length <= buffer
-        self.whole: Indexed | None = source if fits and isinstance(source, Indexed) else None
-        if self.whole is not None and self.whole.scattered:
-            warnings.warn(
-                "shuffle: reading the rows of a compressed file in a random order is slow, because "
-                "each read decompresses all chunks that contain its rows; a smaller buffer_size "
-                "reads in order",
-                stacklevel=4,
-            )
-
-    @property
-    def by_number(self) -> bool:
-        """Whether batches should be read from the source by the indices of their elements."""
-        return self.whole is not None and self.whole.block == 1
-
-    def _generator(self) -> np.random.Generator:
-        number = self.passes if self.anew else 0
-        self.passes += 1
-        return np.random.default_rng([*(self._told or (self.seed,)), number])
-
-    def seed_pass(self, numbers: tuple[int, ...]) -> None:
-        """Seed the next passes with these numbers, unless the user gave a seed."""
-        if self.drawn:
-            self._told, self.passes = numbers if self.anew else numbers[:1], 0
-
-    def ordered(self) -> tuple[Indexed, Any]:
-        """Return the source and the order of its elements in the next pass."""
-        assert self.whole is not None
-        return self.whole, self._generator().permutation(self.whole.length)
-
-    def elements(self) -> Iterator[Any]:
-        """Yield elements in a random order."""
-        if self.whole is not None:
-            source, order = self.ordered()
-            yield from source.rows(order)
-            return
-        generator, elements = self._generator(), self.source.elements()
-        held = list(itertools.islice(elements, self.buffer))
-        for element in elements:
-            i = int(generator.integers(len(held)))
-            found, held[i] = held[i], element
-            yield found
-        generator.shuffle(held)
-        yield from held
-
-    def state(self) -> Any:
-        """Return the number of passes so far, and the seed if it was drawn."""
-        return [self.seed, self.passes] if self.drawn else self.passes
-
-    def load(self, state: Any) -> None:
-        """Restore a state that :meth:`state` returned."""
-        if isinstance(state, (list, tuple)):
-            self.seed, state = int(state[0]), state[1]
-        self.passes = int(state)
-
-
 class Repeat(Step):
     """Repeats the elements several times, or forever."""
 
@@ -273,13 +190,13 @@ class Skip(Step):
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
-        self.count = count
+        self.skipped = count
         if source.length is not None:
             self.length = max(source.length - count, 0)
 
     def elements(self) -> Iterator[Any]:
         """Yield the elements."""
-        return itertools.islice(self.source.elements(), self.count, None)
+        return itertools.islice(self.source.elements(), self.skipped, None)
 
 
 class Chosen(Indexed):
@@ -334,23 +251,67 @@ def sharded(source: Source, shards: int, index: int) -> Source:
 
 
 class Cache(Step):
-    """Keeps the elements of the first complete pass in memory."""
+    """Keeps elements in memory once they have been read.
+
+    A pass that ends early leaves the rest to the next one, so that all passes have the elements,
+    and the order, of the first: also those that read different parts.
+    """
+
+    one_order = True
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.length = source.length
-        self.held: list[Any] | None = None
+        self.held: list[Any] = []
+        self.whole = False  # whether all elements are in memory
+        self._rest: Iterator[Any] | None = None
+        self._lock = threading.RLock()
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements, from memory if a pass was completed."""
-        if self.held is not None:
+        """Yield the elements, from memory as far as they were read before."""
+        if self.whole:
             yield from self.held
             return
-        held = []
-        for element in self.source.elements():
-            held.append(map_structure(read_only, element))
-            yield held[-1]
-        self.held = held
+        for i in itertools.count():
+            if i >= len(self.held) and not self._read(i):
+                return
+            yield self.held[i]
+
+    def _read(self, i: int) -> bool:
+        """Read elements up to number ``i``; return whether there is one."""
+        with self._lock:
+            try:
+                while len(self.held) <= i and not self.whole:
+                    if self._rest is None:
+                        self._rest = self.source.elements()
+                        self.held = []
+                    element = next(self._rest, self)
+                    if element is self:
+                        self.whole, self._rest = True, None
+                    else:
+                        self.held.append(map_structure(read_only, element))
+            except BaseException:  # the source cannot go on after this: it starts again
+                self._rest = None
+                raise
+            return i < len(self.held)
+
+    def state(self) -> Any:
+        """Return whether a pass has begun."""
+        return bool(self.held)
+
+    def load(self, state: Any) -> None:
+        """Restore a state that :meth:`state` returned: a pass that had not begun begins anew."""
+        if not state:
+            self.held, self.whole, self._rest = [], False, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles have; one that is not whole starts again."""
+        held = self.held if self.whole else []
+        return {"source": self.source, "held": held, "whole": self.whole}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["source"])  # type: ignore[misc]
+        self.held, self.whole = state["held"], state["whole"]
 
 
 class Numbers(Source):

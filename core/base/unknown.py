@@ -48,11 +48,11 @@ def is_users_call() -> bool:
 def line_of(error: BaseException) -> str:
     """Return FILE:LINE of the innermost frame of an error outside gradtape and NumPy.
 
-    Empty if there is none.
+    Empty if there is none. Python's own frames of an import are none.
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if package_of(frame) not in _NOT_USERS:
+        if package_of(frame) not in (*_NOT_USERS, "importlib"):
             place = f"{frame.f_code.co_filename}:{line}"
     return place
 

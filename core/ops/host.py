@@ -5,13 +5,10 @@ It is imported when the registry is first needed, because finding plugins takes 
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import traceback
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
-from importlib.metadata import Distribution, EntryPoint
+from functools import partial
 from typing import Any
 
 import pluggy
@@ -23,6 +20,7 @@ from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
 from .hooks import check_hooks, near_names
+from .installed import installed_plugins
 from .kinds import DISABLE, KINDS, PluginInfo
 from .registry import Registry
 
@@ -33,10 +31,6 @@ __all__ = [
     "registry",
     "unregister_plugin",
 ]
-
-
-#: The plugins of gradtape that provide only classes; no op needs them.
-LATE = ("layers", "training")
 
 
 class PluginHost:
@@ -119,12 +113,15 @@ class PluginHost:
         for info in found.infos:
             problem = info.problem and not info.clash and info.problem != "disabled"
             if problem and info.name != quiet:
-                warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
+                told = f"not in use: {info.problem}"
+                if not info.ours:
+                    told += f"; or disable it with {DISABLE}={info.name}"
+                warn_user(told, RuntimeWarning)
             for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
                 near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
                 if near:
                     told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
-                    warnings.warn(told + near, RuntimeWarning, stacklevel=5)
+                    warn_user(told + near, RuntimeWarning)
         known = [info.name for info in found.infos]
         for name in sorted(_disabled_by_environment().difference(known)):
             self._warn_unknown(f"environment variable {DISABLE}", name, known)
@@ -145,15 +142,22 @@ class PluginHost:
             try:
                 plugin = load()
                 check_hooks(plugin)
+                twin = next((other for other, known in loaded if known is plugin), None)
+                if twin is not None:
+                    raise PluginError(f"it is the same object as {twin}; remove one of the two")
                 manager.register(plugin, name=f"{info.distribution}:{info.name}")
                 loaded.append((info, plugin))
-            except Exception as error:  # a broken plugin must not break the others
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a plugin that exits must not end the program
                 info.problem = _cause(info, error)
         loaded.sort(key=_after_ops)
         for info, plugin in loaded:
             try:
                 result.add(info, self._provided(manager, plugin))
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 info.problem = _cause(info, error)
         return result
 
@@ -178,19 +182,7 @@ class PluginHost:
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
         """Return all plugins, each with its loader; a disabled one has a problem."""
-        found: list[tuple[PluginInfo, Callable[[], Any]]] = []
-        # the built-in plugins come first, known by their distribution and not by name
-        entry_points = sorted(
-            importlib.metadata.entry_points(group=hookspecs.PROJECT),
-            key=lambda point: (_distribution(point)[0] != table.PACKAGE, point.name),
-        )
-        seen: set[tuple[str, str]] = set()
-        for point in entry_points:
-            if (point.name, point.value) not in seen:  # an editable install may list itself twice
-                seen.add((point.name, point.value))
-                info = PluginInfo(point.name, *_distribution(point))
-                info.late = info.ours and info.name in LATE
-                found.append((info, point.load))
+        found = installed_plugins()
         found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = self._disabled | _disabled_by_environment()
         for info, _ in found:
@@ -235,16 +227,6 @@ def _same(plugin: Any) -> Any:
     return plugin
 
 
-def _distribution(point: EntryPoint) -> tuple[str, str]:
-    return ("", "") if point.dist is None else _named(point.dist)
-
-
-@lru_cache
-def _named(distribution: Distribution) -> tuple[str, str]:
-    metadata = distribution.metadata  # each access parses it
-    return metadata["Name"], metadata["Version"]
-
-
 def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
     """Sort plugins with rules and kernels, which may be for others' ops, after those with ops.
 
@@ -257,15 +239,15 @@ def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
     return not info.ours, not ops, rules
 
 
-def _cause(info: PluginInfo, error: Exception) -> str:
+def _cause(info: PluginInfo, error: BaseException) -> str:
     if isinstance(error, PluginError):  # its message says where
         told = str(error)
         return told if told.startswith(str(info)) else f"{info}: {told}"
     place = line_of(error)
-    if not place:
+    if not place and info.ours:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{frame.filename}:{frame.lineno}"
-    return f"{info}: {type(error).__name__}: {error} (at {place})"
+    return f"{info}: {type(error).__name__}: {error}" + (f" (at {place})" if place else "")
 
 
 #: The plugin host of this process.

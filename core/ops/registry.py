@@ -392,6 +392,9 @@ class Registry:
 
     def _failed(self) -> str:
         failed = [str(info) for info in self.infos if info.problem]
+        for info in self.infos:
+            if info.name == info.distribution:  # nothing else was found
+                return f": {info.problem}"
         return f" (not in use: {', '.join(failed)}; see 'gradtape plugins')" if failed else ""
 
     # -- merging ---------------------------------------------------------------------------------
@@ -474,7 +477,9 @@ def _called(info: PluginInfo, what: str, load: Callable[[], Any]) -> Any:
     """Return what a plugin's function returns; name the plugin in its errors."""
     try:
         return load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin that exits must not end the program
         raise PluginError(
             f"{info}: its {what} cannot be loaded: {type(error).__name__}: {error}"
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import distributions
 from pathlib import Path
@@ -77,9 +78,10 @@ def _wheels() -> dict[str, str]:
     """Return the distributions that provide a module ``cupy``, with their versions."""
     found = {}
     for distribution in distributions():
-        name = str(distribution.metadata["Name"]).lower().replace("_", "-")
-        if name in ("cupy", "amd-cupy") or name.startswith(("cupy-cuda", "cupy-rocm")):
-            found[name] = distribution.version
+        with suppress(ValueError, KeyError):  # another one's metadata cannot be read
+            name = str(distribution.metadata["Name"]).lower().replace("_", "-")
+            if name in ("cupy", "amd-cupy") or name.startswith(("cupy-cuda", "cupy-rocm")):
+                found[name] = distribution.version
     return dict(sorted(found.items()))
 
 

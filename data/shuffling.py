@@ -1,0 +1,137 @@
+"""The step that shuffles, and a warning about parts of what it shuffles anew in each pass."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import warn_user
+from .sources import Indexed, Source, Step
+
+__all__ = ["Shuffle", "note_part"]
+
+
+class Shuffle(Step):
+    """Yields elements in a random order, drawn from a buffer.
+
+    Attributes
+    ----------
+    whole : Indexed or None
+        The source, if it has access by index and fits into the buffer. In this case, only indices
+        are shuffled.
+    """
+
+    def __init__(self, source: Source, buffer: int, seed: int, drawn: bool, anew: bool) -> None:
+        super().__init__(source)
+        self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
+        self.length, self.passes = source.length, 0
+        self._told: tuple[int, ...] | None = None
+        #: The sides of each cut through the elements that datasets were made of.
+        self._cuts: dict[tuple[str, int], set[int]] = {}
+        self._warned = False
+        fits = isinstance(source, Indexed) and source.length <= buffer
+        self.whole: Indexed | None = source if fits and isinstance(source, Indexed) else None
+        if self.whole is not None and self.whole.scattered:
+            warn_user(
+                "shuffle: reading the rows of a compressed file in a random order is slow, because "
+                "each read decompresses all chunks that contain its rows; a smaller buffer_size "
+                "reads in order",
+                UserWarning,
+            )
+
+    @property
+    def by_number(self) -> bool:
+        """Whether batches should be read from the source by the indices of their elements."""
+        return self.whole is not None and self.whole.block == 1
+
+    def _generator(self) -> np.random.Generator:
+        number = self.passes if self.anew else 0
+        self.passes += 1
+        return np.random.default_rng([*(self._told or (self.seed,)), number])
+
+    def seed_pass(self, numbers: tuple[int, ...]) -> None:
+        """Seed the next passes with these numbers, unless the user gave a seed.
+
+        An order that stays the same does so for all runs from the first pass on, because parts of
+        it may have been held out.
+        """
+        if self.drawn and self.anew:
+            self._told, self.passes = numbers, 0
+        elif self.drawn and not self.passes:
+            self.seed = numbers[0]
+
+    def ordered(self) -> tuple[Indexed, Any]:
+        """Return the source and the order of its elements in the next pass."""
+        assert self.whole is not None
+        return self.whole, self._generator().permutation(self.whole.length)
+
+    def elements(self) -> Iterator[Any]:
+        """Yield elements in a random order."""
+        if self.whole is not None:
+            source, order = self.ordered()
+            yield from source.rows(order)
+            return
+        generator, elements = self._generator(), self.source.elements()
+        held = list(itertools.islice(elements, self.buffer))
+        for element in elements:
+            i = int(generator.integers(len(held)))
+            found, held[i] = held[i], element
+            yield found
+        generator.shuffle(held)
+        yield from held
+
+    def state(self) -> Any:
+        """Return the number of passes so far, and the seed if it was drawn."""
+        return [self.seed, self.passes] if self.drawn else self.passes
+
+    def load(self, state: Any) -> None:
+        """Restore a state that :meth:`state` returned."""
+        if isinstance(state, (list, tuple)):
+            self.seed, state = int(state[0]), state[1]
+        self.passes = int(state)
+
+    def cut(self, cut: tuple[str, int], side: int, who: str) -> None:
+        """Note that a dataset is made of the elements on one side of a cut.
+
+        Warn, once, if another one is made of those on another side: they are not the same elements
+        in the next pass.
+        """
+        sides = self._cuts.setdefault(cut, set())
+        sides.add(side)
+        if self.anew and len(sides) > 1 and not self._warned:
+            self._warned = True
+            warn_user(
+                f"Dataset.{who}: two parts are made of a dataset that is shuffled anew in each "
+                "pass, so they share elements: what is held out in one pass is trained on in the "
+                "next; pass reshuffle_each_iteration=False to shuffle(), or make the parts first "
+                "and shuffle one of them",
+                UserWarning,
+            )
+
+
+def note_part(source: Source, cut: tuple[str, int], side: int, who: str) -> None:
+    """Tell the shuffles of a pipeline that a dataset is made of a part of it.
+
+    Parameters
+    ----------
+    source
+        The pipeline's last step.
+    cut
+        Where it is cut: ``("at", index)`` or ``("shards", number)``.
+    side
+        Which of the parts it is.
+    who
+        The method that makes it, for a warning.
+    """
+    waiting = [(source, cut)]
+    while waiting:
+        source, (kind, at) = waiting.pop()
+        if isinstance(source, Shuffle):
+            source.cut((kind, at), side, who)
+        elif not source.one_order:
+            if kind == "at":  # counted from the start of what the shuffle yields
+                at += source.skipped
+            waiting += [(parent, (kind, at)) for parent in source.parents()]
