@@ -106,21 +106,15 @@ def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, st
     """Return a model's arrays by name, and what a file says about them."""
     arrays: dict[str, Any] = {}
     metadata = {"format": "pt" if layout == "pytorch" else "gradtape"}
-    sources: dict[str, str] = {}
     names = Names(model, layout)
     tensors = _for_pytorch(names) if layout == "pytorch" else _for_us(names)
-    for source, places, value in tensors:
-        for i, name in enumerate(dict.fromkeys(places)):
-            if name in sources:
-                raise SaveError(
-                    f"save_weights: {sources[name]} and {source} would both be {name!r} in the "
-                    "file; rename one"
-                )
-            sources[name] = source
-            if i:
-                metadata[name] = places[0]
-            else:
-                arrays[name] = value
+    taken: list[str] = []
+    for places, value in tensors:
+        name, *others = dict.fromkeys(places)
+        arrays[name] = value
+        metadata.update(dict.fromkeys(others, name))
+        taken += [name, *others]
+    _check_apart(taken)
     if layout == "pytorch":
         _warn(names)
     return arrays, metadata
@@ -136,14 +130,14 @@ def _check_apart(names: Iterable[str]) -> None:
             )
 
 
-def _for_us(names: Names) -> Iterator[tuple[str, list[str], Any]]:
+def _for_us(names: Names) -> Iterator[tuple[list[str], Any]]:
     for slot in names.slots:
         if slot.variable is not None:
-            yield slot.path, slot.paths, np.asarray(slot.variable.numpy())
+            yield slot.paths, np.asarray(slot.variable.numpy())
 
 
-def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
-    """Yield arrays of PyTorch: the path of the variable, the names, the array.
+def _for_pytorch(names: Names) -> Iterator[tuple[list[str], Any]]:
+    """Yield arrays of PyTorch with their names.
 
     Raises
     ------
@@ -162,7 +156,7 @@ def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
         done.update(joint.slots)
         for i, value in enumerate(values):
             places = [each[i].replace("/", ".") for each in joint.elsewhere]
-            yield joint.slots[0].path, places, value
+            yield places, value
     for slot in names.slots:
         variable = slot.variable
         if slot in done or slot.state == "absent" or variable is None:
@@ -174,7 +168,7 @@ def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
             value = _saved(slot.convert[1], names, slot, slot.module, value)
         elif slot.axes is not None:
             value = value.transpose(np.argsort(slot.axes))
-        yield slot.path, [name.replace("/", ".") for name in slot.elsewhere], value
+        yield [name.replace("/", ".") for name in slot.elsewhere], value
 
 
 def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -> Any:
