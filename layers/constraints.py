@@ -158,4 +158,5 @@ def get(constraint: Any) -> Any:
 
 
 def _norm(w: Any, axis: Any) -> Tensor:
-    return ops["sqrt"](ops["sum"](w * w, axis=axis, keepdims=True))
+    # squares of large weights could overflow, and dividing by infinity would give zeros
+    return ops["norm"](w, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=True)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from ...core.extend import Tensor, as_tensor, constant, ops
+from ...core.extend import Tensor, as_tensor, constant, in_precision, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import clip_by_norm
+from ...plugins.ops.linalg.norms import clip_norms
 
 __all__ = [
     "CLIPPING",
@@ -45,7 +46,7 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
 
     Returns
     -------
-    A scalar, 0 if there are no tensors.
+    A scalar, 0 if there are no tensors. For ``float16``, it is ``float32``.
 
     Raises
     ------
@@ -58,7 +59,8 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     5.0
     """
     # norms, not sums of squares: those could overflow, and dividing by infinity would give zeros
-    norms = [ops["norm"](t, axis=None) for t in tensors if t is not None]
+    given = [in_precision(as_tensor(t), "float32") for t in tensors if t is not None]
+    norms = [ops["norm"](t, axis=None) for t in given]
     if not norms:
         return constant(0.0)
     return norms[0] if len(norms) == 1 else ops["norm"](ops["stack"](*norms, axis=0), axis=None)
@@ -80,7 +82,8 @@ def clip_by_global_norm(
 
     Returns
     -------
-    The scaled tensors in a list, and their norm before scaling.
+    The scaled tensors in a list, and their norm before scaling, which may be infinite: the tensors
+    are right even then.
 
     References
     ----------
@@ -98,14 +101,18 @@ def clip_by_global_norm(
     >>> [round(part.item(), 3) for part in parts], norm.item()
     ([0.6, 0.8], 5.0)
     """
-    size = global_norm(tensors) if norm is None else as_tensor(norm)
-    ratio = ops["maximum"](size, clip_norm) / clip_norm
-    return [None if t is None else _shortened(as_tensor(t), ratio) for t in tensors], size
-
-
-def _shortened(t: Tensor, ratio: Tensor) -> Tensor:
-    """Return ``t / ratio`` in the dtype of ``t``, which may be too narrow for the ratio."""
-    return t / ratio if t.dtype == ratio.dtype else (t / ratio).astype(t.dtype)
+    places = [i for i, t in enumerate(tensors) if t is not None]
+    given = [as_tensor(tensors[i]) for i in places]
+    if norm is None:
+        shortened, size = clip_norms(given, clip_norm, global_norm)
+    else:
+        size = as_tensor(norm)
+        ratio = ops["maximum"](size, clip_norm) / clip_norm
+        shortened = [(t / ratio).astype(t.dtype) for t in given]
+    found: list[Any] = [None] * len(tensors)
+    for i, t in zip(places, shortened, strict=True):
+        found[i] = t
+    return found, size
 
 
 def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:

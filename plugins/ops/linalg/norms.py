@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_tensor, ops
+from ....core.extend import F, Tensor, as_tensor, in_precision, ops, public
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
 from ..common.kernels import at_hand, in_float32, kind_of
@@ -43,7 +44,7 @@ def _scaled_norm(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
         return xp.sqrt(_square_sum(xp, sizes, axis, keepdims))
     top = xp.max(sizes, axis=axis, keepdims=True)
     top = xp.where((top > 0) & xp.isfinite(top), top, xp.ones_like(top))
-    with np.errstate(under="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         result = top * xp.sqrt(_square_sum(xp, sizes / top, axis, True))
     kept = reduced_shape(x.shape, axis, keepdims, "norm")
     return xp.reshape(result, kept)
@@ -371,7 +372,8 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
 
     Notes
     -----
-    ``t / (max(norm(t), clip_norm) / clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+    ``t / (max(norm(t), clip_norm) / clip_norm)``, as in TensorFlow, also if the norm is beyond the
+    range of the dtype. The gradient at 0 is 1.
 
     References
     ----------
@@ -382,7 +384,57 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     >>> gt.clip_by_norm([3.0, 4.0], 2.5).tolist()
     [1.5, 2.0]
     """
-    t = as_tensor(t)
-    size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
-    # exactly t / 1 inside; a factor below 1 would underflow before its inverse overflows
-    return ops["divide"](t, ops["divide"](ops["maximum"](size, clip_norm), clip_norm))
+    t, axis = as_tensor(t), as_axis(axes, "clip_by_norm")
+
+    def norm_of(tensors: list[Tensor]) -> Tensor:
+        return ops["norm"](tensors[0], axis=axis, keepdims=True)
+
+    return clip_norms([t], clip_norm, norm_of)[0][0]
+
+
+#: Divisors that bring the largest numbers of a dtype, and their squares, well into its range.
+_UNITS = {"float32": 2.0**100, "float64": 2.0**900}
+
+
+def clip_norms(
+    tensors: Sequence[Tensor], clip_norm: Any, norm_of: Callable[[list[Tensor]], Tensor]
+) -> tuple[list[Tensor], Tensor]:
+    """Return tensors, scaled down to a norm of at most ``clip_norm``, and their norm.
+
+    Parameters
+    ----------
+    tensors
+        The tensors.
+    clip_norm
+        The maximum norm.
+    norm_of
+        A function that returns the norm of a list of such tensors, all scaled by one number.
+    """
+    wide = [in_precision(t, "float32") for t in tensors]
+    size = norm_of(wide)
+
+    def clip(unit: Any = None) -> list[Tensor]:
+        """Return the tensors, with norms in a unit of which they do not exceed the range."""
+        divided, norm, least = wide, size, clip_norm
+        if unit is not None:
+            divided = [ops["divide"](t, unit) for t in wide]
+            norm, least = norm_of(divided), ops["divide"](clip_norm, unit)
+        # exactly t / 1 inside; a factor below 1 would underflow before its inverse overflows
+        ratio = ops["divide"](ops["maximum"](norm, least), clip_norm)
+        short = [ops["divide"](t, ratio) for t in divided]
+        pairs = zip(short, tensors, strict=True)
+        return [y.astype(x.dtype) if x.dtype.kind in "fc" else y for y, x in pairs]
+
+    def clip_large() -> list[Tensor]:
+        """Clip where a norm overflows: dividing by infinity would give zeros."""
+        large = np.asarray(_UNITS.get(size.dtype.name, 1.0), size.dtype.name)
+        return clip(ops["where"](fits, np.ones_like(large), large))
+
+    if isinstance(size.array, (np.ndarray, np.generic)):
+        fits = np.isfinite(size.array)
+        return clip() if fits.all() else clip_large(), size
+    fits = ops["isfinite"](size)
+    if not getattr(size.array, "traced", False):  # on a device, which nobody waits for
+        return clip_large(), size
+    found = public("cond")(ops["all"](fits), lambda: tuple(clip()), lambda: tuple(clip_large()))
+    return list(found), size
