@@ -136,8 +136,9 @@ class Attention(_Dotted, saved_as="layers.Attention"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if score_mode not in ("dot", "concat"):
             raise ValueError(f"Attention: score_mode must be 'dot' or 'concat', got {score_mode!r}")
         self.use_scale, self.score_mode = bool(use_scale), score_mode
@@ -194,8 +195,9 @@ class AdditiveAttention(_Dotted, saved_as="layers.AdditiveAttention"):
         seed: int | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.use_scale = bool(use_scale)
         self.set_dropout(dropout, seed)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from ..core.extend import Stream, in_precision, key_for_examples, ops, sizes_differ
 from .base.configured import Configured
+from .base.losses import Rules
 from .convolutional.spatial import Spatial
 from .initializers import draw_seed
 
@@ -51,8 +52,10 @@ class _Noisy(Configured):
     keeps_mask = True
     weighs = False
 
-    def __init__(self, seed: int | None, name: str | None, dtype: Any) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, seed: int | None, name: str | None, dtype: Any, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         if seed is not None and not 0 <= operator.index(seed) < 2**62:
             raise ValueError(
                 f"{type(self).__name__}: seed must be an integer from 0 to 2**62 - 1, got {seed!r}"
@@ -104,9 +107,14 @@ class _ByRate(_Noisy):
     """Base class of layers with a rate."""
 
     def __init__(
-        self, rate: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+        self,
+        rate: float,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(seed, name, dtype)
+        super().__init__(seed, name, dtype, **rules)
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"{type(self).__name__}: rate must be in [0, 1), got {rate!r}")
         self.rate = float(rate)
@@ -147,8 +155,9 @@ class _Shaped(_ByRate):
         name: str | None = None,
         dtype: Any = None,
         noise_shape: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(rate, seed, name, dtype)
+        super().__init__(rate, seed, name, dtype, **rules)
         self.noise_shape = None if noise_shape is None else list(noise_shape)
         for n in self.noise_shape or ():
             if n is not None and (not hasattr(n, "__index__") or n < 1):
@@ -235,8 +244,9 @@ class _SpatialDropout(_ByRate, Spatial):
         data_format: str | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(rate, seed, name, dtype)
+        super().__init__(rate, seed, name, dtype, **rules)
         self.set_data_format(data_format)
 
     def call(self, x: Any, training: bool = False) -> Any:
@@ -285,9 +295,14 @@ class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):
     """
 
     def __init__(
-        self, stddev: float, seed: int | None = None, name: str | None = None, dtype: Any = None
+        self,
+        stddev: float,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(seed, name, dtype)
+        super().__init__(seed, name, dtype, **rules)
         if not stddev >= 0.0:
             raise ValueError(f"GaussianNoise: stddev must not be negative, got {stddev!r}")
         self.stddev = float(stddev)

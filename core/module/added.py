@@ -20,6 +20,7 @@ __all__ = [
     "add_to_loss",
     "added_losses",
     "apply_constraints",
+    "collecting",
     "constrained",
     "forget",
     "forward_pass",
@@ -92,6 +93,25 @@ def added_losses(root: Module) -> list[Any]:
 def _is_gone(value: Any) -> bool:
     gone = getattr(value.array, "gone", None)
     return gone is not None and gone() is not None
+
+
+@contextmanager
+def collecting(root: Module) -> Iterator[list[Any]]:
+    """Collect the losses that a module adds in a block, in the list that the block receives.
+
+    They do not count until they are added again: those of the body of a loop belong to its graph.
+    """
+    modules = (root, *root.submodules)
+    before = {module: ADDED.pop(module) for module in modules if module in ADDED}
+    found: list[Any] = []
+    try:
+        yield found
+        for module in modules:
+            found += ADDED.get(module, ())
+    finally:
+        for module in modules:
+            ADDED.pop(module, None)
+        ADDED.update(before)
 
 
 def keep_adding(root: Module) -> None:

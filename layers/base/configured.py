@@ -18,6 +18,15 @@ _OF_WEIGHTS = (
     "The dtype of the weights; by default that of the first input if floating, or ``float32``."
 )
 
+_RULES = """{}
+    (of the output) add to the loss: names (``"l2"``), objects of
+    :mod:`gradtape.layers.regularizers`, or functions of a tensor. Constraints of the same weights,
+    such as {}, are objects of :mod:`gradtape.layers.constraints`."""
+_OF_OUTPUT = """``activity_regularizer``
+    is a penalty of the output, which adds to the loss: a name (``"l2"``), an object of
+    :mod:`gradtape.layers.regularizers`, or a function of a tensor. ``trainable=False`` freezes the
+    layer."""
+
 
 class Configured(Layer):
     """A layer that keeps each argument of its constructor as an attribute of the same name.
@@ -43,9 +52,6 @@ class Configured(Layer):
         {dtype}
     rules
         {rules}
-        (of the output) add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. Constraints of the same
-        weights, such as {constraint}, are objects of :mod:`gradtape.layers.constraints`.
     """
     #: Whether the layer has weights. If not, its configuration holds a policy, but no dtype.
     weighs: ClassVar[bool] = False
@@ -55,11 +61,12 @@ class Configured(Layer):
         super().__init_subclass__(**kwargs)
         if "build" in vars(cls) and "weighs" not in vars(cls):
             cls.weighs = True
-        rules = [f"``{rule}``" for rule in cls._rules() or ("activity_regularizer",)]
+        rules = [f"``{rule}``" for rule in cls._rules()]
         of_loss = ", ".join(rule for rule in rules if "regularizer" in rule)
-        first = next((rule for rule in rules if "constraint" in rule), "``kernel_constraint``")
+        first = next((rule for rule in rules if "constraint" in rule), "")
+        told = _RULES.format(of_loss, first) if first else _OF_OUTPUT
         dtype = _OF_WEIGHTS if cls.weighs else "A precision policy."
-        complete_docstring(cls, dtype=dtype, rules=of_loss, constraint=first)
+        complete_docstring(cls, dtype=dtype, rules=told)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -126,6 +126,9 @@ class Layer(Module):
     #: Whether it has a policy. A layer that only calls others uses theirs.
     takes_policy: ClassVar[bool] = True
 
+    #: What wrappers read, and a class may define: files hold it for a class that readers lack.
+    _gradtape_described: ClassVar[tuple[str, ...]] = ("state_size", "output_size")
+
     dtype: str | None
 
     if TYPE_CHECKING:
@@ -141,10 +144,10 @@ class Layer(Module):
             self.dtype = None if dtype is None else as_dtype(dtype).name
         if rules.pop("trainable", None) is False:  # compat's layers pass None
             self.trainable = False
-        allowed = self._rules() or ("activity_regularizer",)  # for users' own layers
+        allowed = self._rules()
         for rule, given in rules.items():
             if rule not in allowed:
-                raise unknown_argument(type(self), rule, allowed)
+                raise unknown_argument(type(self), rule, (*allowed, "trainable"))
             if given is not None:
                 get = constraints.get if rule.endswith("constraint") else regularizers.get
                 setattr(self, rule, get(given))
@@ -153,7 +156,7 @@ class Layer(Module):
     def _rules(cls) -> tuple[str, ...]:
         """Return the names of the settings that are regularizers and constraints."""
         names = [f"{prefix}_{kind}" for prefix in cls.ruled for kind in RULES]
-        return (*names, *(["activity_regularizer"] if names else ()))
+        return (*names, "activity_regularizer")
 
     @property
     def policy(self) -> Policy:

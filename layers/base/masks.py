@@ -6,16 +6,58 @@ import functools
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from ...core.extend import Tensor, flatten, ops
+from ...core.extend import Tensor, flatten, ops, sizes_differ
 from .layer import Layer
 
-__all__ = ["call_with_mask", "keep_mask", "mask_by_call", "mask_of", "takes_mask"]
+__all__ = [
+    "along_steps",
+    "call_with_mask",
+    "keep_mask",
+    "mask_by_call",
+    "mask_of",
+    "masking_rows",
+    "takes_mask",
+]
 
 #: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
 _KEPT: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+#: The mask of the rows of a batch, in a model whose rows are the steps of another batch.
+_ROWS: ContextVar[Any] = ContextVar("gradtape_layers_masked_rows", default=None)
+
+
+@contextmanager
+def masking_rows(mask: Any) -> Iterator[None]:
+    """Run a block in which layers that take a mask and get none receive this mask of rows.
+
+    Unlike a mask of steps, it stays when layers do not pass it on.
+    """
+    token = _ROWS.set(mask)
+    try:
+        yield
+    finally:
+        _ROWS.reset(token)
+
+
+def along_steps(mask: Any, shape: Any) -> Any:
+    """Return a mask of rows for inputs of a shape: ``(rows, steps)`` if they have steps."""
+    if len(shape) < 3:
+        return mask
+    return ops["broadcast_to"](ops["expand_dims"](mask, axis=1), shape=shape[:2])
+
+
+def _of_rows(layer: Any, x: Any) -> Any:
+    """Return the mask of rows for a call of a layer on ``x``; ``None`` if there is none."""
+    mask, shape = _ROWS.get(), getattr(getattr(x, "array", None), "shape", None)
+    if mask is None or not shape or sizes_differ(shape[0], mask.shape[0]):
+        return None
+    models = getattr(layer, "hands_masks", False)  # the layers in them get it
+    return along_steps(mask, shape) if takes_mask(layer) and not models else None
 
 
 def keep_mask(y: Any, mask: Any) -> None:
@@ -67,6 +109,10 @@ def call_with_mask(
         mask = kwargs.get(f"{wanted[0]}_mask")
     elif mask is not None and "mask" not in kwargs and takes_mask(layer):
         kwargs = {**kwargs, "mask": mask}
+    elif mask is None and _ROWS.get() is not None and "mask" not in kwargs:
+        rows = _of_rows(layer, args[0])
+        if rows is not None:
+            return run(*args, **kwargs, mask=rows), []
     y = run(*args, **kwargs)
     if getattr(layer, "hands_masks", False):
         return y, [mask_of(part) for part in flatten(y)]

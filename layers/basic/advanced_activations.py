@@ -54,8 +54,9 @@ class ReLU(Configured, saved_as="layers.ReLU"):
         threshold: float = 0.0,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         settings = {
             "max_value": max_value,
             "negative_slope": negative_slope,
@@ -106,9 +107,13 @@ class LeakyReLU(Configured, saved_as="layers.LeakyReLU"):
     keeps_mask = True
 
     def __init__(
-        self, negative_slope: float = 0.3, name: str | None = None, dtype: Any = None
+        self,
+        negative_slope: float = 0.3,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if not negative_slope >= 0:
             raise ValueError(
                 f"LeakyReLU: negative_slope must not be negative, got {negative_slope!r}"
@@ -141,8 +146,10 @@ class ELU(Configured, saved_as="layers.ELU"):
 
     keeps_mask = True
 
-    def __init__(self, alpha: float = 1.0, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, alpha: float = 1.0, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.alpha = float(alpha)
 
     def call(self, x: Any) -> Any:
@@ -172,8 +179,10 @@ class Softmax(Configured, saved_as="layers.Softmax"):
 
     keeps_mask = True
 
-    def __init__(self, axis: Any = -1, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, axis: Any = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.axis = list(axis) if isinstance(axis, Sequence) else axis
 
     def call(self, x: Any, mask: Any = None) -> Any:

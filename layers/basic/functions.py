@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import GradientTape, ops, public
 from .. import regularizers
 from ..base.configured import Configured
 from ..base.layer import Layer
+from ..base.losses import Rules
 
 __all__ = ["ActivityRegularization", "Identity", "Lambda", "Masking"]
 
@@ -33,6 +34,8 @@ class Lambda(Layer):
         A Python identifier.
     dtype
         A precision policy.
+    rules
+        ``activity_regularizer``, a penalty of the output, which adds to the loss.
 
     Raises
     ------
@@ -61,8 +64,9 @@ class Lambda(Layer):
         arguments: Mapping[str, Any] | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if not callable(function):
             raise TypeError(f"Lambda: expected a function, got {function!r}")
         takes = inspect.signature(function).parameters
@@ -138,8 +142,14 @@ class Masking(Configured, saved_as="layers.Masking"):
     #: :meth:`compute_mask` is asked in models.
     makes_mask: ClassVar[bool] = True
 
-    def __init__(self, mask_value: float = 0.0, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self,
+        mask_value: float = 0.0,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.mask_value = float(mask_value)
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
@@ -174,8 +184,8 @@ class Identity(Configured, saved_as="layers.Identity"):
     keeps_mask = True
     takes_one = False
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(self, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]) -> None:
+        super().__init__(name, dtype, **rules)
 
     def call(self, x: Any) -> Any:
         """Return ``x``."""
@@ -211,6 +221,10 @@ class ActivityRegularization(Configured, saved_as="layers.ActivityRegularization
     ) -> None:
         super().__init__(name, dtype)
         self.activity_regularizer = regularizers.L1L2(l1, l2)
+
+    def rules_given(self) -> dict[str, Any]:
+        """Return nothing: the regularizer is made from ``l1`` and ``l2``."""
+        return {}
 
     @property
     def l1(self) -> float:

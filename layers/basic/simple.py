@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from ...core.extend import as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
+from ..base.losses import Rules
 from ..base.precision import floating
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
@@ -38,8 +39,10 @@ class Activation(Configured, saved_as="layers.Activation"):
 
     keeps_mask = True
 
-    def __init__(self, activation: Any, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, activation: Any, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.activation = activations.get(activation)
 
     def call(self, x: Any) -> Any:
@@ -71,9 +74,13 @@ class Flatten(Configured, saved_as="layers.Flatten"):
     takes_one = True
 
     def __init__(
-        self, name: str | None = None, data_format: str | None = None, dtype: Any = None
+        self,
+        name: str | None = None,
+        data_format: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if data_format not in (None, "channels_last", "channels_first"):
             raise ValueError(
                 "Flatten: data_format must be 'channels_last' or 'channels_first', got "
@@ -129,9 +136,14 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
     keeps_mask = True
 
     def __init__(
-        self, scale: Any, offset: Any = 0.0, name: str | None = None, dtype: Any = None
+        self,
+        scale: Any,
+        offset: Any = 0.0,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.scale, self.offset = _plain(scale), _plain(offset)
 
     def call(self, x: Any) -> Any:

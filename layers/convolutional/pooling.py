@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from ...core.extend import as_tensor, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
+from ..base.losses import Rules
 from ..base.precision import floating
 from .spatial import Spatial
 
@@ -54,8 +55,9 @@ class _Pooling(Spatial):
         data_format: str | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.pool_size = sizes_of(self, "pool_size", pool_size, self.rank)
         given = self.pool_size if strides is None else strides
         self.strides = sizes_of(self, "strides", given, self.rank)
@@ -145,8 +147,9 @@ class _Global(Spatial):
         keepdims: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.set_data_format(data_format)
         self.keepdims = bool(keepdims)
 

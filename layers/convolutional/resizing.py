@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ...core.extend import ops
 from ..base.configured import sizes_of
+from ..base.losses import Rules
 from .spatial import Spatial
 
 __all__ = [
@@ -74,8 +75,9 @@ class _ZeroPadding(_Edged):
         data_format: str | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.padding = self.widths("padding", padding)
         self.set_data_format(data_format)
 
@@ -112,8 +114,9 @@ class _Cropping(_Edged):
         data_format: str | None = None,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.cropping = self.widths("cropping", cropping)
         self.set_data_format(data_format)
 
@@ -160,8 +163,9 @@ class _UpSampling(Spatial):
         interpolation: str = "nearest",
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.size = sizes_of(self, "size", size, self.rank)
         self.set_data_format(data_format)
         if interpolation not in ("nearest", "bilinear"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from ...core.extend import Variable, init_scope, ops
 from ..base.configured import Configured
+from ..base.losses import Rules
 
 __all__ = ["Normalization"]
 
@@ -61,8 +62,9 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         invert: bool = False,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         if (mean is None) != (variance is None):
             raise ValueError("Normalization: give both mean and variance, or neither")
         self.axis = None if axis is None else operator.index(axis)
@@ -155,6 +157,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
             "invert": self.invert,
             "name": self.name,
             "dtype": self.given_dtype,
+            **self.rules_given(),
         }
 
 

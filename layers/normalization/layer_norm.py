@@ -239,8 +239,9 @@ class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
         scale: bool = True,
         name: str | None = None,
         dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         self.axis, self.epsilon, self.scale = _axes(self, axis), _small(self, epsilon), bool(scale)
 
     def _wanted(self) -> tuple[str, ...]:
@@ -365,8 +366,10 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     keeps_mask = True
     computes_in_float32 = True
 
-    def __init__(self, axis: Any = -1, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, axis: Any = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.axis = _axes(self, axis)
 
     def call(self, x: Any) -> Any:

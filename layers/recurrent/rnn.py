@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Unpack
 
 import numpy as np
 
-from ...core.extend import Module, Policy, Variable, known_size, ops, public, sizes_differ
+from ...core.extend import (
+    Module,
+    Policy,
+    Variable,
+    add_to_loss,
+    collecting,
+    known_size,
+    ops,
+    public,
+    sizes_differ,
+)
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 from ..base.precision import in_policy
 from ..base.restored import check_part
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
@@ -76,8 +87,9 @@ class RNN(Configured, saved_as="layers.RNN"):
         stateful: bool = False,
         unroll: bool = False,
         name: str | None = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, **rules)
         cell = StackedRNNCells(cell) if isinstance(cell, Sequence) else cell
         if cell is not None:  # a file brings it
             # any other object would hide its variables from training and files
@@ -249,14 +261,16 @@ class RNN(Configured, saved_as="layers.RNN"):
             dropped, kept = cell.masks(_row(x), training)
             along = cell.projected(along if dropped is None else along * dropped)
 
-            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
-                return cell.step(row, before, kept)
+            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+                return *cell.step(row, before, kept), []
         else:
             if isinstance(cell, StackedRNNCells):
                 cell = partial(cell, masks=cell.masks(_row(x), training), training=training)
 
-            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any]]:
-                return called(cell, row, before, training)
+            def step(row: Any, before: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+                with collecting(self.cell) as added:
+                    y, after = called(cell, row, before, training)
+                return y, after, [reduce(ops["add"], added)] if added else []
 
         # the first state of our cells is their last output, unless steps are masked
         alone = type(cell) in _OURS and mask is None
@@ -264,12 +278,13 @@ class RNN(Configured, saved_as="layers.RNN"):
         def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
             before, last = carry
             row, seen = scanned if mask is not None else (scanned, None)
-            y, after = step(row, before)
+            y, after, terms = step(row, before)
             if seen is not None:
                 seen = ops["expand_dims"](seen, axis=-1)
                 y = ops["where"](seen, y, last[0])
                 after = [ops["where"](seen, a, b) for a, b in zip(after, before, strict=True)]
-            return (after, [] if alone else [y]), (y if self.return_sequences else None)
+            rows = [y] * self.return_sequences + terms
+            return (after, [] if alone else [y]), rows or None
 
         first = [] if alone else [zeros_beside(states[0], self._output_size(), states[-1].dtype)]
         if mask is not None:
@@ -280,6 +295,10 @@ class RNN(Configured, saved_as="layers.RNN"):
             carry, outputs = public("scan")(body, (states, first), along, reverse=self.go_backwards)
         states, last = carry
         last = states[0] if alone else last[0]
+        rest = list(outputs or ())
+        outputs = rest.pop(0) if self.return_sequences else None
+        for term in rest:  # what the cell added to the loss at each step
+            add_to_loss(self.cell, ops["sum"](term))
         if self.return_sequences:
             outputs = ops["swapaxes"](outputs, axis1=0, axis2=1)
             if self.go_backwards:
@@ -318,4 +337,5 @@ def _unrolled(body: Any, carry: Any, along: Any, backwards: bool) -> tuple[Any, 
         rows.append(y)
     if not rows or rows[0] is None:
         return carry, None
-    return carry, ops["stack"](*(reversed(rows) if backwards else rows), axis=0)
+    ordered = rows[::-1] if backwards else rows
+    return carry, [ops["stack"](*column, axis=0) for column in zip(*ordered, strict=True)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ...core.extend import Module
 from ..base.calls import takes_training
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
+from ..base.losses import Rules
 from ..base.precision import in_policy
 from ..base.restored import check_part
 from .cells import Cell, zeros_beside
@@ -39,8 +40,10 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     takes_policy = False
     cells: list[Any]
 
-    def __init__(self, cells: Sequence[Any] = (), name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(
+        self, cells: Sequence[Any] = (), name: str | None = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, **rules)
         self.cells = list(cells)
         for cell in self.cells:
             if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
@@ -125,7 +128,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the cells."""
-        return {"name": self.name}
+        return {"name": self.name, **self.rules_given()}
 
 
 def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:

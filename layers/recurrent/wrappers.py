@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from ...core.extend import Module, as_tensor, ops
+from ...core.extend import Module, as_tensor, map_structure, ops
 from ..base.calls import takes_training
 from ..base.configured import Configured
 from ..base.layer import Elsewhere, Layer
-from ..base.masks import takes_mask
+from ..base.losses import Rules, rows_per_example
+from ..base.masks import along_steps, masking_rows, takes_mask
 from ..base.restored import check_part
 from ..basic import Activation
 from .rnn import RNN
@@ -45,8 +46,8 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     takes_policy = False
     layer: Any
 
-    def __init__(self, layer: Any = None, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, layer: Any = None, name: str | None = None, **rules: Unpack[Rules]) -> None:
+        super().__init__(name, **rules)
         if layer is not None:  # a file brings it
             if not callable(layer):
                 raise TypeError(f"TimeDistributed: expected a layer, got {layer!r}")
@@ -54,7 +55,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the layer."""
-        return {"name": self.name}
+        return {"name": self.name, **self.rules_given()}
 
     @property
     def built(self) -> bool:
@@ -89,15 +90,25 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
         return ops["any"](mask, axis=tuple(range(2, mask.ndim)))
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
-        """Apply the layer to all steps at once, each with its mask of ``(batch, steps, ...)``."""
+        """Apply the layer to all steps at once, each with its part of ``mask``.
+
+        If that has shape ``(batch, steps)``, all parts of a step are padding, or none is.
+        """
         shape = x.array.shape
         self._check(shape)
         flat = ops["reshape"](x, shape=(shape[0] * shape[1], *shape[2:]))
         told = {"training": training} if takes_training(self.layer) else {}
-        if mask is not None and (mask := as_tensor(mask)).ndim > 2 and takes_mask(self.layer):
-            told["mask"] = ops["reshape"](mask, shape=(shape[0] * shape[1], *shape[2 : mask.ndim]))
-        y = self.layer(flat, **told)
-        return ops["reshape"](y, shape=(*shape[:2], *y.shape[1:]))
+        rows = None
+        if mask is not None and takes_mask(self.layer):
+            mask = as_tensor(mask)
+            parts = ops["reshape"](mask, shape=(shape[0] * shape[1], *shape[2 : mask.ndim]))
+            if mask.ndim == 2 and getattr(self.layer, "hands_masks", False):
+                rows = parts
+            else:
+                told["mask"] = along_steps(parts, flat.shape) if mask.ndim == 2 else parts
+        with rows_per_example(shape[1]), masking_rows(rows):
+            result = self.layer(flat, **told)
+        return map_structure(lambda y: ops["reshape"](y, shape=(*shape[:2], *y.shape[1:])), result)
 
 
 def _another(cell: Any) -> Any:
@@ -156,8 +167,9 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         weights: Any = None,
         backward_layer: Any = None,
         name: str | None = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, **rules)
         if weights is not None:
             raise TypeError("Bidirectional: weights= is not supported; use gt.load_weights")
         if merge_mode is not None and merge_mode not in _MERGES:
@@ -176,13 +188,15 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             if type(layer) is RNN:
                 config["cell"] = _another(layer.cell)
             backward_layer = type(layer).from_config(config)
+            if not layer.trainable:
+                backward_layer.trainable = False
         if backward_layer.go_backwards == layer.go_backwards:
             raise ValueError("Bidirectional: one of the layers needs go_backwards=True")
         self.forward_layer, self.backward_layer = layer, backward_layer
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the layers."""
-        return {"merge_mode": self.merge_mode, "name": self.name}
+        return {"merge_mode": self.merge_mode, "name": self.name, **self.rules_given()}
 
     @property
     def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]

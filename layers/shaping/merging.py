@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from ...core.extend import ops
 from ..base.configured import Configured
+from ..base.losses import Rules
 
 __all__ = [
     "Add",
@@ -61,8 +62,8 @@ class _Elementwise(_Merge):
     """
     op: ClassVar[str]
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(self, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]) -> None:
+        super().__init__(name, dtype, **rules)
 
     def call(self, xs: Any) -> Any:
         """Merge the inputs, from left to right."""
@@ -170,8 +171,10 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     (2, 7)
     """
 
-    def __init__(self, axis: int = -1, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, axis: int = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.axis = operator.index(axis)
 
     def call(self, xs: Any) -> Any:
@@ -206,9 +209,14 @@ class Dot(_Merge, saved_as="layers.Dot"):
     most = 2
 
     def __init__(
-        self, axes: Any, normalize: bool = False, name: str | None = None, dtype: Any = None
+        self,
+        axes: Any,
+        normalize: bool = False,
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         given = tuple(axes) if isinstance(axes, Sequence) else (axes, axes)
         if len(given) != 2 or not all(hasattr(n, "__index__") and n != 0 for n in given):
             raise ValueError(f"Dot: axes must be one or two axes, and not the batch, got {axes!r}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Unpack
 
 from ...core.extend import exact_quotient, ops
 from ..base.configured import Configured, positive
+from ..base.losses import Rules
 
 __all__ = ["Permute", "RepeatVector", "Reshape"]
 
@@ -35,9 +36,13 @@ class Reshape(Configured, saved_as="layers.Reshape"):
     """
 
     def __init__(
-        self, target_shape: Sequence[int], name: str | None = None, dtype: Any = None
+        self,
+        target_shape: Sequence[int],
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
     ) -> None:
-        super().__init__(name, dtype)
+        super().__init__(name, dtype, **rules)
         given = target_shape if isinstance(target_shape, Sequence) else (target_shape,)
         sizes = tuple(operator.index(n) for n in given if hasattr(n, "__index__"))
         if len(sizes) != len(given) or sizes.count(-1) > 1 or min(sizes, default=0) < -1:
@@ -81,8 +86,14 @@ class Permute(Configured, saved_as="layers.Permute"):
     (5, 4, 3)
     """
 
-    def __init__(self, dims: Sequence[int], name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self,
+        dims: Sequence[int],
+        name: str | None = None,
+        dtype: Any = None,
+        **rules: Unpack[Rules],
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         self.dims = tuple(dims)
         if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
             raise ValueError(f"Permute: dims must be axes from 1 on, each once, got {dims!r}")
@@ -117,8 +128,10 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
     (2, 3, 4)
     """
 
-    def __init__(self, n: int, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    def __init__(
+        self, n: int, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
+    ) -> None:
+        super().__init__(name, dtype, **rules)
         (self.n,) = positive(self, n=n)
 
     def call(self, x: Any) -> Any:

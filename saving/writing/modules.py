@@ -94,7 +94,10 @@ class StateWriter:
         result: dict[str, Any] = {}
         absent: dict[str, str] = {}
         kept = rules_given(module)
-        for name, value in self._own(module):
+        own = dict(self._own(module))
+        described = getattr(module, "_gradtape_described", ())
+        own |= {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
+        for name, value in own.items():
             path = f"{self._path(module)}.{name}"
             if id(value) in kept:
                 absent[name] = "the file holds what it computes, for training"

@@ -258,8 +258,9 @@ class _Cell(Layer):
 def _layer(name: str) -> Any:
     path = f"layers.{name}"
     known = [argument for argument in arguments_of(path) if argument not in ("name", "dtype")]
-    last = max((i for i, x in enumerate(known) if x.endswith("initializer")), default=len(known))
-    order = _ORDERS.get(name, " ".join(known[: last + 1])).split()
+    own = [argument for argument in known if argument not in Rules.__annotations__]
+    last = max((i for i, x in enumerate(own) if x.endswith("initializer")), default=len(own))
+    order = _ORDERS.get(name, " ".join(own[: last + 1])).split()
     # the layer itself refuses regularizers and constraints that it does not have
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
