@@ -12,6 +12,7 @@ from ...core.extend import Module, Stream, Variable, warn_user
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
+from .flattened import NO_FEATURES, Features, features_of
 from .names import LAYOUTS, Names, Slot, differing, is_unbuilt
 from .tensors import write_tensors
 
@@ -97,7 +98,11 @@ def _save_tensors(model: Module, path: str, layout: str) -> None:
     metadata = {"format": "pt" if layout == "pytorch" else "gradtape"}
     sources: dict[str, str] = {}
     names = Names(model, layout)
-    tensors = _for_pytorch(names) if layout == "pytorch" else _for_us(names)
+    features = NO_FEATURES
+    if layout == "pytorch":
+        kernels = [x.variable for x in names.slots if x.variable is not None and x.of_images()]
+        features = features_of(model, kernels)
+    tensors = _for_pytorch(names, features) if layout == "pytorch" else _for_us(names)
     for source, places, value in tensors:
         for i, name in enumerate(dict.fromkeys(places)):
             if name in sources:
@@ -112,7 +117,7 @@ def _save_tensors(model: Module, path: str, layout: str) -> None:
                 arrays[name] = value
     write_tensors(path, arrays, metadata)
     if layout == "pytorch":
-        _warn(names)
+        _warn(names, features)
 
 
 def _for_us(names: Names) -> Iterator[tuple[str, list[str], Any]]:
@@ -121,7 +126,7 @@ def _for_us(names: Names) -> Iterator[tuple[str, list[str], Any]]:
             yield slot.path, slot.paths, np.asarray(slot.variable.numpy())
 
 
-def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
+def _for_pytorch(names: Names, features: Features) -> Iterator[tuple[str, list[str], Any]]:
     """Yield arrays of PyTorch: the path of the variable, the names, the array.
 
     Raises
@@ -148,7 +153,7 @@ def _for_pytorch(names: Names) -> Iterator[tuple[str, list[str], Any]]:
             continue
         if isinstance(variable, Stream):  # a random state, of which PyTorch has none
             continue
-        value = np.asarray(variable.numpy())
+        value = features.to_theirs(variable, np.asarray(variable.numpy()))
         if slot.convert is not None:
             value = _saved(slot.convert[1], names, slot, slot.module, value)
         elif slot.axes is not None:
@@ -166,7 +171,7 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
         ) from None
 
 
-def _warn(names: Names) -> None:
+def _warn(names: Names, features: Features) -> None:
     """Warn about layers that PyTorch lacks, and about settings that the file does not hold."""
     unknown = {}
     for slot in names.slots:
@@ -182,6 +187,9 @@ def _warn(names: Names) -> None:
             "own names and axes in the file; a subclass can define names_elsewhere",
             UserWarning,
         )
+    paths = {slot.path: slot.variable for slot in names.slots if slot.variable is not None}
+    if doubts := features.doubts(paths):
+        warn_user(f"save_weights: {doubts}", UserWarning)
     for text in differing({slot.module for slot in names.slots}, "pytorch"):
         warn_user(f"save_weights: {text}", UserWarning)
 
