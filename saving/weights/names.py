@@ -56,6 +56,14 @@ class Slot:
         """Whether the framework has other axes or values."""
         return self.axes is not None or self.convert is not None
 
+    def of_images(self, axes: Any = None) -> bool:
+        """Return whether spatial axes are first here and last there, as in kernels of images."""
+        rank = 0 if self.variable is None else len(self.variable.shape)
+        axes = self.axes if axes is None else axes
+        if rank < 3 or axes is None:
+            return rank > 2 and self.convert is not None
+        return tuple(axes[:-2]) == tuple(range(2, rank))
+
 
 class Joint:
     """Variables that correspond to arrays of a framework together, not one to one.

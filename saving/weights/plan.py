@@ -19,6 +19,7 @@ from ...core.extend import (
 )
 from ..errors import printable
 from .arrays import Arrays, Entry, of_arrays
+from .flattened import NO_FEATURES, Features, features_of
 from .layouts import recognised
 from .mapping import rename
 from .names import Joint, Names, Slot, differing
@@ -64,6 +65,7 @@ class Plan:
         self._waiting: dict[Module, dict[str, tuple[str, Any]]] = {}
         self._before: dict[Module, dict[str, Any]] = {}  # of layers that are built here
         self._hints: list[str] = []
+        self._features = NO_FEATURES
         self._choose()
 
     # -- names ---------------------------------------------------------------------------------
@@ -222,6 +224,11 @@ class Plan:
     def _remarks(self) -> list[str]:
         report = self.report
         told = []
+        loaded = {slot.path: slot.variable for slot in self._chosen if slot.path in report.loaded}
+        kept = {path for path, name in report.loaded.items() if name in self._kept}
+        theirs = {path: v for path, v in loaded.items() if v is not None and path not in kept}
+        if doubts := self._features.doubts(theirs):
+            told.append(f"{report.path}: {doubts}")
         problems = list(report.problems())
         if problems:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
@@ -301,6 +308,7 @@ class Plan:
         fitting = [
             (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
         ]
+        self._features = self._in_order()
         read = self._arrays.read(
             self._chosen[slot][0] for slot, _ in fitting if slot not in self._converted
         )
@@ -310,6 +318,8 @@ class Plan:
             array = self._converted[slot] if slot in self._converted else read[name]
             if axes is not None:
                 array = array.transpose(axes)
+            if name not in self._kept:
+                array = self._features.to_ours(variable, array)
             array = np.ascontiguousarray(array).reshape(array.shape)
             stored = self._stored(name) or array.dtype.name
             converted = _converted(array, variable.dtype)
@@ -322,6 +332,14 @@ class Plan:
             if stored != variable.dtype.name:
                 self.report.cast[slot.path] = stored, variable.dtype.name
         return found
+
+    def _in_order(self) -> Features:
+        """Return the features that PyTorch has in another order, if the arrays are PyTorch's."""
+        if self.report.layout != "pytorch":
+            return NO_FEATURES
+        slots = self._names.slots
+        images = [x for x in slots if x.of_images(self._chosen.get(x, ("", None))[1])]
+        return features_of(self._model, [x.variable for x in images if x.variable is not None])
 
     def _stored(self, name: str) -> str:
         """Return how the numbers of an array are stored, if not in its dtype."""

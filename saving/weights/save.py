@@ -14,6 +14,7 @@ from ..errors import SaveError
 from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
+from .flattened import NO_FEATURES, Features, features_of
 from .names import LAYOUTS, Names, Slot, differing, is_unbuilt
 
 __all__ = ["save_weights"]
@@ -107,7 +108,11 @@ def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, st
     arrays: dict[str, Any] = {}
     metadata = {"format": "pt" if layout == "pytorch" else "gradtape"}
     names = Names(model, layout)
-    tensors = _for_pytorch(names) if layout == "pytorch" else _for_us(names)
+    features = NO_FEATURES
+    if layout == "pytorch":
+        kernels = [x.variable for x in names.slots if x.variable is not None and x.of_images()]
+        features = features_of(model, kernels)
+    tensors = _for_pytorch(names, features) if layout == "pytorch" else _for_us(names)
     taken: list[str] = []
     for places, value in tensors:
         name, *others = dict.fromkeys(places)
@@ -116,7 +121,7 @@ def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, st
         taken += [name, *others]
     _check_apart(taken)
     if layout == "pytorch":
-        _warn(names)
+        _warn(names, features)
     return arrays, metadata
 
 
@@ -136,7 +141,7 @@ def _for_us(names: Names) -> Iterator[tuple[list[str], Any]]:
             yield slot.paths, np.asarray(slot.variable.numpy())
 
 
-def _for_pytorch(names: Names) -> Iterator[tuple[list[str], Any]]:
+def _for_pytorch(names: Names, features: Features) -> Iterator[tuple[list[str], Any]]:
     """Yield arrays of PyTorch with their names.
 
     Raises
@@ -163,7 +168,7 @@ def _for_pytorch(names: Names) -> Iterator[tuple[list[str], Any]]:
             continue
         if isinstance(variable, Stream):  # a random state, of which PyTorch has none
             continue
-        value = np.asarray(variable.numpy())
+        value = features.to_theirs(variable, np.asarray(variable.numpy()))
         if slot.convert is not None:
             value = _saved(slot.convert[1], names, slot, slot.module, value)
         elif slot.axes is not None:
@@ -181,7 +186,7 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
         ) from None
 
 
-def _warn(names: Names) -> None:
+def _warn(names: Names, features: Features) -> None:
     """Warn about layers that PyTorch lacks, and about settings that the file does not hold."""
     unknown = {}
     for slot in names.slots:
@@ -197,6 +202,9 @@ def _warn(names: Names) -> None:
             "own names and axes in the file; a subclass can define names_elsewhere",
             UserWarning,
         )
+    paths = {slot.path: slot.variable for slot in names.slots if slot.variable is not None}
+    if doubts := features.doubts(paths):
+        warn_user(f"save_weights: {doubts}", UserWarning)
     for text in differing({slot.module for slot in names.slots}, "pytorch"):
         warn_user(f"save_weights: {text}", UserWarning)
 

@@ -28,21 +28,24 @@ def test_a_layer_with_weights_of_pytorch_computes_the_same(name: str, built: boo
     layer, x = TWINS[name].layer(), inputs(name)
     if built:
         result(name, layer, x)
+    elif not TWINS[name].uncalled:
+        pytest.skip("its layers alone do not tell the order of features")
     report = layer.load_weights(state(name))
     assert report.ok
     assert report.layout == "pytorch"
-    np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=3e-6, atol=3e-6)
+    np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", TWINS)
 def test_the_weights_go_back_as_they_came(name: str, tmp_path: Path) -> None:
     layer, there = TWINS[name].layer(), state(name)
+    result(name, layer, inputs(name))
     layer.load_weights(there)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
     again = gt.saving.read_weights(tmp_path / "w.safetensors")
-    there.pop("num_batches_tracked", None)
+    there = {key: x for key, x in there.items() if "num_batches_tracked" not in key}
     assert again.keys() == there.keys()
     for key, array in there.items():
         expected = array
@@ -66,7 +69,7 @@ def test_pytorch_takes_the_weights_and_computes_the_same(name: str, tmp_path: Pa
     module = pytorch.module(name)
     module.load_state_dict(load_file(tmp_path / "w.safetensors"), strict=True)
     computed = pytorch.computed(name, module)
-    np.testing.assert_allclose(result(name, layer, x), computed, rtol=3e-6, atol=3e-6)
+    np.testing.assert_allclose(result(name, layer, x), computed, rtol=1e-5, atol=1e-5)
 
 
 def test_the_guide_has_the_table_of_measured_differences() -> None:
@@ -82,7 +85,7 @@ def test_layers_of_a_stack_of_pytorch_are_mapped_to_layers() -> None:
     arrays = {f"lstm.{name}": x for name, x in state("RNN of LSTMCells").items()}
     model.load_weights(arrays, mapping=[(r"lstm\.(.*)_l(\d)", r"\2.\1_l0")])
     expected = STORED["RNN of LSTMCells/y"]
-    np.testing.assert_allclose(model(x), expected, rtol=3e-6, atol=3e-6)
+    np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_path_of_the_model_in_a_mapping_takes_pytorchs_axes_and_gates() -> None:
@@ -90,7 +93,7 @@ def test_a_path_of_the_model_in_a_mapping_takes_pytorchs_axes_and_gates() -> Non
     arrays = state("GRU")
     names = {"weight_ih_l0": "cell/kernel", "weight_hh_l0": "cell/recurrent_kernel"}
     layer.load_weights(arrays, mapping=names, layout="pytorch")
-    np.testing.assert_allclose(layer(inputs("GRU")), STORED["GRU/y"], rtol=3e-6, atol=3e-6)
+    np.testing.assert_allclose(layer(inputs("GRU")), STORED["GRU/y"], rtol=1e-5, atol=1e-5)
 
 
 def test_a_stateful_layer_takes_weights_and_keeps_its_states(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def main() -> None:
         stored |= {f"{name}/state/{key}": value for key, value in state.items()}
         stored[f"{name}/y"] = expected
         layer = twin.layer()
+        result(name, layer, x)
         layer.load_weights(state)
         stored[f"{name}/load"] = np.abs(result(name, layer, x) - expected).max()
         randomized(layer)

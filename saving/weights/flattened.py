@@ -1,0 +1,354 @@
+"""Features in another order there: images that a model flattens, or makes of features.
+
+The last axis of an image is its channels here, and the first one in PyTorch. What flattens it, and
+what makes images of features, orders the features accordingly. A trace of the model shows which
+axes of variables have such features, in classes of your own too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.extend import (
+    Graph,
+    Module,
+    Stream,
+    TensorSpec,
+    Variable,
+    function,
+    init_scope,
+    known_size,
+    same_size,
+    sizes_differ,
+)
+
+__all__ = ["NO_FEATURES", "Features", "features_of"]
+
+
+class Features(NamedTuple):
+    """Axes of variables with features of flattened images.
+
+    Attributes
+    ----------
+    channels
+        By the identity of a variable: its axes, with the number of channels.
+    unsure
+        The identities of variables with such features in an order that is not known.
+    """
+
+    channels: Mapping[int, Mapping[int, int]]
+    unsure: frozenset[int]
+
+    def to_ours(self, variable: Variable, array: Any) -> Any:
+        """Return an array in PyTorch's order of features in the model's."""
+        for axis, channels in self.channels.get(id(variable), {}).items():
+            array = _swapped(array, axis, (channels, -1))
+        return array
+
+    def doubts(self, paths: Mapping[str, Variable]) -> str:
+        """Return a warning about variables, by path, with an unknown order of features, or ""."""
+        found = [path for path, variable in paths.items() if id(variable) in self.unsure]
+        if not found:
+            return ""
+        return (
+            f"{', '.join(found)}: the number of inputs looks like that of flattened images, whose "
+            "features are ordered by channel in PyTorch and by place here; these were not "
+            "reordered. Call the model once first, so that its layers show the order. Or reorder "
+            "the array yourself: kernel.reshape(channels, -1, outputs).swapaxes(0, 1)"
+            ".reshape(-1, outputs)"
+        )
+
+    def to_theirs(self, variable: Variable, array: Any) -> Any:
+        """Return the array of a variable in PyTorch's order of features."""
+        for axis, channels in self.channels.get(id(variable), {}).items():
+            array = _swapped(array, axis, (-1, channels))
+        return array
+
+
+NO_FEATURES = Features({}, frozenset())
+
+
+def _swapped(array: Any, axis: int, sizes: tuple[int, int]) -> Any:
+    shape = array.shape
+    parts = array.reshape(*shape[:axis], *sizes, *shape[axis + 1 :])
+    return np.swapaxes(parts, axis, axis + 1).reshape(shape)
+
+
+def features_of(model: Module, kernels: Sequence[Variable]) -> Features:
+    """Return the features of flattened images among a model's variables.
+
+    Parameters
+    ----------
+    model
+        The model, all of whose variables exist.
+    kernels
+        The variables whose axes say that their inputs and results are images with channels last.
+    """
+    matrices = [v for v in model.variables if len(v.shape) == 2]
+    least = min((min(v.shape[-2:]) for v in kernels), default=0)
+    if not kernels or not any(max(v.shape) > least for v in matrices):
+        return NO_FEATURES
+    found = [_Flow(graph, kernels).features() for graph in _graphs(model)]
+    if not found:
+        return Features({}, frozenset(map(id, _suspected(kernels, matrices, model.variables))))
+    channels: dict[int, Mapping[int, int]] = {}
+    unsure: set[int] = set()
+    for each in found:
+        for key, axes in each.channels.items():
+            if channels.setdefault(key, axes) != axes:
+                unsure.add(key)
+        unsure |= each.unsure
+    return Features(channels, frozenset(unsure))
+
+
+def _suspected(
+    kernels: Iterable[Variable], matrices: Iterable[Variable], variables: Iterable[Variable]
+) -> Iterator[Variable]:
+    """Yield matrices whose number of inputs is that of no layer, and of images of a layer."""
+    widths = {v.shape[-1] for v in variables if v.shape}
+    for matrix in matrices:
+        n = matrix.shape[0]
+        if n not in widths and any(n > c and n % c == 0 for v in kernels for c in v.shape[-2:]):
+            yield matrix
+
+
+# -- traces ----------------------------------------------------------------------------------------
+
+
+def _graphs(model: Module) -> list[Graph]:
+    """Return traces of a model for a past call; without one, for what its layers take."""
+    modules = (model, *model.submodules)
+    own: Any = model.functions().get("__call__")
+    if own is not None:
+        return [trace.graph for trace in getattr(own, "concrete_functions", ())]
+    calls = model.call_signatures()[:1]
+    if not calls and not any(map(_lacks_weights, modules)):
+        calls = [((spec,), {}) for spec in dict.fromkeys(_inputs(modules))]
+    before = [(module, _state(module)) for module in modules]
+    graphs = []
+    shared = Stream.shared
+    drawn = None if shared is None else shared.array
+    call: Any = model
+    for args, kwargs in calls:
+        kwargs = {**kwargs, **({"training": False} if kwargs.get("training") else {})}
+        # a call may do anything; what it remembers of this one is forgotten
+        with contextlib.suppress(Exception), init_scope():
+            traced = function(lambda *args, **kwargs: call(*args, **kwargs))
+            graphs.append(traced.get_concrete_function(*args, **kwargs).graph)
+        for module, state in before:
+            vars(module).clear()
+            vars(module).update(state)
+        if shared is not None:
+            shared.set_array(drawn)
+        if graphs:
+            break
+    return graphs
+
+
+def _lacks_weights(module: Any) -> bool:
+    return getattr(module, "built", True) is False and getattr(module, "weight_names", ()) != ()
+
+
+def _inputs(modules: Iterable[Module]) -> Iterator[TensorSpec]:
+    """Yield inputs of layers that know them by their weights: perhaps those of the model too."""
+    for module in modules:
+        shape_for: Any = getattr(module, "shape_for_weights", None)
+        own = {x: v for x, v in module.own_leaves() if isinstance(v, Variable)}
+        if shape_for is not None and own:
+            shape = shape_for({name: v.shape for name, v in own.items()})
+            if shape is not None:
+                yield TensorSpec(shape, next(iter(own.values())).dtype)
+
+
+def _state(module: Module) -> dict[str, Any]:
+    return {
+        name: dict(value) if name.startswith("_gradtape") and type(value) is dict else value
+        for name, value in vars(module).items()
+    }
+
+
+# -- the flow of features --------------------------------------------------------------------------
+
+
+class _Classes:
+    """Classes of equivalent axes of values."""
+
+    def __init__(self) -> None:
+        self._above: dict[Any, Any] = {}
+
+    def of(self, axis: Any) -> Any:
+        while (above := self._above.get(axis)) is not None:
+            self._above[axis] = self._above.get(above, above)  # paths stay short
+            axis = above
+        return axis
+
+    def join(self, a: Any, b: Any) -> None:
+        a, b = self.of(a), self.of(b)
+        if a != b:
+            self._above[a] = b
+
+
+def _axis(x: Any, axis: int) -> tuple[int, int]:
+    return id(x), axis % len(x.shape)
+
+
+class _Flow:
+    """The axes of a graph's values that are the channels of images, or features made of them."""
+
+    def __init__(self, graph: Graph, kernels: Sequence[Variable]) -> None:
+        self._graph = graph
+        self._kernels = {id(v) for v in kernels}
+        self._features = _Classes()  # of the same elements
+        self._roles = _Classes()  # of the same meaning
+        self._images: list[Any] = []
+        self._from: dict[int, set[int]] = {}  # for values made of variables alone: which
+        self._reads: list[tuple[Variable, Any]] = []
+        self._flattened: list[tuple[Any, Any]] = []  # an image, its features
+        self._seen: set[int] = set()  # values made of images without further weights
+        self._open: set[int] = set()  # the same, after the images were flattened
+        self._dense: list[tuple[Any, Any]] = []  # inputs and matrices
+        for node in graph.nodes:
+            self._follow(node)
+
+    def features(self) -> Features:
+        """Return what the trace shows."""
+        images = {self._roles.of(axis) for axis in self._images}
+        found: dict[Any, int] = {}
+        settled, unsure = set(), set()
+        for image, features in self._flattened:
+            rank = len(image.shape)
+            axes = [i for i in range(1, rank) if self._roles.of((id(image), i)) in images]
+            key = self._features.of(_axis(features, 1))
+            settled.add(key)
+            if axes == [rank - 1]:
+                channels = image.shape[-1]
+                if not known_size(channels) or found.setdefault(key, channels) != channels:
+                    unsure.add(key)
+            elif axes != [1] and id(image) in self._seen:
+                unsure.add(key)
+        channels: dict[int, dict[int, int]] = {}
+        doubtful: set[int] = set()
+        for variable, value in self._reads:
+            for axis, size in enumerate(variable.shape):
+                key = self._features.of((id(value), axis))
+                if key in unsure:
+                    doubtful.add(id(variable))
+                elif key in found and 1 < found[key] < size:
+                    channels.setdefault(id(variable), {})[axis] = found[key]
+        for x, matrix in self._dense:
+            if id(x) in self._open and self._features.of(_axis(x, -1)) not in settled:
+                doubtful |= self._from[id(matrix)]
+        return Features(channels, frozenset(doubtful))
+
+    def _follow(self, node: Any) -> None:
+        given = node.inputs[: len(node.inputs) - node.witnesses]
+        inputs = [x for x in given if hasattr(x, "graph")]
+        outputs = node.outputs
+        variable = getattr(node.op, "variable", None)
+        if variable is not None and not inputs:
+            self._reads.append((variable, outputs[0]))
+        sources = [self._from[id(x)] for x in inputs if id(x) in self._from]
+        if len(sources) == len(inputs) and (inputs or variable is not None):
+            own = set().union(*sources) if variable is None else {id(variable)}
+            self._from.update((id(x), own) for x in outputs)
+        if any(x.shape is None for x in (*inputs, *outputs)) or len(outputs) != 1:
+            return
+        y = outputs[0]
+        data = [x for x in inputs if id(x) not in self._from]
+        weights = [x for x in inputs if id(x) in self._from and len(x.shape) > 1]
+        if getattr(node.op, "batch", None) == "elementwise":
+            for x in inputs:
+                self._align(x, y)
+        elif data and any(self._convolves(x, (*data, y)) for x in weights):
+            self._images += [_axis(x, -1) for x in (*data, y)]
+            self._seen.add(id(y))
+            return
+        elif data and weights:
+            if node.op.name == "matmul" and len(weights[0].shape) == 2:
+                self._features.join(_axis(data[0], -1), _axis(weights[0], 0))
+                self._features.join(_axis(y, -1), _axis(weights[0], 1))
+                self._dense.append((data[0], weights[0]))
+            return
+        elif len(inputs) == 1 and self._reshapes(inputs[0], y):
+            pass
+        elif inputs and all(len(x.shape) == len(y.shape) for x in inputs):
+            if node.witnesses:  # a reshaping that makes unknown sizes known
+                self._align(inputs[0], y, sizes_differ)
+            else:
+                self._probe(node, inputs, y)
+        for found in (self._seen, self._open):
+            if any(id(x) in found for x in data):
+                found.add(id(y))
+
+    def _convolves(self, kernel: Any, images: Sequence[Any]) -> bool:
+        alike = all(len(x.shape) == len(kernel.shape) for x in images)
+        return alike and bool(self._from[id(kernel)] & self._kernels)
+
+    def _align(self, x: Any, y: Any, apart: Any = lambda a, b: not same_size(a, b)) -> None:
+        """Join the axes of an elementwise op, except those that it broadcasts."""
+        for i in range(1, len(x.shape) + 1):
+            if not apart(x.shape[-i], y.shape[-i]):
+                self._join((id(x), len(x.shape) - i), (id(y), len(y.shape) - i))
+
+    def _join(self, a: Any, b: Any) -> None:
+        self._features.join(a, b)
+        self._roles.join(a, b)
+
+    def _reshapes(self, x: Any, y: Any) -> bool:
+        """Record what a reshaping does; return whether it is one."""
+        a, b = x.shape, y.shape
+        if len(a) > 2 and len(b) == 2 and _as_one(a, b[1]):
+            self._flattened.append((x, y))
+            if id(x) in self._seen:
+                self._open.add(id(y))
+        elif len(b) > 2 and len(a) == 2 and _as_one(b, a[1]):
+            self._flattened.append((y, x))
+        elif len(a) == len(b):
+            return False
+        else:  # of leading axes
+            for i in range(1, min(len(a), len(b))):
+                if not same_size(a[-i], b[-i]):
+                    return True
+            for i in range(1, min(len(a), len(b))):
+                self._join((id(x), len(a) - i), (id(y), len(b) - i))
+        return True
+
+    def _probe(self, node: Any, inputs: Sequence[Any], y: Any) -> None:
+        """Find out where an op moves axes: see which sizes of its result follow which of inputs."""
+        base = [101 + 2 * i for i in range(len(y.shape))]
+        plain = _result(node, inputs, base)
+        if plain is None:
+            return
+        for i in range(len(base)):
+            other = _result(node, inputs, [n + 64 * (i == k) for k, n in enumerate(base)])
+            moved = [j for j, (a, b) in enumerate(zip(plain, other or ())) if a != b]
+            if len(moved) != 1:
+                continue
+            for x in inputs:
+                self._roles.join((id(x), i), (id(y), moved[0]))
+                if plain[moved[0]] == base[i]:
+                    self._features.join((id(x), i), (id(y), moved[0]))
+
+
+def _as_one(image: Sequence[Any], size: Any) -> bool:
+    """Return whether a size is that of all features of an image, as far as sizes are known."""
+    sizes = image[1:]
+    if all(map(known_size, sizes)) and known_size(size):
+        return bool(prod(sizes) == size)
+    return not same_size(size, image[-1])
+
+
+def _result(node: Any, inputs: Sequence[Any], sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape of an op's result for inputs of these sizes, if it takes them."""
+    given = iter([TensorSpec(sizes, x.dtype) for x in inputs])
+    args = [next(given) if hasattr(x, "graph") else x for x in node.inputs]
+    with contextlib.suppress(Exception):
+        traced = function(lambda *args: node.op(*args, **node.params))
+        shape: tuple[int, ...] = traced.get_concrete_function(*args).graph.outputs[0].shape
+        return shape
+    return None

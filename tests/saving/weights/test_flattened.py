@@ -1,0 +1,171 @@
+"""Flattened images have another order of features in PyTorch: they are reordered, or that is told.
+
+``torch_layers`` has the models in which the order is known, with PyTorch's results.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_layers import TWINS, inputs, result
+
+import gradtape as gt
+
+L = gt.layers
+STORED = dict(np.load(Path(__file__).parent / "files" / "torch_layers.npz"))
+IMAGES = np.random.default_rng(0).normal(size=(2, 5, 4, 3)).astype("float32")
+
+
+def state(name: str) -> dict[str, Any]:
+    start = f"{name}/state/"
+    return {key.removeprefix(start): x for key, x in STORED.items() if key.startswith(start)}
+
+
+class Net(gt.Module):
+    """A convolution, something between, and a matrix."""
+
+    def __init__(self, between: Callable[[Any], Any] = L.Flatten()) -> None:  # noqa: B008
+        super().__init__()
+        self.conv, self.out, self.between = L.Conv2D(4, 3), L.Dense(2), between
+
+    def __call__(self, x: Any) -> Any:
+        return self.out(self.between(self.conv(x)))
+
+
+class Beside(Net):
+    """Features of images beside others."""
+
+    def __call__(self, x: Any) -> Any:
+        y = self.between(self.conv(x))
+        return self.out(gt.concatenate([y, gt.mean(x, axis=(1, 2))], axis=1))
+
+
+class Compiled(Net):
+    """A class whose call is decorated."""
+
+    @gt.function
+    def __call__(self, x: Any) -> Any:
+        return self.out(self.between(self.conv(x)))
+
+
+class Untraceable(Net):
+    """A class whose call uses values."""
+
+    def __call__(self, x: Any) -> Any:
+        return self.out(self.between(self.conv(np.asarray(x) * 1.0)))
+
+
+def arrays_of(model: Any) -> dict[str, Any]:
+    """Return arrays of the sizes of a model's, with PyTorch's names and axes."""
+    model(IMAGES)
+    generator = np.random.default_rng(1)
+    kernel, matrix = (x.kernel.shape for x in (model.conv, model.out))
+    shapes = {
+        "conv.weight": (kernel[3], kernel[2], kernel[0], kernel[1]),
+        "conv.bias": (4,),
+        "out.weight": matrix[::-1],
+        "out.bias": (2,),
+    }
+    return {name: generator.normal(size=s).astype("float32") for name, s in shapes.items()}
+
+
+def reordered(matrix: Any, channels: int = 4) -> Any:
+    """Return a matrix of PyTorch with inputs in our order."""
+    rows = matrix.T.reshape(channels, -1, matrix.shape[0])
+    return rows.swapaxes(0, 1).reshape(-1, matrix.shape[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "moves"),
+    [
+        (Net, True),
+        (Compiled, True),
+        (lambda: Net(lambda y: gt.reshape(gt.nn.relu(y), (y.shape[0], -1))), True),
+        (lambda: Net(lambda y: L.Flatten()(L.ZeroPadding2D(1)(y))), True),
+        (lambda: Net(lambda y: L.Flatten()(gt.concatenate([y, -y], axis=1))), True),
+        (lambda: Net(lambda y: L.Flatten()(gt.transpose(y, (0, 3, 1, 2)))), False),
+        (lambda: Net(lambda y: gt.mean(y, axis=(1, 2))), False),
+        (lambda: Net(lambda y: L.Flatten()(gt.max(y, axis=(1, 2), keepdims=True))), False),
+        (lambda: Net(lambda y: y), False),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_an_own_class_shows_where_features_move(make: Any, moves: bool) -> None:
+    model = make()
+    arrays = arrays_of(model)
+    calls = model.call_signatures()
+    model.load_weights(arrays)
+    matrix = arrays["out.weight"]
+    expected = reordered(matrix) if moves else matrix.T
+    np.testing.assert_array_equal(model.out.kernel.numpy(), expected)
+    assert model.call_signatures() == calls
+
+
+def test_features_of_channels_that_are_joined_move_together() -> None:
+    model = Net(lambda y: L.Flatten()(gt.concatenate([y, 2.0 * y], axis=-1)))
+    arrays = arrays_of(model)
+    model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel, reordered(arrays["out.weight"], channels=8))
+
+
+@pytest.mark.parametrize("make", [Beside, Untraceable])
+def test_features_in_an_unknown_order_are_told(make: Any, tmp_path: Path) -> None:
+    model = make()
+    arrays = arrays_of(model)
+    with pytest.warns(UserWarning, match="out/kernel: .*flattened images") as told:
+        model.load_weights(arrays)
+    assert len(told) == 1
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+    with pytest.warns(UserWarning, match="save_weights: out/kernel: .*flattened images"):
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+
+
+def test_the_recipe_of_the_warning_gives_the_order() -> None:
+    name = "a class with frames"
+    layer, x = TWINS[name].layer(), inputs(name)
+    with pytest.warns(UserWarning, match=r"reshape\(channels, -1, outputs\)"):
+        layer.load_weights(state(name))
+    kernel, channels, outputs = layer.out.kernel.numpy(), 4, 2
+    layer.out.kernel.assign(
+        kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)
+    )
+    np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["gradtape", None])
+def test_arrays_of_ours_keep_their_order(layout: Any, tmp_path: Path) -> None:
+    model = Net()
+    model(IMAGES)
+    expected = model(IMAGES).numpy()
+    arrays = {path: v.numpy().copy() for path, v in model.named_variables.items()}
+    other = Net()
+    other(IMAGES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other.load_weights(arrays, layout=layout)
+        np.testing.assert_array_equal(other(IMAGES).numpy(), expected)
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+        for again in (Net(), other):
+            again.load_weights(tmp_path / "w.safetensors")
+            np.testing.assert_array_equal(again(IMAGES).numpy(), expected)
+
+
+def test_a_model_that_was_never_called_stays_as_if_it_was_not() -> None:
+    model = L.Sequential([L.Conv2D(4, 3), L.Dropout(0.5), L.Flatten(), L.Dense(2)])
+    twin = L.Sequential([L.Conv2D(4, 3), L.Dropout(0.5), L.Flatten(), L.Dense(2)])
+    arrays = {"0.weight": np.ones((4, 3, 3, 3)), "0.bias": np.ones(4)}
+    arrays |= {"3.weight": np.ones((2, 24)), "3.bias": np.ones(2)}
+    gt.random.set_seed(3)
+    model.load_weights(arrays)
+    assert not model.call_signatures()
+    assert not model.layers[1].built
+    own = {path: v.numpy().copy() for path, v in model.named_variables.items()}
+    dropped = model(IMAGES, training=True).numpy()
+    gt.random.set_seed(3)
+    twin.load_weights(own)  # which traces nothing
+    np.testing.assert_array_equal(twin(IMAGES, training=True).numpy(), dropped)
