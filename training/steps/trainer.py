@@ -208,6 +208,7 @@ class Trainer(Session):
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
+        self.optimizer.name_variables(self.model)
         self.optimizer.build(self._claimants())
         self._penalties = penalties(self.model)
         self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]
