@@ -107,7 +107,8 @@ def fit(
         Metrics, as for ``metrics``, that use the weights of the examples.
     class_weight
         A dictionary with the weights of classes; other classes have weight 1. ``sample_weight`` is
-        multiplied by them. Validation does not use them.
+        multiplied by them. Validation does not use them. Labels with several classes per example
+        are refused, and classes that do not occur give a warning.
     validation_data
         The data to evaluate after each epoch, in the form of ``data``.
     validation_split
@@ -290,6 +291,10 @@ def fit(
     heads = trainer.objective.heads
     if validation_split and len(heads) == 1 and isinstance(held_out, Examples):
         warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), held_out.y)
+    weights = trainer.class_weights
+    if weights is not None and isinstance(dataset, Examples):
+        weights.meet(dataset.y)
+        weights.warn(dataset.what)
     run = Run(
         trainer,
         dataset,
@@ -324,6 +329,8 @@ def fit(
     run.check_best(names)
     run.measured = names
     history = run_epochs(run, held_out, int(verbose), due, validation_steps)
+    if weights is not None and history.epoch and not (history.interrupted or steps_per_epoch):
+        weights.warn(dataset.what)
     if backup is not None and ranks.first and not history.interrupted:
         backup.ended()
     return history

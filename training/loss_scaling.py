@@ -207,10 +207,18 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         self.inner_optimizer.adopt(variables)
 
     def exclude_from_weight_decay(
-        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+        self,
+        var_list: Iterable[Variable] | None = None,
+        var_names: Iterable[str] | None = None,
+        *,
+        model: Module | None = None,
     ) -> None:
         """Set which variables do not decay, in the inner optimizer."""
-        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names, model=model)
+
+    def name_variables(self, model: Module) -> None:
+        """Learn the names and paths of a model's variables."""
+        self.inner_optimizer.name_variables(model)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """Assign the averages of the inner optimizer to the variables."""

@@ -360,3 +360,75 @@ def test_fit_ends_with_the_averages() -> None:
     gt.training.fit(model, (x, 3 * x), loss="mse", optimizer=optimizer, epochs=3, verbose=False)
     for variable, mean in zip(model.trainable_variables, optimizer.weight_averages, strict=True):
         assert variable.numpy().tobytes() == mean.numpy().tobytes()
+
+
+def tower() -> Any:
+    inner = gt.layers.Sequential(
+        [gt.layers.Dense(2, name="narrow"), gt.layers.LayerNormalization(name="layer_norm")],
+        name="encoder",
+    )
+    model = gt.layers.Sequential([inner, gt.layers.Dense(1, name="head")])
+    model(np.ones((2, 3), "float32"))
+    return model
+
+
+@pytest.mark.parametrize("words", [["layer_norm"], ["layers/1"], ["encoder"], ["beta", "gamma"]])
+@pytest.mark.parametrize("loop", ["fit", "own", "traced"])
+def test_variables_are_excluded_by_layers_and_paths(words: list[str], loop: str) -> None:
+    model = tower()
+    before = {path: x.numpy().copy() for path, x in model.named_variables.items()}
+    optimizer = gt.training.AdamW(0.1, weight_decay=0.5)
+    known = None if loop == "fit" else model
+    optimizer.exclude_from_weight_decay(var_names=words, model=known)
+    variables = model.trainable_variables
+    if loop == "fit":
+        data = (np.zeros((4, 3), "float32"), np.zeros((4, 1), "float32"))
+        zero = {"loss": lambda y, p: gt.sum(p * 0.0, axis=-1), "verbose": 0}
+        gt.training.fit(model, data, optimizer=optimizer, **zero)
+    else:
+
+        def step() -> None:
+            optimizer.apply_gradients([(gt.zeros_like(v.value), v) for v in variables])
+
+        (gt.function(step) if loop == "traced" else step)()
+    names = {
+        "layers/0/layers/0/kernel": "encoder/narrow/kernel",
+        "layers/0/layers/1/gamma": "encoder/layer_norm/gamma",
+        "layers/1/kernel": "head/kernel",
+    }
+    for path, label in names.items():
+        kept = any(word in path or word in label for word in words)
+        same = np.array_equal(model.named_variables[path].numpy(), before[path])
+        assert same == kept, path
+
+
+def test_a_string_that_excludes_nothing_is_refused_at_the_first_step() -> None:
+    model, optimizer = tower(), gt.training.AdamW(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["bias", "layer_nrom"])
+    pairs = [(gt.zeros_like(v.value), v) for v in model.trainable_variables]
+    with pytest.raises(ValueError, match=r"'layer_nrom', which is in no name.*gamma.*pass model="):
+        optimizer.apply_gradients(pairs)
+    optimizer.exclude_from_weight_decay(var_names=["layer_norm"], model=model)
+    optimizer.apply_gradients(pairs)
+    np.testing.assert_array_equal(model.named_variables["layers/0/layers/1/gamma"], [1.0, 1.0])
+
+
+def test_a_frozen_layer_counts_as_one_that_is_there() -> None:
+    model, optimizer = tower(), gt.training.AdamW(0.1, weight_decay=0.5)
+    model.layers[0].trainable = False
+    optimizer.exclude_from_weight_decay(var_names=["layer_norm"])
+    data = (np.zeros((4, 3), "float32"), np.zeros((4, 1), "float32"))
+    gt.training.fit(model, data, loss="mse", optimizer=optimizer, verbose=0)
+
+
+def test_layers_excluded_by_name_stay_so_in_files(tmp_path: Path) -> None:
+    root = gt.Module()
+    root.model, root.optimizer = tower(), gt.training.SGD(0.5, weight_decay=0.5)
+    root.optimizer.exclude_from_weight_decay(var_names=["layer_norm"], model=root.model)
+    for _ in range(2):
+        variables = root.model.trainable_variables
+        pairs = [(gt.zeros_like(v.value), v) for v in variables]
+        root.optimizer.apply_gradients(pairs)
+        np.testing.assert_array_equal(root.model.layers[0].layers[1].gamma, [1.0, 1.0])
+        gt.save(root, tmp_path / "root.h5")
+        root = gt.load(tmp_path / "root.h5")

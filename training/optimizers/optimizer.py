@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.extend import (
     GradientTape,
+    Module,
     Tensor,
     Variable,
     active_graph,
@@ -30,8 +31,9 @@ from ...core.extend import (
 )
 from ...layers import unknown_argument
 from .clipping import clipped
+from .excluded import Excluded
 from .gradients import checked
-from .options import AVERAGES, OPTIONS, SUMS, Excluded, add, check_options, first_or, with_options
+from .options import AVERAGES, OPTIONS, SUMS, add, check_options, first_or, with_options
 from .packing import Group, do_step
 from .slots import GROUPING, Slots
 from .traced import traced_step
@@ -310,7 +312,11 @@ class Optimizer(Slots):
         return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
 
     def exclude_from_weight_decay(
-        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+        self,
+        var_list: Iterable[Variable] | None = None,
+        var_names: Iterable[str] | None = None,
+        *,
+        model: Module | None = None,
     ) -> None:
         """Set which variables do not decay; a second call replaces the first.
 
@@ -319,12 +325,18 @@ class Optimizer(Slots):
         var_list
             Variables.
         var_names
-            Strings; variables whose names contain one of them do not decay.
+            Strings. Variables do not decay if one of them is in their names, in the names of the
+            layers that hold them (``"layer_norm/gamma"``), or in their paths
+            (``"layers/1/gamma"``).
+        model
+            The model, for names of layers and paths in a training loop of your own. ``fit`` knows
+            its model.
 
         Raises
         ------
         ValueError
-            If the optimizer has done steps: their traces contain the earlier choice.
+            If the optimizer has done steps: their traces contain the earlier choice. At the first
+            step, if a string is in no name or path.
         TypeError
             If an entry is not a variable, or not a string.
 
@@ -342,7 +354,29 @@ class Optimizer(Slots):
                 "exclude_from_weight_decay: call it before the first step; this optimizer already "
                 "trains variables"
             )
-        self._gradtape_excluded.set(var_list, var_names)
+        self._gradtape_excluded.set(var_list, var_names, model)
+
+    def name_variables(self, model: Module) -> None:
+        """Learn the names and paths of a model's variables, before the first step.
+
+        Parameters
+        ----------
+        model
+            The model.
+        """
+        self._gradtape_excluded.name(model)
+
+    def build(self, variables: Iterable[Variable]) -> list[int]:
+        """Create the slots of new variables; return each variable's place in the lists.
+
+        Raises
+        ------
+        ValueError
+            If a variable appears twice, or :meth:`exclude_from_weight_decay` named none.
+        """
+        variables = list(variables)
+        self._gradtape_excluded.check(variables)
+        return super().build(variables)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """Assign the averages to the variables, as ``fit`` does at its end.

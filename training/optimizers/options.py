@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.extend import Tensor, Variable, ops
+from ...core.extend import Tensor, ops
 from .clipping import CLIPPING, check_clipping
 from .rules import by_blocks
 
@@ -14,7 +14,6 @@ __all__ = [
     "AVERAGES",
     "OPTIONS",
     "SUMS",
-    "Excluded",
     "add",
     "check_options",
     "decays",
@@ -174,81 +173,3 @@ def first_or(step: Any, later: float) -> Any:
     if isinstance(step, Tensor):
         return ops["where"](step > 1.0, later, 1.0)
     return later if step > 1 else 1.0
-
-
-class Excluded:
-    """The variables that do not decay.
-
-    Attributes
-    ----------
-    words : tuple of str
-        Strings; variables whose names contain one do not decay.
-    places : set of int
-        The places of such variables among those that the optimizer trains.
-    variables : list of Variable
-        Such variables that the optimizer has not trained yet.
-    """
-
-    def __init__(self) -> None:
-        self.words: tuple[str, ...] = ()
-        self.places: set[int] = set()
-        self.variables: list[Variable] = []
-
-    def set(self, var_list: Any, var_names: Any) -> None:
-        """Set variables and strings.
-
-        Raises
-        ------
-        TypeError
-            If an entry has another type.
-        """
-        words = () if var_names is None else var_names
-        variables = () if var_list is None else var_list
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            raise TypeError(
-                f"exclude_from_weight_decay: var_names is a list of strings, got {var_names!r}"
-            )
-        if isinstance(variables, Variable):
-            raise TypeError("exclude_from_weight_decay: var_list is a list of variables")
-        variables = list(variables)
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(
-                    f"exclude_from_weight_decay: var_list holds variables, got {variable!r}"
-                )
-        self.words, self.variables = tuple(words), variables
-
-    def meet(self, variable: Variable, place: int) -> None:
-        """Note the place of a variable among those that are trained."""
-        if any(variable is known for known in self.variables):
-            self.places.add(place)
-            self.variables = [known for known in self.variables if known is not variable]
-
-    def has(self, variable: Variable, place: int) -> bool:
-        """Return whether a variable does not decay."""
-        return place in self.places or any(word in variable.name for word in self.words)
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the strings and the places for a file; None if there are none."""
-        if self.variables:
-            names = [variable.name for variable in self.variables]
-            raise ValueError(
-                f"variables {names} are excluded from weight decay, but the optimizer does not "
-                "know them yet; do a step first, or call build(variables)"
-            )
-        if not (self.words or self.places):
-            return None
-        return {"names": list(self.words), "places": sorted(self.places)}
-
-    def load(self, config: Any) -> None:
-        """Restore what :meth:`config` returned.
-
-        Raises
-        ------
-        ValueError
-            If the argument has another form.
-        """
-        words, places = config["names"], config["places"]
-        if not all(type(x) is str for x in words) or not all(type(x) is int for x in places):
-            raise ValueError(f"invalid list of variables excluded from weight decay: {config!r}")
-        self.words, self.places = tuple(words), set(places)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import Tensor, as_tensor, in_precision, ops, to_numpy
+from ...core.extend import Tensor, as_tensor, in_precision, ops
 from ...layers import Model, mask_of
 from .. import losses
 from .. import metrics as known_metrics
@@ -16,7 +16,7 @@ from ..losses.kinds import kind_of
 from ..metrics.objects import MeanOf
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
-__all__ = ["Head", "Objective", "class_weights", "update"]
+__all__ = ["Head", "Objective", "update"]
 
 
 class Head:
@@ -383,55 +383,3 @@ def _share(weight: Any) -> float:
     if not isinstance(weight, (int, float, np.number)) or not np.isfinite(weight):
         raise ValueError(f"loss_weights must be finite numbers, got {weight!r}")
     return float(weight)
-
-
-def class_weights(given: Any) -> Callable[[Any], Any] | None:
-    """Return a function of labels that returns the weight of each.
-
-    Parameters
-    ----------
-    given
-        A dictionary of weights by class; other classes have weight 1. Or None.
-
-    Raises
-    ------
-    TypeError
-        If ``given`` is not a dictionary.
-    ValueError
-        If a class is not a non-negative integer, or a weight is negative or not finite.
-    """
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):
-        raise TypeError(f"class_weight must be a dictionary of weights by class, got {given!r}")
-    for label, weight in given.items():
-        whole = isinstance(label, (int, np.integer)) and label >= 0
-        if not whole or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-            raise ValueError(
-                "class_weight must have non-negative integers as keys, and finite weights that are "
-                f"not negative, got {label!r}: {weight!r}"
-            )
-    table = np.ones(max(given, default=0) + 2, "float32")  # the last one is for all others
-    table[list(given)] = list(given.values())
-
-    def weights(y: Any) -> Any:
-        if isinstance(y, (list, tuple, dict)):
-            raise ValueError("class_weight is for one output; give several as sample_weight")
-        labels = to_numpy(y.array)
-        if labels.ndim > 1:
-            labels = labels[..., 0] if labels.shape[-1] == 1 else labels.argmax(-1)
-        if labels.ndim > 1:
-            raise ValueError(
-                f"class_weight needs one class per example, but labels have shape {y.shape}; give "
-                "sample_weight"
-            )
-        places = np.rint(labels).astype("int64")
-        if not np.array_equal(places, labels):
-            raise ValueError(
-                "class_weight needs labels that are classes, but some are not integers, such as "
-                f"{labels[places != labels][0]}; give sample_weight"
-            )
-        known = (places >= 0) & (places < len(table) - 1)
-        return as_tensor(table[np.where(known, places, -1)])
-
-    return weights

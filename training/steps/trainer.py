@@ -31,7 +31,8 @@ from ..checks import (
 )
 from ..loss_scaling import scaling, scaling_for
 from ..runs.session import Session
-from .objective import Objective, class_weights
+from .class_weights import ClassWeights
+from .objective import Objective
 from .sending import Ahead
 from .step import MODES, Step, attributes_of
 from .sums import Sums, Values
@@ -87,7 +88,7 @@ class Trainer(Session):
         self.applying = Step(self._apply, compile, "prediction", *around, everything=True)
         #: Whether callbacks on batches may change the model within an epoch.
         self.watched = False
-        self._weigh = class_weights(class_weight)
+        self.class_weights = ClassWeights.of(class_weight, self.objective.heads[0].kind)
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were checked
         self._sums = self._no_sums()
         self._snapshot: list[tuple[Variable, Any]] | None = None
@@ -178,8 +179,8 @@ class Trainer(Session):
             self._begun = True
         elif self.watched:
             self.training.revise()
-        if self._weigh is not None:
-            weight = self._weigh(_labels(batch))
+        if self.class_weights is not None:
+            weight = self.class_weights(_labels(batch))
             batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
         self._number = None
         with scaling(self.optimizer):
@@ -207,6 +208,7 @@ class Trainer(Session):
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
+        self.optimizer.name_variables(self.model)
         self.optimizer.build(self._claimants())
         self._penalties = penalties(self.model)
         self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]

@@ -14,7 +14,7 @@ from ....core.extend import flatten, map_structure
 from ....layers.base.calls import takes_training
 from ....layers.models.model import Model as GraphModel
 from ....training import own_steps
-from ....training.steps.objective import class_weights
+from ....training.steps.class_weights import ClassWeights
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses
@@ -204,7 +204,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         self._compiled("train_on_batch")
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
-        weigh = class_weights(class_weight)
+        weigh = ClassWeights.of(class_weight)
         data = data if weigh is None else (*data[:2], weigh(data[1]))
         found = own_steps.as_numbers(self.train_step(data), "train_on_batch: train_step")
         return found if return_dict else _listed(found)
