@@ -131,7 +131,8 @@ def fit(
     seed
         The seed of everything random: of these orders, and of ``gt.random``, from which dropout and
         weights are drawn. Each epoch has its own seeds, derived from this one and the number of the
-        epoch. By default orders differ in each run, and ``gt.random`` continues its sequence.
+        epoch. By default the orders are drawn from ``gt.random`` too, which continues its sequence:
+        :func:`gradtape.random.set_seed` before the run makes it repeatable.
     verbose
         ``True``, 1 or ``"auto"`` shows a line for each epoch, updated during the epoch on a
         terminal and in a notebook. 2 shows a line only at the end of the epoch. ``False`` or 0

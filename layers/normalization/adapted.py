@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...core.extend import Variable, init_scope, ops
+from ...core.extend import Tensor, Variable, init_scope, ops
 from ..base.configured import Configured
 from ..base.losses import Rules
 
@@ -95,23 +95,37 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         Parameters
         ----------
         data
-            An array, or an iterable of batches.
+            An array, or an iterable of batches. Of batches ``(x, y)`` or ``(x, y, weights)``, only
+            ``x`` counts.
 
         Raises
         ------
         ValueError
-            If there are no examples.
+            If there are no examples, or batches have different numbers of features.
+        TypeError
+            If ``data`` is a tuple of arrays, or a batch is not an array.
         """
+        if isinstance(data, tuple) and _has_parts(data):
+            raise TypeError(
+                f"layer {self.name!r} (Normalization): adapt takes inputs without labels, got a "
+                f"tuple of {len(data)} arrays; pass the inputs: adapt(x)"
+            )
         batches = [data] if hasattr(data, "shape") or _is_nested(data) else data
         count, mean, squares = 0, np.zeros(()), np.zeros(())
         for batch in batches:
-            x = np.asarray(getattr(batch, "numpy", lambda b=batch: b)(), "float64")
+            labelled = isinstance(batch, tuple) and _has_parts(batch)
+            x = self._as_array(batch[0] if labelled else batch)
             over = tuple(i for i in range(x.ndim) if self.axis is None or i != self.axis % x.ndim)
             n = int(np.prod([x.shape[i] for i in over]))
             if not n:
                 continue
             # merged as in Chan, Golub and LeVeque, 1983: sums of squares would lose digits
             own = x.mean(over)
+            if count and own.shape != mean.shape:
+                raise ValueError(
+                    f"layer {self.name!r} (Normalization): adapt got batches with statistics of "
+                    f"shapes {mean.shape} and {own.shape}; all need the same features"
+                )
             apart = own - mean
             squares = squares + x.var(over) * n + apart**2 * (count * n / (count + n))
             mean = mean + apart * (n / (count + n))
@@ -119,6 +133,15 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         if not count:
             raise ValueError(f"layer {self.name!r} (Normalization): adapt got no examples")
         self._keep(mean, squares / count)
+
+    def _as_array(self, batch: Any) -> Any:
+        try:
+            return np.asarray(getattr(batch, "numpy", lambda: batch)(), "float64")
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"layer {self.name!r} (Normalization): adapt takes arrays of numbers, or batches "
+                f"of them, got a {type(batch).__name__} ({error})"
+            ) from None
 
     def _keep(self, mean: Any, variance: Any) -> None:
         if self.built:
@@ -159,6 +182,11 @@ class Normalization(Configured, saved_as="layers.Normalization"):
             "dtype": self.given_dtype,
             **self.rules_given(),
         }
+
+
+def _has_parts(batch: tuple[Any, ...]) -> bool:
+    """Return whether a tuple holds arrays, such as inputs and labels, and is not one itself."""
+    return any(isinstance(x, Tensor) or (hasattr(x, "shape") and np.ndim(x)) for x in batch)
 
 
 def _is_nested(data: Any) -> bool:

@@ -243,3 +243,37 @@ def test_ops_are_gradtapes_own() -> None:
     np.testing.assert_allclose(ops.std(X, 0), X.std(0), rtol=1e-5)
     assert type(ops.convert_to_numpy(ops.convert_to_tensor([1.0]))) is np.ndarray
     assert ops.top_k([1.0, 3.0, 2.0], 2)[1].tolist() == [1, 2]
+
+
+class _OwnStep(keras.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop, self.dense = keras.layers.Dropout(0.3), keras.layers.Dense(1)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return self.dense(self.drop(x, training=training))
+
+    def train_step(self, data: Any) -> Any:
+        return super().train_step(data)
+
+
+def _random_layers() -> Any:
+    noise = [keras.layers.Dropout(0.2), keras.layers.GaussianNoise(0.1)]
+    return keras.Sequential([keras.layers.Dense(4), *noise, keras.layers.Dense(1)])
+
+
+@pytest.mark.parametrize("seed", [keras.utils.set_random_seed, tf.random.set_seed])
+@pytest.mark.parametrize("make", [_random_layers, _OwnStep])
+@pytest.mark.parametrize("form", ["arrays", "validation", "dataset"])
+def test_a_seed_repeats_a_run(seed: Any, make: Any, form: str) -> None:
+    def run() -> list[float]:
+        seed(1)
+        model = make()
+        model.compile("sgd", "mse")
+        data: Any = (X, X[:, :1])
+        if form == "dataset":
+            data = (tf.data.Dataset.from_tensor_slices(data).shuffle(40).batch(16),)
+        split = {"validation_split": 0.25} if form == "validation" else {}
+        return model.fit(*data, batch_size=16, epochs=2, verbose=0, **split).history["loss"]
+
+    assert run() == run()

@@ -57,6 +57,18 @@ def test_the_seed_seeds_all_that_is_random(form: str, compile: bool) -> None:
     assert (weights(6) != first).any()
 
 
+@pytest.mark.parametrize("compile", [True, False])
+def test_a_run_without_a_seed_follows_the_random_numbers_of_gradtape(compile: bool) -> None:
+    def run(seed: int) -> list[float]:
+        gt.random.set_seed(seed)
+        model = Sequential([Dense(4), Dropout(0.3), Dense(1)])
+        x = np.random.default_rng(0).normal(size=(32, 3)).astype("float32")
+        settings: Any = {"epochs": 2, "batch_size": 8, "verbose": 0, "compile": compile}
+        return fit(model, (x, x[:, :1]), loss="mse", **settings).history["loss"]
+
+    assert run(1) == run(1) != run(2)
+
+
 def test_epochs_in_two_runs_are_those_of_one() -> None:
     def trained(*parts: Any) -> Any:
         gt.random.set_seed(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import late, warn_of_hidden
+from ...layers.initializers import draw_seed
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
 from ..data import Batches, Examples, as_count
@@ -411,4 +411,5 @@ def _rise(numbers: list[int]) -> bool:
 
 
 def _seed(seed: int | None) -> int:
-    return secrets.randbits(62) if seed is None else int(seed)
+    # drawn like that of a layer: whoever has seeded gt.random gets the same run again
+    return draw_seed() if seed is None else int(seed)
