@@ -44,6 +44,8 @@ class Arrays:
         A function to call when everything is read.
     is_checkpoint
         Whether a model is one of the objects in it, by name.
+    spellings
+        Other names that the names in ``entries`` may stand for, if they lead nowhere themselves.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Arrays:
         self.layout = layout
         self.close = close
         self.is_checkpoint = is_checkpoint
+        self.spellings: Mapping[str, list[str]] = {}
         self._together = together
         self._kept: dict[str, np.ndarray[Any, Any]] = {}
 

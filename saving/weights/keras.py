@@ -36,29 +36,46 @@ def open_keras(file: Source, max_bytes: int) -> Arrays | None:
     if found.layout == "gradtape":
         found.close()
         return None
-    names = _short(list(found.entries))
+    names = _spelled(list(found.entries))
     entries: dict[str, Entry] = {}
+    spellings: dict[str, list[str]] = {}
     for name, entry in found.entries.items():
         why = next((why for pattern, why in _NO_WEIGHTS if pattern.match(name)), None)
         if why is None:
-            entries[names[name]] = entry
+            entries[names[name][0]] = entry
+            spellings[names[name][0]] = names[name][1:]
         else:
             found.left_out[name] = why
     file.close()
-    return Arrays(file.path, entries, {}, found.left_out, "keras", found.close)
+    arrays = Arrays(file.path, entries, {}, found.left_out, "keras", found.close)
+    arrays.spellings = spellings
+    return arrays
 
 
-def _short(names: list[str]) -> dict[str, str]:
-    """Return shorter names: in old files, the name of a layer and that of its weight.
+def _spelled(names: list[str]) -> dict[str, list[str]]:
+    """Return the spellings of each name in old files, the one to show first.
 
-    ``model_weights/dense/sequential/dense/kernel:0`` becomes ``dense/kernel``; names that would be
-    equal are not shortened.
+    In such files, the name of a layer is a group, also if it has slashes, and the weights in it
+    have names that may begin with the layer's or with those of models around it. In the group of a
+    model they begin with the names of its layers: ``model_weights/conv1/bn/conv1/bn/gamma:0`` is
+    ``conv1/bn/gamma``, and ``model_1/dense/kernel:0`` is ``model_1/dense/kernel``.
     """
-    found = {}
-    for name in names:
-        layer, _, rest = name.removeprefix("model_weights/").partition("/")
-        is_new = re.search(r"(^|[/\\])vars[/\\]\d+$", name)
-        last = rest.rpartition("/")[2].removesuffix(":0")
-        found[name] = name if is_new or not last else f"{layer}/{last}"
-    taken = Counter(found.values())
-    return {name: x if taken[x] == 1 else name for name, x in found.items()}
+    found = {name: list(_spellings(name)) for name in names}
+    counts = Counter(spelling for each in found.values() for spelling in each)
+    return {name: [x for x in each if counts[x] == 1] or [name] for name, each in found.items()}
+
+
+def _spellings(name: str) -> dict[str, None]:
+    """Return the spellings of a name, in order."""
+    path = name.removeprefix("model_weights/").removesuffix(":0")
+    parts = path.split("/")
+    if len(parts) < 3 or re.search(r"(^|[/\\])vars[/\\]\d+$", name):
+        return dict.fromkeys([path if len(parts) < 3 else name])
+    short = f"{parts[0]}/{parts[-1]}"
+    for i in range(len(parts) - 2, 0, -1):
+        layer, rest = parts[:i], parts[i:]
+        if rest[-i - 1 : -1] == layer or rest[:i] == layer:
+            own = "/".join(rest if rest[:i] == layer else [*layer, parts[-1]])
+            # a part of a layer, as a cell, is in a layer of its own name
+            return dict.fromkeys([short, own, path] if i == 1 else [own, path])
+    return dict.fromkeys([path, short])

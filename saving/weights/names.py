@@ -200,6 +200,11 @@ class Names:
             for spelling, rank in {form: 1, **further}.items():
                 for prefix, before in spellings.items():
                     below.setdefault(prefix.inside(spelling), max(before, rank))
+            if self._layout == "keras":  # old files have models in groups of their names
+                groups = [prefix for prefix, rank in spellings.items() if rank == 3]
+                below.update(
+                    {x.inside(leaf.name): 3 for x in groups if x.inside(leaf.name) not in below}
+                )
             self._walk(leaf, (path[0].inside(name), path[1].inside(form)), below, above)
         for ours, said in declared.items():
             if isinstance(ours, tuple):

@@ -50,7 +50,11 @@ class Plan:
     def __init__(
         self, model: Module, arrays: Arrays, mapping: Any, layout: str | None, strict: bool
     ) -> None:
-        self._renamed = rename([*arrays.entries, *arrays.aliases], mapping)
+        names = [*arrays.entries, *arrays.aliases]
+        if not callable(mapping):  # a function is asked for these only where they are needed
+            names += [x for others in arrays.spellings.values() for x in others]
+        self._mapping = mapping
+        self._renamed = rename(names, mapping)
         self._stated = layout
         self._kept: frozenset[str] = frozenset()  # names whose arrays have the model's axes
         if layout is None:
@@ -80,6 +84,10 @@ class Plan:
                 report.left_out[name] = "the mapping says so"
                 continue
             found = self._names.find(target)
+            for other in () if found else arrays.spellings.get(name, ()):
+                renamed = self._renamed.get(other) or rename([other], self._mapping)[other]
+                if renamed.name is not None and not found:
+                    found, axes = self._names.find(renamed.name), renamed.axes
             if len(found) > 1:
                 places = " and ".join(x.path for x in found)
                 raise ValueError(
@@ -100,6 +108,8 @@ class Plan:
             self._take_joint(joint, names)
         for alias, name in arrays.aliases.items():
             target, axes = self._renamed[alias]
+            if self._renamed[name].name is None:  # left out by mapping
+                continue
             for slot in self._names.find(target or ""):
                 if isinstance(slot, Slot) and slot not in self._chosen:
                     self._take(slot, name, axes)
