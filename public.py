@@ -7,6 +7,7 @@ hint.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
@@ -14,10 +15,20 @@ from threading import RLock
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
 
-__all__ = ["HOMES", "IMPORTING", "MissingName", "publish", "publish_lazily"]
+__all__ = [
+    "HOMES",
+    "IMPORTING",
+    "NEEDED",
+    "MissingName",
+    "incomplete",
+    "publish",
+    "publish_lazily",
+]
 
 _ROOT = __name__.rpartition(".")[0]
 
+#: The libraries that pyproject.toml requires.
+NEEDED = ("h5py", "numpy", "pluggy", "xxhash")
 #: Each name directly under the package, with the module that defines it; ``"."`` for a module.
 HOMES: dict[str, str] = {}
 #: Held during lazy imports: otherwise threads that start with different modules of an import cycle
@@ -90,13 +101,16 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
             value = _hand_out(getattr(sys.modules[_ROOT + home], name), _ROOT, HOMES)
             setattr(package, name, value)
             return value
-        with IMPORTING:
-            if home == ".":
-                return import_module(f".{name}", _ROOT)
-            whole = next((whole for part, whole in wholes.items() if home.startswith(part)), None)
-            if whole is not None:
-                import_module(whole, _ROOT)
-            value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
+        try:
+            with IMPORTING:
+                if home == ".":
+                    return import_module(f".{name}", _ROOT)
+                whole = next((x for part, x in wholes.items() if home.startswith(part)), None)
+                if whole is not None:
+                    import_module(whole, _ROOT)
+                value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
+        except ModuleNotFoundError as error:
+            raise incomplete(error) from error.__cause__
         setattr(package, name, value)  # so that this runs once
         return value
 
@@ -104,6 +118,16 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
         return sorted([*HOMES, "__version__"])
 
     vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
+
+
+def incomplete(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return an import's error; if a library that gradtape needs is missing, say what to run."""
+    if error.name not in NEEDED:
+        return error
+    folder = os.path.dirname(__file__)
+    checkout = os.path.exists(os.path.join(folder, "setup.py"))
+    told = f"{error}; {_ROOT} needs it: run pip install {folder if checkout else _ROOT}"
+    return ModuleNotFoundError(told, name=error.name, path=error.path)
 
 
 def _is_there(home: str) -> bool:
