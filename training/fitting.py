@@ -201,9 +201,9 @@ def fit(
     A checkpoint keeps the model, the optimizer, ``gt.random``, the order of the examples, the
     values of the epoch so far and the history. For each callback that is an object, it keeps the
     result of ``state_dict()``. Without that method, it keeps those attributes with plain values
-    that the run changed. For data with a ``state_dict()``, it keeps the state at the beginning of
-    the epoch. To resume, batches of an iterable that were trained on are read again and skipped, so
-    they must come in the same order. An iterator cannot be resumed.
+    that the run changed after ``on_train_begin``. For data with a ``state_dict()``, it keeps the
+    state at the beginning of the epoch. To resume, batches of an iterable that were trained on are
+    read again and skipped, so they must come in the same order. An iterator cannot be resumed.
 
     With ``distributed``, losses, metrics and random numbers are those of the whole batch, as in one
     process. Only rank 0 shows progress and writes files: checkpoints, and those of ``CSVLogger``,

@@ -56,7 +56,8 @@ class TensorBoard(Callback):
             )
         self.log_dir, self.histogram_freq = str(log_dir), histogram_freq
         self._every = {"epoch": 0, "batch": 1}.get(str(update_freq), update_freq)
-        self._step = 0
+        self._step, self._epoch = 0, 0
+        self._purged: dict[str, int] = {}
         self._writers: dict[str, Any] = {}
 
     def on_train_begin(self) -> None:
@@ -67,11 +68,12 @@ class TensorBoard(Callback):
             raise ImportError(
                 f'TensorBoard: {error}; pip install "gradtape[tensorboard]"'
             ) from error
-        self._make = SummaryWriter
+        self._make, self._purged = SummaryWriter, {}
 
     def _write(self, part: str, name: str, value: float, step: int) -> None:
         if part not in self._writers:
-            self._writers[part] = self._make(logdir=str(Path(self.log_dir) / part))
+            place = str(Path(self.log_dir) / part)
+            self._writers[part] = self._make(logdir=place, **self._purged)
         self._writers[part].add_scalar(name, value, step)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
@@ -83,6 +85,7 @@ class TensorBoard(Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Write the values of the epoch."""
+        self._epoch = epoch + 1
         for name, value in logs.items():
             validated = name.startswith("val_")
             part = "validation" if validated else "train"
@@ -106,8 +109,12 @@ class TensorBoard(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that a resumed run needs."""
-        return {"step": self._step}
+        return {"step": self._step, "epoch": self._epoch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state; what was written after it is not shown."""
         self._step = int(state["step"])
+        self._epoch = int(state.get("epoch", 0))
+        # values of batches count steps, not epochs: purging by epochs would remove these too
+        if not self._every and self._epoch:
+            self._purged = {"purge_step": self._epoch}

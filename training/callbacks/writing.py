@@ -175,7 +175,8 @@ class CSVLogger(Callback):
     separator
         The separator of the values, a comma by default.
     append
-        Whether to append to an existing file, for example after an interruption; false by default.
+        Whether to append to an existing file; false by default. A run that ``fit`` resumes always
+        continues its file, after the lines of the epochs that it does not repeat.
 
     Raises
     ------
@@ -191,16 +192,40 @@ class CSVLogger(Callback):
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = str(filename), separator, bool(append)
         self._columns: list[str] | None = None
+        self._rows, self._begun = 0, True
 
     def on_train_begin(self) -> None:
-        """Create the file, or read the columns of an existing one."""
-        path = Path(self.filename)
-        self._columns = None
-        if self.append and path.exists() and path.stat().st_size:
-            with path.open(newline="") as stream:
-                self._columns = next(csv.reader(stream, delimiter=self.separator))[1:]
-        else:
-            path.write_text("")
+        """Raise if the file cannot be written."""
+        Path(self.filename).open("a").close()
+        self._columns, self._rows, self._begun = None, 0, False
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        """Empty the file, or read the columns of an existing one, before the first epoch."""
+        if not self._begun:
+            self._keep(None if self.append else 0)
+
+    def _keep(self, count: int | None) -> None:
+        """Begin with the header and a number of lines of the file; all for None."""
+        self._begun = True
+        with open(self.filename, newline="") as stream:
+            header, *rows = [*csv.reader(stream, delimiter=self.separator)] or [[]]
+        self._columns = header[1:] if header and count != 0 else None
+        self._rows = len(rows) if count is None else min(count, len(rows))
+        if self._rows < len(rows) or self._columns is None:
+            self._replace([header, *rows[: self._rows]] if self._columns is not None else [])
+
+    def _replace(self, rows: list[list[Any]]) -> None:
+        with open(self.filename, "w", newline="") as stream:
+            csv.writer(stream, delimiter=self.separator).writerows(rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that a resumed run needs: the number of lines."""
+        return {"rows": self._rows}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue after the lines that the file had at the checkpoint; later epochs run again."""
+        if not self._begun:  # once, after the run has begun
+            self._keep(state.get("rows"))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Write a line; new values get new columns, with ``NA`` in the earlier lines."""
@@ -212,14 +237,13 @@ class CSVLogger(Callback):
                 self._columns = list(logs)
                 writer.writerow(["epoch", *self._columns])
             writer.writerow([epoch, *(_number(logs.get(name)) for name in self._columns)])
+        self._rows += 1
 
     def _widen(self, names: list[str]) -> None:
         with open(self.filename, newline="") as stream:
             header, *rows = csv.reader(stream, delimiter=self.separator)
         self._columns = [*header[1:], *names]
-        with open(self.filename, "w", newline="") as stream:
-            writer = csv.writer(stream, delimiter=self.separator)
-            writer.writerows([[*header, *names], *([*row, *("NA" for _ in names)] for row in rows)])
+        self._replace([[*header, *names], *([*row, *("NA" for _ in names)] for row in rows)])
 
 
 def _number(value: Any) -> Any:

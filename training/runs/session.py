@@ -156,7 +156,8 @@ class Callbacks:
     def __init__(self, callbacks: Iterable[Any]) -> None:
         self.stopped = False
         self._model: Any = None
-        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with their initial attributes
+        #: With their attributes before the first epoch.
+        self._objects: list[tuple[Any, dict[str, Any]]] = []
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
             methods = {event: getattr(callback, event, None) for event in _EVENTS}
@@ -200,6 +201,8 @@ class Callbacks:
     def tell(self, event: str, *arguments: Any) -> bool:
         """Call the callbacks for an event; return whether one has asked to stop."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are called
+        if event == "on_train_begin":  # what it made belongs to this run: paths, times, settings
+            self._objects = [(x, _plain_attributes(x)) for x, _ in self._objects]
         asked = event == "on_epoch_end" and any(answer is True for answer in answers)
         # removed again, because attributes that change during a run prevent compilation
         if answers and vars(self._model).pop("stop_training", False) is not False:
@@ -222,7 +225,7 @@ class Callbacks:
         """Return the state of each callback that is an object.
 
         This is the result of its ``state_dict``. Without that method, it is its plain attributes:
-        the initial and the current ones.
+        those after ``on_train_begin``, and the current ones.
         """
         found = []
         for callback, given in self._objects:
@@ -236,7 +239,8 @@ class Callbacks:
     def load(self, states: Iterable[dict[str, Any]]) -> None:
         """Restore states; those of callbacks of one class, in their order.
 
-        An attribute that the run never changed is a setting, and keeps its current value.
+        An attribute that did not change after ``on_train_begin`` is a setting, or belongs to one
+        run, and keeps its current value. So does one that is no plain value now, such as a file.
         """
         waiting = list(self._objects)
         for record in states:
@@ -252,9 +256,11 @@ class Callbacks:
                 continue
             for name, value in state["now"].items():
                 ran = _differs(name, value, state["given"])  # not a setting: the run changed it
-                begun = _differs(name, vars(callback).get(name), given)
-                # a file must not replace a method
-                if (ran or begun) and is_plain(getattr(type(callback), name, None)):
+                held = vars(callback).get(name)
+                begun = _differs(name, held, given)
+                # a file must replace neither a method nor what the callback has opened
+                kept = not is_plain(held) or not is_plain(getattr(type(callback), name, None))
+                if (ran or begun) and not kept:
                     vars(callback)[name] = copy.deepcopy(value)
 
 
