@@ -147,7 +147,7 @@ from .module.added import (
 from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
-from .module.summary import parameters
+from .module.summary import parameters, untrained_arrays
 from .module.told import told
 from .ops.backend import (
     Backend,
@@ -421,6 +421,7 @@ __all__ = [
     "trace_rule",
     "tracing_into",
     "unsure",
+    "untrained_arrays",
     "user_line",
     "vmap",
     "warn_user",
