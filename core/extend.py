@@ -148,7 +148,7 @@ from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.hidden import is_code, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
-from .module.summary import parameters
+from .module.summary import parameters, untrained_arrays
 from .module.told import told
 from .ops.backend import (
     Backend,
@@ -424,6 +424,7 @@ __all__ = [
     "tracing_into",
     "unsure",
     "untracked",
+    "untrained_arrays",
     "user_line",
     "vmap",
     "warn_of_hidden",

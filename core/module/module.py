@@ -21,6 +21,7 @@ from ..tensors.variable import Variable
 from .calls import CALLS, PLAIN, handing_on, noting
 from .freezing import freeze, is_frozen, thaw
 from .pickled import check_named
+from .replacing import check_replaced
 from .summary import html_table, text_table
 
 __all__ = ["Module", "saved_classes", "snake_case"]
@@ -85,6 +86,12 @@ class Module:
         call = cls.__dict__.get("__call__")
         if call is not None and not isinstance(call, Function):
             cls.__call__ = noting(handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        held = self.__dict__.get(name)
+        if isinstance(held, Variable) and not isinstance(value, Variable):
+            check_replaced(self, name, held, value)
+        super().__setattr__(name, value)
 
     @property
     def name(self) -> str:

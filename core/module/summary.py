@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..tensors.stream import Stream
+from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import OUTPUT
 from .freezing import is_frozen
@@ -15,7 +18,7 @@ from .freezing import is_frozen
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["html_table", "parameters", "text_table"]
+__all__ = ["html_table", "parameters", "text_table", "untrained_arrays"]
 
 _HEAD = ("Layer", "Output shape", "Parameters")
 #: The width of a table, and the least width of its first column.
@@ -74,7 +77,7 @@ def text_table(root: Module) -> str:
     lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     lines.insert(1, rule)
-    return "\n".join([_title(root), *lines, rule, _total(root, found)])
+    return "\n".join([_title(root), *lines, rule, _total(root, found), *_note(root)])
 
 
 def html_table(root: Module) -> str:
@@ -93,7 +96,7 @@ def html_table(root: Module) -> str:
     return (
         f'<table><caption style="text-align:left;font-weight:bold">{html.escape(_title(root))}'
         f"</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody><tfoot><tr>"
-        f'<td colspan="3" style="text-align:left;{line}">{html.escape(_total(root, found))}</td>'
+        f'<td colspan="3" style="text-align:left;{line}">{_end(root, found)}</td>'
         "</tr></tfoot></table>"
     )
 
@@ -177,6 +180,31 @@ def _total(root: Module, rows: list[_Row]) -> str:
     training = sum(v.size for v in held if id(v) in trainable)
     later = "" if all(_is_built(row.module) for row in rows) else ", before the first call"
     return f"Parameters: {sum(v.size for v in held):,} ({training:,} trainable){later}"
+
+
+def _end(root: Module, rows: list[_Row]) -> str:
+    """Return the last lines as HTML."""
+    return "<br>".join(map(html.escape, [_total(root, rows), *_note(root)]))
+
+
+def untrained_arrays(root: Module) -> list[str]:
+    """Return the arrays of floats among the attributes of modules, with paths and shapes."""
+    leaves = root.named_leaves()
+    modules = {"": root, **{f"{k}/": x for k, x in leaves if not isinstance(x, Variable)}}
+    return [
+        f"{path}{name} {value.shape}"
+        for path, module in modules.items()
+        for name, value in vars(module).items()
+        if isinstance(value, (np.ndarray, Tensor)) and value.ndim and value.dtype.kind in "fc"
+        if not name.startswith("_")
+    ]
+
+
+def _note(root: Module) -> list[str]:
+    arrays = untrained_arrays(root)
+    if not arrays:
+        return []
+    return [f"Arrays, which do not train unless they are variables: {', '.join(arrays[:5])}"]
 
 
 def _frozen(module: Module) -> str:

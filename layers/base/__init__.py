@@ -6,6 +6,7 @@ from ...core.extend import added_losses, constrained, forward_pass, penalties
 from .calls import takes_training
 from .layer import Layer
 from .masks import keep_mask, mask_of
+from .symbolic import returned
 
 __all__ = [
     "Layer",
@@ -15,5 +16,6 @@ __all__ = [
     "keep_mask",
     "mask_of",
     "penalties",
+    "returned",
     "takes_training",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.extend import Tensor, flatten, ops, sizes_differ
 from .layer import Layer
+from .symbolic import returned
 
 __all__ = [
     "along_steps",
@@ -112,8 +113,8 @@ def call_with_mask(
     elif mask is None and _ROWS.get() is not None and "mask" not in kwargs:
         rows = _of_rows(layer, args[0])
         if rows is not None:
-            return run(*args, **kwargs, mask=rows), []
-    y = run(*args, **kwargs)
+            return returned(layer, run(*args, **kwargs, mask=rows)), []
+    y = returned(layer, run(*args, **kwargs))
     if getattr(layer, "hands_masks", False):
         return y, [mask_of(part) for part in flatten(y)]
     mask = kwargs.get("mask", mask)

@@ -37,6 +37,7 @@ __all__ = [
     "node_of",
     "placeholders_in",
     "replaced",
+    "returned",
     "stands_in",
     "wrapped",
 ]
@@ -171,11 +172,27 @@ def replaced(values: Any, known: dict[Placeholder, Any]) -> Any:
     return map_structure(value, values)
 
 
+def returned(layer: Any, result: Any) -> Any:
+    """Return the result of a layer's call.
+
+    Raises
+    ------
+    TypeError
+        If it is None, as from a function that does not end with ``return``.
+    """
+    if result is None:
+        raise TypeError(
+            f"layer {getattr(layer, 'name', layer)!r} ({type(layer).__name__}): its call returned "
+            "None; end it with return and the result"
+        )
+    return result
+
+
 def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return placeholders for the results of a layer's call, and keep the call as a node."""
     try:
         node = Node(call, args, kwargs, layer)
-        found = node.infer()
+        found = returned(layer, node.infer())
     finally:
         if ADDED:  # its added losses belong to the trace that found the shapes
             forget(layer)

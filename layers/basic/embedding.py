@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import Variable, as_tensor, ops
+from ...core.extend import Variable, as_tensor, ops, to_numpy
 from ...nn import embedding_lookup
 from .. import initializers
 from ..base.configured import Configured, positive
@@ -106,7 +106,23 @@ class Embedding(Configured, saved_as="layers.Embedding"):
                 f"layer {self.name!r} (Embedding): expected integers, got {ids.dtype}; cast them "
                 "with .astype('int32')"
             )
+        rows = ids
         if ids.dtype.kind == "i":  # a negative one would count from the end
-            ids = ids.astype("int64")
-            ids = ops["where"](ops["less"](ids, 0), self.input_dim - ids, ids)
-        return embedding_lookup(self.embeddings.value, ids)
+            rows = ids.astype("int64")
+            rows = ops["where"](ops["less"](rows, 0), rows - self.input_dim, rows)
+        try:
+            return embedding_lookup(self.embeddings.value, rows)
+        except IndexError as error:
+            raise IndexError(self._outside(ids) or str(error)) from None
+
+    def _outside(self, ids: Any) -> str:
+        """Describe the integers that are out of range; empty if they have no values here."""
+        if not hasattr(ids.array, "__array__") and not hasattr(ids.array, "__dlpack__"):
+            return ""
+        values = to_numpy(ids.array)
+        outside = values[(values < 0) | (values >= self.input_dim)]
+        return (
+            f"layer {self.name!r} (Embedding): expected integers from 0 to {self.input_dim - 1} "
+            f"(input_dim is {self.input_dim}), got {outside[0]}; {outside.size} of {values.size} "
+            "are out of bounds"
+        )

@@ -11,6 +11,7 @@ from ..base.layer import Elsewhere, Layer
 from ..base.losses import Rules, rows_per_example
 from ..base.masks import along_steps, masking_rows, takes_mask
 from ..base.restored import check_part
+from ..base.symbolic import returned
 from ..basic import Activation
 from .rnn import RNN
 from .stacked import StackedRNNCells
@@ -107,7 +108,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
             else:
                 told["mask"] = along_steps(parts, flat.shape) if mask.ndim == 2 else parts
         with rows_per_example(shape[1]), masking_rows(rows):
-            result = self.layer(flat, **told)
+            result = returned(self.layer, self.layer(flat, **told))
         return map_structure(lambda y: ops["reshape"](y, shape=(*shape[:2], *y.shape[1:])), result)
 
 

@@ -411,5 +411,5 @@ def _rise(numbers: list[int]) -> bool:
 
 
 def _seed(seed: int | None) -> int:
-    # drawn like that of a layer: whoever has seeded gt.random gets the same run again
+    # drawn like that of a layer, so that gt.random.set_seed repeats the run
     return draw_seed() if seed is None else int(seed)

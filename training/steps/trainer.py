@@ -19,8 +19,17 @@ from ...core.extend import (
     calling_in,
     flatten,
     frozen_variables,
+    untrained_arrays,
 )
-from ...layers import RNN, added_losses, constrained, forward_pass, penalties, takes_training
+from ...layers import (
+    RNN,
+    added_losses,
+    constrained,
+    forward_pass,
+    penalties,
+    returned,
+    takes_training,
+)
 from .. import optimizers
 from ..checks import (
     FirstLook,
@@ -207,7 +216,9 @@ class Trainer(Session):
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
-            raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
+            arrays = ", ".join(untrained_arrays(self.model))
+            hint = f"; arrays do not train, make a gradtape.Variable of {arrays}" if arrays else ""
+            raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}{hint}")
         self.optimizer.name_variables(self.model)
         self.optimizer.build(self._claimants())
         self._penalties = penalties(self.model)
@@ -383,7 +394,7 @@ class Trainer(Session):
             x = part[0] if isinstance(part, (tuple, list)) and not early else part
             # the first call creates the weights
             found.append(self.applying((x,)) if found else self.call(x, training=False))
-            _check_rows(x, found[-1])
+            _check_rows(x, returned(self.model, found[-1]))
         return found
 
 

@@ -294,12 +294,47 @@ class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
     input, output = gradtape.layers.Sequential.input, gradtape.layers.Sequential.output
 
 
+class _LoadedLayer(Layer):
+    """A layer of a loaded model: its weights and settings, and its graph if the file has one."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(name=module.name)
+        self.dtype = None  # its graph has its own
+        self.module = module
+        if not module.trainable:
+            self.trainable = False
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        return self.module(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or "module" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.module, name)
+
+
 class _Loaded(Model):
     """A model that runs the graphs in a file."""
 
     def __init__(self, module: Any) -> None:
         super().__init__(name=module.name)
         self.module = module
+        parts = vars(module).get("layers", [leaf for _, leaf in module.own_leaves()])
+        modules = [part for part in parts if isinstance(part, gradtape.Module)]
+        vars(self)["_gradtape_layers"] = [
+            part if isinstance(part, gradtape.layers.Layer) else _LoadedLayer(part)
+            for part in modules
+        ]
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers that the file names; changing the list does not change the model."""
+        return list(vars(self)["_gradtape_layers"])
+
+    def save(self, filepath: Any, overwrite: bool = True) -> None:
+        """Save the module that was loaded, as it is now."""
+        save_model(self, filepath)
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run it."""
@@ -322,7 +357,8 @@ def load_model(
 @adapts("save")
 def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
     """Save a model; see :func:`gradtape.save`."""
-    gradtape.save(model, with_folders(filepath))
+    saved = model.module if isinstance(model, _Loaded) else model
+    gradtape.save(saved, with_folders(filepath))
 
 
 __getattr__ = lookup(__name__)

@@ -1,0 +1,131 @@
+"""Mistakes in layers and modules of one's own, and with the weights of any: what they are told."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape import layers as L
+from gradtape import training
+
+X = np.ones((4, 2), "float32")
+DATA = (X, np.ones((4, 1), "float32"))
+
+
+@pytest.mark.parametrize(
+    ("id_", "told"),
+    [
+        (-1, "expected integers from 0 to 9 (input_dim is 10), got -1; 1 of 4 are out of bounds"),
+        (10, "expected integers from 0 to 9 (input_dim is 10), got 10; 1 of 4 are out of bounds"),
+    ],
+)
+def test_an_embedding_names_the_integer_that_is_out_of_range(id_: int, told: str) -> None:
+    layer = L.Embedding(10, 2)
+    with pytest.raises(IndexError) as error:
+        layer([[1, 2], [id_, 3]])
+    assert str(error.value) == f"layer 'embedding' (Embedding): {told}"
+    with pytest.raises(IndexError, match="out of bounds"):
+        gt.function(layer)(np.array([[1, 2], [id_, 3]]))
+
+
+class Silent(L.Layer):
+    def build(self, shape: Any) -> None:
+        self.w = self.add_weight((shape[-1], 1))
+
+    def call(self, x: Any) -> Any:
+        x @ self.w
+
+
+class SilentModule(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = L.Dense(1)
+
+    def __call__(self, x: Any) -> Any:
+        self.dense(x)
+
+
+@pytest.mark.parametrize("make", [Silent, SilentModule])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda layer: training.fit(layer, DATA, loss="mse", verbose=0),
+        lambda layer: training.evaluate(layer, DATA, loss="mse"),
+        lambda layer: training.predict(layer, X),
+        lambda layer: L.Sequential([layer, L.Dense(1)])(X),
+        lambda layer: L.Sequential([layer])(X),
+        lambda layer: L.TimeDistributed(layer)(X[None]),
+    ],
+    ids=["fit", "evaluate", "predict", "before another", "last", "wrapped"],
+)
+def test_a_call_without_return_is_told(make: Any, use: Any) -> None:
+    with pytest.raises(TypeError, match=r"returned None; end it(s call)? with"):
+        use(make())
+
+
+def test_a_layer_without_return_in_a_graph_is_told() -> None:
+    with pytest.raises(TypeError, match=r"layer 'silent' \(Silent\): its call returned None"):
+        Silent()(gt.Input((2,)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layer: layer.kernel - 0.1,
+        lambda layer: np.ones((2, 3)),
+        lambda layer: 0.5,
+        lambda layer: np.float32(0.5),
+    ],
+    ids=["tensor", "array", "number", "scalar"],
+)
+def test_a_weight_is_not_replaced_by_numbers(change: Any) -> None:
+    layer = L.Dense(3)
+    layer(X)
+    kernel = layer.kernel
+    with pytest.raises(TypeError, match=r"'kernel' is a variable, .* write .kernel.assign\(...\)"):
+        layer.kernel = change(layer)
+    assert layer.kernel is kernel
+    layer.kernel = another = gt.Variable(np.ones((2, 3), "float32"))
+    assert layer.kernel is another
+
+
+class Own(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = gt.Variable([1.0, 2.0])
+        self.cache: Any = np.zeros(2)
+
+
+def test_a_variable_of_a_module_that_numbers_replace_is_told() -> None:
+    module = Own()
+    with pytest.warns(UserWarning, match=r"module 'own' \(Own\): 'w' is a variable, and a Tensor"):
+        module.w = module.w * 2
+    with warnings.catch_warnings(action="error"):
+        module.w = np.ones(2)  # it is no variable any more
+        module.cache = gt.ones(2)
+        module.v = module.w
+        module.u = gt.Variable(1.0)
+        module.u = gt.Variable(2.0)
+        module.u = None
+
+
+def test_arrays_that_do_not_train_are_listed() -> None:
+    class Mix(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.places, self._own = np.ones((2, 1), "float32"), np.arange(3), np.ones(2)
+
+        def __call__(self, x: Any) -> Any:
+            return x @ self.w
+
+    model = L.Sequential([Mix(), L.Dense(1)])
+    model(X)
+    note = "Arrays, which do not train unless they are variables: layers/0/w (2, 1)"
+    assert model.summary().splitlines()[-1] == note
+    assert note in model.summary("html")
+    with pytest.raises(ValueError, match=r"no trainable variables; .*\.Variable of w \(2, 1\)"):
+        training.fit(Mix(), DATA, loss="mse", verbose=0)
