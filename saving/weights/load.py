@@ -12,7 +12,7 @@ from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import open_arrays
-from .names import LAYOUTS, NameMapping, layout_of
+from .names import LAYOUTS, NameMapping, layout_of, rename
 from .plan import Plan
 from .report import WeightsReport
 
@@ -48,7 +48,8 @@ def load_weights(
         (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
         of the model (``"layers/0/kernel"``), or the file's framework's name for it; ``None`` leaves
         it out. Dictionaries and functions may give a pair of a name and the order of axes as in
-        :func:`numpy.transpose`. Names that are not mapped stay the same.
+        :func:`numpy.transpose`. Names that are not mapped stay the same. Those of a checkpoint's
+        model are names of the model, with or without ``model/`` in front.
     layout
         The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
         whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By
@@ -122,8 +123,8 @@ def load_weights(
         raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
         layout = layout or arrays.layout or layout_of(list(arrays.entries))
-        if arrays.is_checkpoint and mapping is None:
-            arrays = arrays.of_model()
+        if arrays.is_checkpoint:
+            arrays = _part(arrays, mapping)
         plan = Plan(model, arrays, mapping, layout, strict)
         report = plan.carry_out()
     plan.warn()
@@ -167,6 +168,16 @@ def read_weights(
     """
     with _opened(path, max_bytes) as arrays:
         return arrays.read(sorted(arrays.entries))
+
+
+def _part(arrays: Arrays, mapping: NameMapping) -> Arrays:
+    """Return the model of a checkpoint, or all of it if the mapping has names of all of it."""
+    part = arrays.of_model()
+    try:
+        rename([*part.entries, *part.aliases], mapping)
+    except ValueError:
+        return arrays
+    return part
 
 
 def _opened(path: Any, max_bytes: int | None) -> Arrays:
