@@ -427,16 +427,26 @@ def snake_case(name: str) -> str:
 
 def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable | Module]]:
     """Yield what is in a value; each container once, so that lists that share lists stay fast."""
-    if isinstance(value, (Variable, Module)):
-        yield path, value
-    elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
-        seen.add(id(value))
-        if isinstance(value, dict):
-            items = sorted(value.items(), key=lambda item: str(item[0]))
-        else:
-            items = list(enumerate(value))
+    if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
+        return
+    seen.add(id(value))
+    above = [(path, _items(value))]  # no recursion, which would end in deep containers
+    while above:
+        path, items = above[-1]
         for key, item in items:
             if isinstance(item, (Variable, Module)):
                 yield f"{path}/{key}", item
-            elif type(item) not in PLAIN:
-                yield from _leaves(f"{path}/{key}", item, seen)
+            if type(item) in PLAIN or not isinstance(item, (list, tuple, dict)):
+                continue
+            if id(item) not in seen:
+                seen.add(id(item))
+                above.append((f"{path}/{key}", _items(item)))
+                break
+        else:
+            above.pop()
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return iter(sorted(value.items(), key=lambda item: str(item[0])))
+    return enumerate(value)

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.extend import Variable, exclusive, to_numpy
 from ..container.file import SafeFile
 from ..container.write import check, write
-from ..errors import DamagedFile, LoadError, SaveError
+from ..errors import DamagedFile, LoadError, SaveError, printable
 from ..reading.contents import open_contents
 from ..records.schema import (
     CHECKPOINT,
@@ -61,7 +61,7 @@ class _Contents:
             self.texts = {"/manifest": dump(manifest, "the checkpoint")}
         except SaveError:
             for path, node in nodes.items():  # which of them it is
-                dump([{"attributes": _nested([], {path: node})}], path)
+                dump([{"attributes": _nested([], {path: node})}], printable(path))
             raise
 
     def _variable(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 from .. import errors
 from ..errors import DamagedFile, LoadError
 
-__all__ = ["ChildEnded", "fail", "limit_self", "run_child", "unlimited_time"]
+__all__ = ["ChildEnded", "fail", "limit_self", "no_python", "run_child", "unlimited_time"]
 
 _FAILED = 3
 _TIME_IS_UP = getattr(signal, "SIGPROF", 0)
@@ -27,6 +28,9 @@ sys.path[:], seconds = json.loads(sys.argv[1])
 if seconds is not None and hasattr(signal, "setitimer"):
     signal.setitimer(signal.ITIMER_REAL, seconds)
 """
+# Of a frozen application, only a name of Python's own is not that of the application. Programs that
+# embed Python may have one that is started like it: mayapy, hython.
+_OWN, _LIKE = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.I), re.compile("py|hython", re.I)
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 
@@ -42,6 +46,34 @@ class ChildEnded(Exception):
     def __init__(self, text: str, late: bool = False) -> None:
         super().__init__(text)
         self.late = late
+
+
+def no_python() -> str:
+    """Return why no other Python process can be started; empty if one can.
+
+    ``sys.executable`` is the application itself in a frozen application, and may be empty or
+    another program where Python is embedded (uWSGI). Starting it could run the application again.
+
+    Returns
+    -------
+    str
+        The reason, and what to do.
+    """
+    path = sys.executable
+    name = os.path.basename(path or "")
+    frozen = getattr(sys, "frozen", False) or hasattr(sys.modules["__main__"], "__compiled__")
+    if not path:
+        reason = "sys.executable is empty, as in a program that embeds Python"
+    elif not (os.path.isfile(path) and os.access(path, os.X_OK)):
+        reason = f"sys.executable ({path}) is not an executable file"
+    elif frozen and not _OWN.fullmatch(name):
+        reason = f"this is a frozen application ({path}), which would start again"
+    elif not _LIKE.search(name):
+        reason = f"sys.executable ({path}) is another program, which embeds Python"
+    else:
+        return ""
+    version = ".".join(map(str, sys.version_info[:2]))
+    return f"{reason}; set sys.executable to the path of a Python {version} that has gradtape"
 
 
 def run_child(
@@ -67,10 +99,16 @@ def run_child(
     Raises
     ------
     LoadError
-        The error that it passed to :func:`fail`.
+        The error that it passed to :func:`fail`. Also if no Python can be started.
     ChildEnded
         If it took too long, or ended in any other way.
     """
+    reason = no_python()
+    if reason:
+        raise LoadError(
+            f"it is read in another Python process, which cannot be started: {reason}, or save "
+            "what the file holds in gradtape's present format where one can be started"
+        )
     setting = json.dumps([_path(), seconds])
     command = [sys.executable, "-I", "-c", _START + code, setting, *arguments]
     try:
@@ -82,6 +120,8 @@ def run_child(
             check=False,
             env={**os.environ, **environment},
         )
+    except OSError as error:
+        raise LoadError(f"{sys.executable} cannot be started ({error})") from None
     except subprocess.TimeoutExpired:
         raise ChildEnded("it takes too long", late=True) from None
     if done.returncode == _FAILED:

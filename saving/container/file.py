@@ -19,7 +19,7 @@ from .source import Source
 from .walk import Walk
 from .workers import each
 
-__all__ = ["SafeFile"]
+__all__ = ["SafeFile", "is_old"]
 
 Array = np.ndarray[Any, Any]
 # Arrays up to this size share memory: as long as one of them is used, the others stay too.
@@ -74,9 +74,14 @@ class SafeFile:
         with _Naming(self.path):
             signature = self._source.read(0, min(9, self.length))
             if not signature.startswith(p.SIGNATURE):
-                raise NotAGradtapeFile("not an HDF5 file")
+                if self._source.size > 8 and self._source.read(8, 1) == b"{":
+                    raise NotAGradtapeFile(
+                        "not an HDF5 file: it seems to be a file of safetensors, which holds "
+                        "weights: gradtape.load_weights(path, model)"
+                    )
+                raise NotAGradtapeFile(f"not an HDF5 file{self._source.guess()}")
             #: whether the file is of format 1, which HDF5's library wrote
-            self.is_old = signature[8:] in (b"\0", b"\1", b"\3")
+            self.is_old = is_old(signature)
             if self.is_old:
                 self._source = converted(self._source, self._max_bytes)
             self._walk = Walk(self._source)
@@ -200,7 +205,15 @@ class SafeFile:
 
     def _compare(self, item: Item, parts: Sequence[bytes]) -> None:
         if digest_of(item.path, item.kind, item.shape, parts) != self._digests[item.path]:
-            raise DamagedFile(f"{item.path} does not match its digest")
+            raise DamagedFile(
+                f"{item.path} does not match its digest: it is damaged, or another program changed "
+                "it"
+            )
+
+
+def is_old(start: bytes) -> bool:
+    """Return whether a file that starts with these 9 bytes is one that HDF5's library wrote."""
+    return start.startswith(p.SIGNATURE) and start[8:] in (b"\0", b"\1", b"\3")
 
 
 class _Naming:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from typing import Any
 
-from ..errors import DamagedFile, UnsafeFile
+from ..errors import DamagedFile, LoadError, UnsafeFile
 from . import profile as p
 from .child import ChildEnded, run_child
 from .source import Source
@@ -34,6 +35,16 @@ importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
 """
 
 
+def _folder() -> Any:
+    try:
+        return tempfile.TemporaryDirectory(prefix="gradtape-")
+    except OSError as error:
+        raise LoadError(
+            f"reading it needs a temporary folder ({error}); set TMPDIR to a folder that can be "
+            "written"
+        ) from None
+
+
 def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> Source:
     """Return a file of format 1 as one in the container of format 2.
 
@@ -52,7 +63,7 @@ def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> So
         If the file is damaged or unsafe, or if reading it crashes, takes too long or needs too much
         memory.
     """
-    with tempfile.TemporaryDirectory(prefix="gradtape-") as folder:
+    with _folder() as folder:
         target = os.path.join(folder, "converted.h5")
         original = os.path.join(folder, "original.h5")
         # the bytes that are open here, whatever the path leads to by now

@@ -55,7 +55,8 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
     ------
     SaveError
         If the path cannot be a file's, its folder does not exist, or the target is not a regular
-        file or is not writable. Also if it is bytes, which are a file's contents for reading.
+        file, is not writable, or is mounted on its own. Also if it is bytes, which are a file's
+        contents for reading.
     """
     if isinstance(path, (bytes, bytearray, memoryview)):
         raise SaveError(
@@ -78,6 +79,11 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
         if not stat.S_ISREG(held.st_mode):
             kind = next((word for test, word in _KINDS if test(held.st_mode)), "not a regular file")
             raise SaveError(f"{real} cannot be written: it is {kind}, not a regular file")
+        if _is_mounted(real):
+            raise SaveError(
+                f"{real} cannot be written: the file is mounted on its own, and such a file cannot "
+                "be replaced by a complete new one; mount its folder instead"
+            )
         if not os.access(real, os.W_OK):
             raise SaveError(f"{real} cannot be written: the existing file is read-only")
         return real
@@ -134,6 +140,8 @@ def replacing(path: str | os.PathLike[str] | os.PathLike[bytes], size: int) -> I
         if error.errno in _FULL:
             room = "" if free is None else f", {free:,} are free"
             reason += f": {size:,} bytes are needed{room}"
+        elif error.errno == errno.EBUSY:
+            reason += "; if the file is mounted on its own, mount its folder instead"
         raise SaveError(f"{target}: cannot be written ({reason})") from error
     finally:
         if new is not None:
@@ -328,6 +336,15 @@ def _remove_unused(path: str) -> None:
             os.unlink(path)
     finally:
         os.close(descriptor)
+
+
+def _is_mounted(path: str) -> bool:
+    """Return whether something is mounted at a file itself, as containers can have it."""
+    with contextlib.suppress(OSError), open("/proc/self/mountinfo", "rb") as mounts:
+        # blanks and others are written as octal numbers
+        escaped = re.sub(rb"[ \t\n\\]", lambda x: b"\\%03o" % ord(x[0]), os.fsencode(path))
+        return any(line.split(b" ", 5)[4] == escaped for line in mounts)
+    return False
 
 
 def _stat(path: str) -> os.stat_result | None:

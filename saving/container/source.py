@@ -9,9 +9,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
+from .profile import SIGNATURE
 
 __all__ = ["Source"]
 
+# What people have under the name of a model, by how it begins.
+_PAGE = "a web page or the answer of a server, as from a download that failed; open it to see why"
+_KINDS = (
+    (b"version https://git-lfs", 'a pointer of Git LFS, not the file itself; run "git lfs pull"'),
+    ((b"<", b'{"'), _PAGE),
+    ((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"), "compressed; unpack it first"),
+    (b"PK", "a zip archive"),
+    (b"\x93NUMPY", "an array of NumPy"),
+    ((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle"),
+)
+_FOLDER = "not a file, but a folder; give the path of a file in it"
 # How much is copied at once.
 _COPIED = 2**24
 _SEEKING = threading.Lock()
@@ -53,10 +65,11 @@ class Source:
             raise FileMissing(f"{self.path}: there is no such file") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL
             if os.path.isdir(self.path.replace("\0", "")):  # Windows opens no folder
-                raise NotAGradtapeFile(f"{self.path}: not a file") from None
+                raise NotAGradtapeFile(f"{self.path}: {_FOLDER}") from None
             raise LoadError(f"{self.path!r}: cannot be opened ({error})") from None
         if not stat.S_ISREG(state.st_mode):
-            raise NotAGradtapeFile(f"{self.path}: not a file")
+            what = _FOLDER if stat.S_ISDIR(state.st_mode) else "not a file"
+            raise NotAGradtapeFile(f"{self.path}: {what}")
         self.size = state.st_size
 
     def __del__(self) -> None:
@@ -67,6 +80,18 @@ class Source:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def guess(self) -> str:
+        """Return what the file seems to be, as the rest of a sentence; empty if it says nothing."""
+        start = self.read(0, min(512, self.size))
+        if not start:
+            return ": it is empty; perhaps the program that wrote it ended, or a download failed"
+        if SIGNATURE.startswith(start):
+            return ": it ends within its first bytes"
+        if not start.strip(b"\0"):
+            return ": it begins with zeros; perhaps a download or a copy did not end"
+        found = next((what for begins, what in _KINDS if start.lstrip().startswith(begins)), "")
+        return f": it is {found}" if found else ""
 
     def copy_to(self, path: str) -> None:
         """Write all bytes to a new file."""

@@ -7,6 +7,8 @@ position, after the object before it, so nothing can be shared, overlap, point b
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 
 from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
@@ -24,6 +26,11 @@ _START = [(p.LINK_INFO, p.NO_LINKS), (p.GROUP_INFO, p.NO_GROUP)]
 _ROOT = [*_START, (p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
 _MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 16, 4096
 _PLAIN = [p.DATASPACE, p.DATATYPE, p.FILL, p.LAYOUT]
+_CHANGED = (
+    "; if gradtape wrote this file, another program such as h5py has changed it since, which it "
+    "does not allow: load the original, and keep notes in attributes of the module or in a file of "
+    "their own. h5py can still read the arrays under /variables"
+)
 _FILTERED = [p.DATASPACE, p.DATATYPE, p.FILL, p.FILTERS, p.LAYOUT]
 
 
@@ -58,17 +65,32 @@ class Walk:
         ):
             raise DamagedFile("its superblock does not match its checksum")
         if block[7] != source.size:
-            raise DamagedFile(f"it should have {block[7]:,} bytes, and has {source.size:,}")
+            more = source.size > block[7]
+            raise DamagedFile(
+                f"it should have {block[7]:,} bytes, and has {source.size:,}: "
+                f"{'something was added' if more else 'perhaps a download or a copy did not end'}"
+            )
         self._address = root
         self._headers: list[tuple[int, int]] = []
         self._long = self._paths = 0
-        self._root = self._messages("/")
-        if checksum(self._header(0)) != self._sum(0):
-            raise DamagedFile("its root does not match its checksum")
-        self.attributes = self._texts()
+        with self._explained():
+            self._root = self._messages("/")
+            if checksum(self._header(0)) != self._sum(0):
+                raise DamagedFile("its root does not match its checksum")
+            self.attributes = self._texts()
 
     def run(self) -> None:
         """Walk through all objects below the root, and check the positions of their data."""
+        with self._explained():
+            waiting = self._visit()
+        found = checksums([self._header(i) for i in range(1, len(self._headers))])
+        for i, value in enumerate(found, 1):
+            if value != self._sum(i):
+                raise DamagedFile(f"{waiting[i - 1][0]} does not match its checksum")
+        self._check_data()
+
+    def _visit(self) -> list[tuple[str, int]]:
+        """Read all headers, and return the paths and the addresses of the objects."""
         # the paths of objects not yet visited, with the addresses that links give
         waiting: list[tuple[str, int]] = self._links("", self._root[len(_ROOT) :])
         for path, address in waiting:  # it grows
@@ -83,11 +105,21 @@ class Walk:
                 self.items[path] = _dataset(path, messages)
             if len(waiting) >= p.MAX_OBJECTS:
                 raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects")
-        found = checksums([self._header(i) for i in range(1, len(self._headers))])
-        for i, value in enumerate(found, 1):
-            if value != self._sum(i):
-                raise DamagedFile(f"{waiting[i - 1][0]} does not match its checksum")
-        self._check_data()
+        return waiting
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say of a header that is right by its checksum that another program wrote it."""
+        try:
+            yield
+        except (UnsafeFile, DamagedFile) as error:
+            last = len(self._headers) - 1
+            whole = last >= 0 and self._headers[last][1] + 4 <= len(self._head)
+            if not whole or str(error).endswith("checksum"):
+                raise
+            if checksum(self._header(last)) == self._sum(last):
+                raise type(error)(f"{error}{_CHANGED}") from None
+            raise DamagedFile(f"{error}, and it does not match its checksum") from None
 
     def _check_data(self) -> None:
         """Check that data follow one another, from the last header to the end of the file."""

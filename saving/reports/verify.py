@@ -11,8 +11,11 @@ from dataclasses import asdict
 
 from ...core.extend import as_group_of_one, current_backend, current_device, registry
 from ...core.extend import backend as select_backend
-from ..container.child import ChildEnded, fail, limit_self, run_child
+from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
+from ..container.file import SafeFile, is_old
+from ..container.source import Source
 from ..errors import UnsafeFile, guarded
+from ..reading.contents import open_contents
 from .checks import checked, too_long
 from .results import Check, Report
 
@@ -36,9 +39,10 @@ def verify(
 
     It runs the functions of an untrusted file, in a separate process that is ended when it exceeds
     the limits. That process has the installed plugins. If a plugin or a gradient rule was
-    registered by hand (:func:`gradtape.register_plugin`, :func:`gradtape.register_gradient`), this
-    process computes instead: memory is then estimated from shapes before each sample, time is
-    checked after each, and loops end after 10,000 steps.
+    registered by hand (:func:`gradtape.register_plugin`, :func:`gradtape.register_gradient`), or if
+    no Python can be started (in a frozen application), this process computes instead: memory is
+    then estimated from shapes before each sample, time is checked after each, and loops end after
+    10,000 steps.
 
     Parameters
     ----------
@@ -93,6 +97,7 @@ def verify(
     with as_group_of_one(), guarded(place):
         if not _is_apart(max_memory, max_seconds):
             return checked(place, backend, max_bytes, max_memory, max_seconds)
+        _check(place, max_bytes)
         arguments = {
             "path": place,
             "backend": backend or _current(),
@@ -113,9 +118,19 @@ def verify(
     return Report(place, name, checks, [(label, reason) for label, reason in found["skipped"]])
 
 
+def _check(path: str, max_bytes: int | None) -> None:
+    """Refuse a file that is no file of gradtape, or a damaged one, before a process is started."""
+    source = Source(path)
+    start = source.read(0, min(9, source.size))
+    source.close()
+    if not is_old(start):  # which another process reads anyway
+        with SafeFile(path, max_bytes) as file:
+            open_contents(file)
+
+
 def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
     """Return whether another process should compute, and can."""
-    if max_memory == max_seconds == math.inf or not sys.executable:
+    if max_memory == max_seconds == math.inf or no_python():
         return False
     known = registry()
     by_hand = any(type(op.rules_provider) is str for op in known.ops.values())

@@ -53,7 +53,7 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
     file = Source(path)
     try:
         start = file.read(0, min(16, file.size))
-        if start.startswith(SIGNATURE):
+        if start.startswith(SIGNATURE) and file.size > len(SIGNATURE):
             return _open_hdf5(path, file, max_bytes)
         if start.startswith(b"PK\x03\x04"):
             return _open_archive(file, max_bytes)
@@ -66,16 +66,17 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
     except BaseException:
         file.close()
         raise
+    guess = file.guess()
     file.close()
     raise NotAGradtapeFile(
-        f"{file.path}: not a weights file of a known kind. Known are files of gradtape, "
+        f"{file.path}: not a weights file of a known kind{guess}. Known are files of gradtape, "
         "safetensors, and files of Keras (.weights.h5, .keras, .h5)"
     )
 
 
 def _open_hdf5(path: str | os.PathLike[str], file: Source, max_bytes: int) -> Arrays:
     # gradtape writes this version of the superblock, and other programs hardly ever
-    ours = file.size > 8 and file.read(8, 1) == b"\x02"
+    ours = file.read(8, 1) == b"\x02"
     arrays = None if ours else open_keras(file, max_bytes)
     if arrays is None:
         arrays = _open_gradtape(path, max_bytes)

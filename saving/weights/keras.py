@@ -11,7 +11,7 @@ from collections import Counter
 
 from ..container.legacy import converted
 from ..container.source import Source
-from ..errors import DamagedFile, UnsafeFile
+from ..errors import LoadError
 from .arrays import Arrays, Entry
 from .tensors import open_tensors
 
@@ -30,7 +30,7 @@ def open_keras(file: Source, max_bytes: int) -> Arrays | None:
     """Return the weights of a Keras file; None if gradtape wrote it, in format 1."""
     try:
         plain = converted(file, max_bytes, _CONVERTER)
-    except (DamagedFile, UnsafeFile) as error:
+    except LoadError as error:
         raise type(error)(f"{file.path}: {error}") from None
     found = open_tensors(plain, max_bytes)
     if found.layout == "gradtape":

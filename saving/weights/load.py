@@ -12,7 +12,7 @@ from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import open_arrays
-from .mapping import NameMapping
+from .mapping import NameMapping, rename
 from .names import LAYOUTS
 from .plan import Plan
 from .report import WeightsReport
@@ -49,7 +49,8 @@ def load_weights(
         (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
         of the model (``"layers/0/kernel"``), or the file's framework's name for it; ``None`` leaves
         it out. Dictionaries and functions may give a pair of a name and the order of axes as in
-        :func:`numpy.transpose`. Names that are not mapped stay the same.
+        :func:`numpy.transpose`. Names that are not mapped stay the same. Those of a checkpoint's
+        model are names of the model, with or without ``model/`` in front.
     layout
         The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
         whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By
@@ -125,8 +126,8 @@ def load_weights(
     with _opened(path, max_bytes) as arrays:
         if layout is None and arrays.layout in ("gradtape", "keras"):
             layout = arrays.layout
-        if arrays.is_checkpoint and mapping is None:
-            arrays = arrays.of_model()
+        if arrays.is_checkpoint:
+            arrays = _part(arrays, mapping)
         plan = Plan(model, arrays, mapping, layout, strict)
         report = plan.carry_out()
     plan.warn()
@@ -170,6 +171,16 @@ def read_weights(
     """
     with _opened(path, max_bytes) as arrays:
         return arrays.read(sorted(arrays.entries))
+
+
+def _part(arrays: Arrays, mapping: NameMapping) -> Arrays:
+    """Return the model of a checkpoint, or all of it if the mapping has names of all of it."""
+    part = arrays.of_model()
+    try:
+        rename([*part.entries, *part.aliases], mapping)
+    except ValueError:
+        return arrays
+    return part
 
 
 def _opened(path: Any, max_bytes: int | None) -> Arrays:

@@ -92,11 +92,16 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
                 "weights yet; call the model first"
             )
     warn_of_hidden(model, "save_weights")
-    if write is not None:
-        write(os.fsdecode(path), *_arrays_of(model, layout))
-    else:
-        _check_apart(path for path, _ in model.named_leaves())
-        save(_tree(model, {}), path, golden=False)
+    try:
+        if write is not None:
+            write(os.fsdecode(path), *_arrays_of(model, layout))
+        else:
+            _check_apart(path for path, _ in model.named_leaves())
+            save(_tree(model, {}), path, golden=False)
+    except RecursionError:
+        raise SaveError(
+            f"save_weights: the parts of {model.name!r} are nested too deeply to be saved"
+        ) from None
 
 
 def _modules(model: Module) -> Iterator[tuple[str, Module]]:

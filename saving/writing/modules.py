@@ -21,7 +21,7 @@ from ...core.extend import (
     untracked,
 )
 from ...layers import initializers
-from ..container.profile import DTYPES
+from ..container.profile import DTYPES, MAX_DEPTH
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
@@ -235,6 +235,8 @@ class StateWriter:
     def _container(self, value: Any, path: str) -> Any:
         if id(value) in self._inside:
             raise SaveError(f"{path}: a container that holds itself cannot be saved")
+        if 2 * len(self._inside) > MAX_DEPTH - 5:  # each takes two levels of JSON
+            raise SaveError(f"{path[:80]}...: nested too deeply to be saved")
         base = next(kind for kind in (list, tuple, dict) if isinstance(value, kind))
         if type(value) is not base:
             self.left_out.append(
@@ -252,8 +254,6 @@ class StateWriter:
                 return self._dict(value, path)
             items = [self.encode(item, f"{path}[{i}]") for i, item in enumerate(value)]
             return {base.__name__: items}
-        except RecursionError:
-            raise SaveError(f"{path[:80]}...: nested too deeply to be saved") from None
         finally:
             self._inside.discard(id(value))
 

@@ -200,6 +200,35 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
 
 
 @posix
+@needs_tmpfile
+def test_a_file_that_is_mounted_on_its_own_is_refused_before_the_work(tmp_path: Path) -> None:
+    here, there = tmp_path / "a", tmp_path / "my file"
+    here.write_bytes(b"old")
+    there.write_bytes(b"old")
+    if subprocess.run(["mount", "--bind", here, there], capture_output=True).returncode:
+        pytest.skip("may not mount")
+    try:
+        with pytest.raises(SaveError, match=r"my file cannot be written: .* mount its folder"):
+            gt.save(gt.Module(), there, functions=False)
+        put(here)
+    finally:
+        subprocess.run(["umount", there], check=True)
+    assert there.read_bytes() == b"old"
+
+
+def test_a_busy_file_is_left_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(source: str, target: str) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    put(tmp_path / "a", b"old")
+    monkeypatch.setattr(replace.os, "replace", busy)
+    with pytest.raises(SaveError, match=r"busy; if the file is mounted on its own, mount its"):
+        put(tmp_path / "a")
+    assert [x.read_bytes() for x in tmp_path.iterdir()] == [b"old"]
+
+
 def test_a_link_stays_a_link_also_to_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "link.h5"
