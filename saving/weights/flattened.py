@@ -121,7 +121,7 @@ def _suspected(
 
 
 def _graphs(model: Module) -> list[Graph]:
-    """Return traces of a model for a past call; without one, for what its layers take."""
+    """Return the trace of a model for a past call; without one, for an input of its layers."""
     modules = (model, *model.submodules)
     own: Any = model.functions().get("__call__")
     if own is not None:
@@ -226,8 +226,8 @@ class _Flow:
             key = self._features.of(_axis(features, 1))
             settled.add(key)
             if axes == [rank - 1]:
-                channels = image.shape[-1]
-                if not known_size(channels) or found.setdefault(key, channels) != channels:
+                size = image.shape[-1]
+                if not known_size(size) or found.setdefault(key, size) != size:
                     unsure.add(key)
             elif axes != [1] and id(image) in self._seen:
                 unsure.add(key)
@@ -349,6 +349,6 @@ def _result(node: Any, inputs: Sequence[Any], sizes: Sequence[int]) -> tuple[int
     args = [next(given) if hasattr(x, "graph") else x for x in node.inputs]
     with contextlib.suppress(Exception):
         traced = function(lambda *args: node.op(*args, **node.params))
-        shape: tuple[int, ...] = traced.get_concrete_function(*args).graph.outputs[0].shape
+        shape: tuple[int, ...] | None = traced.get_concrete_function(*args).graph.outputs[0].shape
         return shape
     return None

@@ -30,8 +30,8 @@ def recognised(
     Raises
     ------
     ValueError
-        If a name is a path of the model and PyTorch's name for an array of other axes, and only
-        ``layout`` can tell which.
+        If a name is a path of the model and PyTorch's name for an array of other axes, and its
+        shape fits both.
     """
     if any(map(_KERAS.search, arrays.entries)):
         return "keras", frozenset()

@@ -91,7 +91,7 @@ class Part(NamedTuple):
     """The target of one of the arrays of a :class:`Joint`."""
 
     joint: Joint
-    index: int
+    place: int
 
     @property
     def path(self) -> str:

@@ -98,7 +98,7 @@ class Plan:
             elif isinstance(found[0], Slot):
                 self._take(found[0], name, axes)
             elif axes is None:
-                parts.setdefault(found[0].joint, {})[found[0].index] = name
+                parts.setdefault(found[0].joint, {})[found[0].place] = name
             else:
                 raise ValueError(
                     f"load_weights: {printable(name)!r} is a part of {found[0].path}; map it to "
