@@ -48,6 +48,9 @@ class Cell(Configured):
             ("bias",): (("bias_ih", "bias_hh"), _SUM),
         }
     }
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "pytorch": {"activation": "tanh", "recurrent_activation": "sigmoid"}
+    }
 
     kernel: Variable
     recurrent_kernel: Variable

@@ -123,7 +123,13 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
     """Return arrays in memory in the form of a file's."""
     entries = {}
     for name, value in arrays.items():
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError, RuntimeError) as error:  # PyTorch's, for its own reasons
+            raise TypeError(
+                f"load_weights: {name!r} ({type(value).__name__}) cannot become a NumPy array: "
+                f"{error}"
+            ) from error
         if array.dtype.kind not in "biufc":
             raise TypeError(
                 f"load_weights: {name!r} is not an array of numbers: its dtype is {array.dtype}"

@@ -20,6 +20,7 @@ from ...core.extend import (
     Stream,
     TensorSpec,
     Variable,
+    flatten,
     function,
     init_scope,
     known_size,
@@ -27,7 +28,7 @@ from ...core.extend import (
     sizes_differ,
 )
 
-__all__ = ["NO_FEATURES", "Features", "features_of"]
+__all__ = ["NO_FEATURES", "Features", "features_of", "in_doubt", "looks_flattened"]
 
 
 class Features(NamedTuple):
@@ -50,19 +51,6 @@ class Features(NamedTuple):
             array = _swapped(array, axis, (channels, -1))
         return array
 
-    def doubts(self, paths: Mapping[str, Variable]) -> str:
-        """Return a warning about variables, by path, with an unknown order of features, or ""."""
-        found = [path for path, variable in paths.items() if id(variable) in self.unsure]
-        if not found:
-            return ""
-        return (
-            f"{', '.join(found)}: the number of inputs looks like that of flattened images, whose "
-            "features are ordered by channel in PyTorch and by place here; these were not "
-            "reordered. Call the model once first, so that its layers show the order. Or reorder "
-            "the array yourself: kernel.reshape(channels, -1, outputs).swapaxes(0, 1)"
-            ".reshape(-1, outputs)"
-        )
-
     def to_theirs(self, variable: Variable, array: Any) -> Any:
         """Return the array of a variable in PyTorch's order of features."""
         for axis, channels in self.channels.get(id(variable), {}).items():
@@ -71,6 +59,18 @@ class Features(NamedTuple):
 
 
 NO_FEATURES = Features({}, frozenset())
+
+
+def in_doubt(names: Sequence[str]) -> str:
+    """Return a warning about variables with features in an unknown order, or ""."""
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)}: the inputs look like flattened images, whose features are ordered by "
+        "channel in PyTorch and by place here; they were not reordered. If the model was never "
+        "called, call it once first: then its layers show the order. Otherwise reorder the array "
+        "yourself: kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)"
+    )
 
 
 def _swapped(array: Any, axis: int, sizes: tuple[int, int]) -> Any:
@@ -91,11 +91,15 @@ def features_of(model: Module, kernels: Sequence[Variable]) -> Features:
     """
     matrices = [v for v in model.variables if len(v.shape) == 2]
     least = min((min(v.shape[-2:]) for v in kernels), default=0)
-    if not kernels or not any(max(v.shape) > least for v in matrices):
+    if not any(max(v.shape) > least for v in matrices):
+        return NO_FEATURES
+    if not kernels and not any(map(_is_image, flatten(model.call_signatures()[:1]))):
         return NO_FEATURES
     found = [_Flow(graph, kernels).features() for graph in _graphs(model)]
     if not found:
-        return Features({}, frozenset(map(id, _suspected(kernels, matrices, model.variables))))
+        widths = [v.shape[0] for v in matrices]
+        suspected = looks_flattened(widths, kernels, model.variables)
+        return Features({}, frozenset(id(v) for v in matrices if v.shape[0] in suspected))
     channels: dict[int, Mapping[int, int]] = {}
     unsure: set[int] = set()
     for each in found:
@@ -106,22 +110,28 @@ def features_of(model: Module, kernels: Sequence[Variable]) -> Features:
     return Features(channels, frozenset(unsure))
 
 
-def _suspected(
-    kernels: Iterable[Variable], matrices: Iterable[Variable], variables: Iterable[Variable]
-) -> Iterator[Variable]:
-    """Yield matrices whose number of inputs is that of no layer, and of images of a layer."""
-    widths = {v.shape[-1] for v in variables if v.shape}
-    for matrix in matrices:
-        n = matrix.shape[0]
-        if n not in widths and any(n > c and n % c == 0 for v in kernels for c in v.shape[-2:]):
-            yield matrix
+def looks_flattened(
+    widths: Iterable[int], kernels: Iterable[Variable], variables: Iterable[Variable]
+) -> set[int]:
+    """Return the numbers of inputs that no layer has as outputs, and images of one may have."""
+    channels = {n for v in kernels for n in v.shape[-2:]}
+    others = {v.shape[-1] for v in variables if v.shape}
+    return {n for n in widths if n not in others and any(n > c and n % c == 0 for c in channels)}
+
+
+def _is_image(spec: Any) -> bool:
+    """Return whether inputs must be images with channels last: square ones of several channels."""
+    shape = getattr(spec, "shape", None)
+    if shape is None or len(shape) != 4 or not all(map(known_size, shape[1:])):
+        return False
+    return bool(shape[1] == shape[2] != shape[3] > 1)
 
 
 # -- traces ----------------------------------------------------------------------------------------
 
 
 def _graphs(model: Module) -> list[Graph]:
-    """Return traces of a model for a past call; without one, for what its layers take."""
+    """Return the trace of a model for a past call; without one, for an input of its layers."""
     modules = (model, *model.submodules)
     own: Any = model.functions().get("__call__")
     if own is not None:
@@ -212,12 +222,15 @@ class _Flow:
         self._seen: set[int] = set()  # values made of images without further weights
         self._open: set[int] = set()  # the same, after the images were flattened
         self._dense: list[tuple[Any, Any]] = []  # inputs and matrices
+        # inputs that look like images need not be any
+        self._perhaps = [_axis(x, -1) for x in graph.inputs if _is_image(x)]
         for node in graph.nodes:
             self._follow(node)
 
     def features(self) -> Features:
         """Return what the trace shows."""
         images = {self._roles.of(axis) for axis in self._images}
+        perhaps = {self._roles.of(axis) for axis in self._perhaps} - images
         found: dict[Any, int] = {}
         settled, unsure = set(), set()
         for image, features in self._flattened:
@@ -226,10 +239,13 @@ class _Flow:
             key = self._features.of(_axis(features, 1))
             settled.add(key)
             if axes == [rank - 1]:
-                channels = image.shape[-1]
-                if not known_size(channels) or found.setdefault(key, channels) != channels:
+                size = image.shape[-1]
+                if not known_size(size) or found.setdefault(key, size) != size:
                     unsure.add(key)
-            elif axes != [1] and id(image) in self._seen:
+                continue
+            long = [n for n in image.shape[1:] if not same_size(n, 1)]
+            lost = axes != [1] and id(image) in self._seen
+            if len(long) > 1 and (lost or self._roles.of((id(image), rank - 1)) in perhaps):
                 unsure.add(key)
         channels: dict[int, dict[int, int]] = {}
         doubtful: set[int] = set()
@@ -349,6 +365,6 @@ def _result(node: Any, inputs: Sequence[Any], sizes: Sequence[int]) -> tuple[int
     args = [next(given) if hasattr(x, "graph") else x for x in node.inputs]
     with contextlib.suppress(Exception):
         traced = function(lambda *args: node.op(*args, **node.params))
-        shape: tuple[int, ...] = traced.get_concrete_function(*args).graph.outputs[0].shape
+        shape: tuple[int, ...] | None = traced.get_concrete_function(*args).graph.outputs[0].shape
         return shape
     return None

@@ -57,6 +57,9 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             return _open_hdf5(path, file, max_bytes)
         if start.startswith(b"PK\x03\x04"):
             return _open_archive(file, max_bytes)
+        # the length of a header may begin as a pickle does
+        if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= file.size:
+            return open_tensors(file, max_bytes)
         if start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05":
             raise UnsafeFile(f"{file.path} {_TORCH}")
         if start.startswith(b"\x93NUMPY"):

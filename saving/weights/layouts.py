@@ -21,8 +21,8 @@ _PYTORCH = re.compile(r"(^|[./])(weight|running_mean|running_var|num_batches_tra
 
 def recognised(
     model: Module, arrays: Arrays, renamed: Mapping[str, Renamed]
-) -> tuple[str, frozenset[str]]:
-    """Return the layout of arrays, and the names of those that are the model's own in any layout.
+) -> tuple[Names, frozenset[str]]:
+    """Return the model's names in the layout of arrays, and which arrays have the model's axes.
 
     A name that is a path of the model means that variable, with its axes. Only other names, and
     what the file says of itself, tell that arrays are PyTorch's.
@@ -30,12 +30,12 @@ def recognised(
     Raises
     ------
     ValueError
-        If a name is a path of the model and PyTorch's name for an array of other axes, and only
-        ``layout`` can tell which.
+        If a name is a path of the model and PyTorch's name for an array of other axes, and its
+        shape fits both.
     """
     if any(map(_KERAS.search, arrays.entries)):
-        return "keras", frozenset()
-    own, there = Names(model, "gradtape"), Names(model, "pytorch")
+        return Names(model, "keras"), frozenset()
+    there = Names(model, "pytorch")
     theirs = {plain(name): slot for slot in there.slots for name in slot.elsewhere}
     kept, both, found = set(), [], False
     foreign = arrays.layout == "pytorch"
@@ -43,7 +43,7 @@ def recognised(
         target, axes = renamed[name]
         if target is None:
             continue
-        if not own.find(target):
+        if not there.is_own(target):
             foreign = foreign or bool(there.find(target))
             continue
         found = True
@@ -63,8 +63,8 @@ def recognised(
         foreign = _by_shapes(both, arrays)
     if not foreign:
         unknown = not found and any(map(_PYTORCH.search, arrays.entries))
-        return "pytorch" if unknown else "gradtape", frozenset()
-    return "pytorch", frozenset(kept)
+        return there if unknown else Names(model, "gradtape"), frozenset()
+    return there, frozenset(kept)
 
 
 def _by_shapes(both: list[tuple[str, Any, Slot]], arrays: Arrays) -> bool:

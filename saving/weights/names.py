@@ -91,7 +91,7 @@ class Part(NamedTuple):
     """The target of one of the arrays of a :class:`Joint`."""
 
     joint: Joint
-    index: int
+    place: int
 
     @property
     def path(self) -> str:
@@ -119,6 +119,8 @@ class Names:
 
     Attributes
     ----------
+    layout
+        The framework.
     slots
         The targets, in the model's order.
     joints
@@ -130,7 +132,7 @@ class Names:
     def __init__(self, model: Module, layout: str) -> None:
         self.slots: list[Slot] = []
         self.waiting: dict[str, Module] = {}
-        self._layout = layout
+        self.layout = layout
         self._known: dict[Any, Slot] = {}
         self._joints: dict[Any, Joint] = {}
         # what a name stands for, and how likely: 0 for the model's own path
@@ -155,6 +157,10 @@ class Names:
             if ranks is not None:
                 return ranks[min(ranks)]
         return self._loosely.get(plain(name), [])
+
+    def is_own(self, name: str) -> bool:
+        """Return whether a name is a path of the model."""
+        return any(0 in self._spelled.get(x, ()) for x in (name, plain(name)))
 
     def waiting_for(self, name: str) -> tuple[Module, str] | None:
         """Return the layer with unknown weights that a name belongs to, and the name's rest."""
@@ -183,13 +189,13 @@ class Names:
         if id(module) in above:
             return
         above |= {id(module)}
-        if self._layout == "keras" and path[0].before:  # old files have the names of layers
+        if self.layout == "keras" and path[0].before:  # old files have the names of layers
             spellings = {_Place(module.name): 3, **spellings}
         if is_unbuilt(module):
             self._note_unbuilt(module, path, spellings)
-        declared = _declared(module, self._layout)
+        declared = _declared(module, self.layout)
         leaves = list(module.own_leaves())
-        numbers = _numbers(module, leaves) if self._layout == "keras" else {}
+        numbers = _numbers(module, leaves) if self.layout == "keras" else {}
         for name, leaf in leaves:
             further = numbers.get(id(leaf), {})
             if isinstance(leaf, Variable):
@@ -200,7 +206,7 @@ class Names:
             for spelling, rank in {form: 1, **further}.items():
                 for prefix, before in spellings.items():
                     below.setdefault(prefix.inside(spelling), max(before, rank))
-            if self._layout == "keras":  # old files have models in groups of their names
+            if self.layout == "keras":  # old files have models in groups of their names
                 groups = [prefix for prefix, rank in spellings.items() if rank == 3]
                 below.update(
                     {x.inside(leaf.name): 3 for x in groups if x.inside(leaf.name) not in below}
@@ -218,7 +224,7 @@ class Names:
             self.waiting[self._paths[id(layer)]] = layer
             self._prefixes.update({place.before: layer for place in spellings})
         for i, name in enumerate(names or ()):
-            further = {f"vars/{i}": 1} if self._layout == "keras" else {}
+            further = {f"vars/{i}": 1} if self.layout == "keras" else {}
             self._note((id(layer), name), layer, None, (name, further), path, spellings)
         for name in getattr(layer, "state_names", ()):
             self._note((id(layer), name), layer, None, (name, {}), path, spellings)
@@ -234,7 +240,7 @@ class Names:
     ) -> None:
         """Record a target under the names of its module, each followed by each of its own names."""
         name, further = named
-        declared = _declared(module, self._layout)
+        declared = _declared(module, self.layout)
         said = declared.get(name, declared.get(name.partition("/")[0], (name, None)))
         elsewhere, how = (name, None) if said is None else said
         slot = self._known.get(key)
@@ -302,6 +308,7 @@ def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:
         defaults: Any = getattr(type(module), "defaults_elsewhere", {})
         for setting, value in defaults.get(layout, {}).items():
             own = getattr(module, setting, value)
+            own = getattr(own, "name", own)  # of an activation
             if own != value:
                 yield (
                     f"{type(module).__name__} {module.name!r} has {setting}={own!r}; its default "

@@ -19,7 +19,7 @@ from ...core.extend import (
 )
 from ..errors import printable
 from .arrays import Arrays, Entry, of_arrays
-from .flattened import NO_FEATURES, Features, features_of
+from .flattened import NO_FEATURES, Features, features_of, in_doubt, looks_flattened
 from .layouts import recognised
 from .mapping import rename
 from .names import Joint, Names, Slot, differing
@@ -58,18 +58,20 @@ class Plan:
         self._stated = layout
         self._kept: frozenset[str] = frozenset()  # names whose arrays have the model's axes
         if layout is None:
-            layout, self._kept = recognised(model, arrays, self._renamed)
-        self.report = WeightsReport(arrays.path, layout, left_out=dict(arrays.left_out))
+            self._names, self._kept = recognised(model, arrays, self._renamed)
+        else:
+            self._names = Names(model, layout)
+        self.report = WeightsReport(arrays.path, self._names.layout, left_out=dict(arrays.left_out))
         self._model = model
         self._arrays = arrays
         self._strict = strict
-        self._names = Names(model, layout)
         self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
         self._converted: dict[Slot, np.ndarray[Any, Any]] = {}  # whose values differ in the file
         self._waiting: dict[Module, dict[str, tuple[str, Any]]] = {}
         self._before: dict[Module, dict[str, Any]] = {}  # of layers that are built here
         self._hints: list[str] = []
         self._features = NO_FEATURES
+        self._later: list[str] = []  # arrays of flattened images, perhaps, that wait for a layer
         self._choose()
 
     # -- names ---------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ class Plan:
             elif isinstance(found[0], Slot):
                 self._take(found[0], name, axes)
             elif axes is None:
-                parts.setdefault(found[0].joint, {})[found[0].index] = name
+                parts.setdefault(found[0].joint, {})[found[0].place] = name
             else:
                 raise ValueError(
                     f"load_weights: {printable(name)!r} is a part of {found[0].path}; map it to "
@@ -237,7 +239,8 @@ class Plan:
         loaded = {slot.path: slot.variable for slot in self._chosen if slot.path in report.loaded}
         kept = {path for path, name in report.loaded.items() if name in self._kept}
         theirs = {path: v for path, v in loaded.items() if v is not None and path not in kept}
-        if doubts := self._features.doubts(theirs):
+        doubtful = [path for path, v in theirs.items() if id(v) in self._features.unsure]
+        if doubts := in_doubt([*doubtful, *self._later]):
             told.append(f"{report.path}: {doubts}")
         problems = list(report.problems())
         if problems:
@@ -349,7 +352,14 @@ class Plan:
             return NO_FEATURES
         slots = self._names.slots
         images = [x for x in slots if x.of_images(self._chosen.get(x, ("", None))[1])]
-        return features_of(self._model, [x.variable for x in images if x.variable is not None])
+        kernels = [x.variable for x in images if x.variable is not None]
+        waiting = [name for names in self._waiting.values() for name, _ in names.values()]
+        shapes = {name: self._arrays.entries[name].shape for name in waiting}
+        widths = {name: shape[1] for name, shape in shapes.items() if len(shape) == 2}
+        if widths:
+            found = looks_flattened(widths.values(), kernels, self._model.variables)
+            self._later = [name for name, width in widths.items() if width in found]
+        return features_of(self._model, kernels)
 
     def _stored(self, name: str) -> str:
         """Return how the numbers of an array are stored, if not in its dtype."""

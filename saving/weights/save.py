@@ -14,7 +14,7 @@ from ..errors import SaveError
 from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
-from .flattened import NO_FEATURES, Features, features_of
+from .flattened import NO_FEATURES, Features, features_of, in_doubt
 from .names import LAYOUTS, Names, Slot, differing, is_unbuilt
 
 __all__ = ["save_weights"]
@@ -207,8 +207,8 @@ def _warn(names: Names, features: Features) -> None:
             "own names and axes in the file; a subclass can define names_elsewhere",
             UserWarning,
         )
-    paths = {slot.path: slot.variable for slot in names.slots if slot.variable is not None}
-    if doubts := features.doubts(paths):
+    doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]
+    if doubts := in_doubt(doubtful):
         warn_user(f"save_weights: {doubts}", UserWarning)
     for text in differing({slot.module for slot in names.slots}, "pytorch"):
         warn_user(f"save_weights: {text}", UserWarning)

@@ -125,6 +125,53 @@ def test_features_in_an_unknown_order_are_told(make: Any, tmp_path: Path) -> Non
         model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
 
 
+class Head(L.Layer):
+    """A layer of which only its ``build`` knows the weights."""
+
+    def build(self, input_shape: Any) -> None:
+        self.inner = L.Dense(2)
+
+    def call(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+def test_arrays_that_wait_for_a_layer_after_images_are_told() -> None:
+    model = L.Sequential([L.Conv2D(4, 3), L.Flatten(), Head()])
+    arrays = {"0.weight": np.ones((4, 3, 3, 3)), "0.bias": np.ones(4)}
+    arrays |= {"2.inner.weight": np.ones((2, 24)), "2.inner.bias": np.ones(2)}
+    with pytest.warns(UserWarning, match="2.inner.weight: the inputs look like flattened images"):
+        model.load_weights(arrays)
+    model(IMAGES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.load_weights(arrays)  # now the order is known
+
+
+@pytest.mark.parametrize(
+    ("layers", "shape", "told"),
+    [
+        ([L.Flatten(), L.Dense(2)], (2, 4, 4, 3), True),
+        ([L.ReLU(), L.Flatten(), L.Dense(2)], (2, 4, 4, 3), True),
+        ([L.Permute((3, 1, 2)), L.Flatten(), L.Dense(2)], (2, 4, 4, 3), False),
+        ([L.Flatten(), L.Dense(2)], (2, 4, 4, 1), False),
+        ([L.Flatten(), L.Dense(2)], (2, 3, 4, 4), False),
+        ([L.Flatten(), L.Dense(2)], (2, 4, 6), False),
+        ([L.GlobalAveragePooling2D(), L.Dense(2)], (2, 4, 4, 3), False),
+        ([L.Dense(6), L.Flatten(), L.Dense(2)], (2, 4, 4, 3), False),
+    ],
+)
+def test_inputs_that_are_images_with_channels_last_are_told(
+    layers: Any, shape: Any, told: bool, tmp_path: Path
+) -> None:
+    model = L.Sequential(layers)
+    model(np.ones(shape, "float32"))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+        model.load_weights(tmp_path / "w.safetensors")
+    assert len(found) == 2 * told, [str(x.message) for x in found]
+
+
 def test_the_recipe_of_the_warning_gives_the_order() -> None:
     name = "a class with frames"
     layer, x = TWINS[name].layer(), inputs(name)

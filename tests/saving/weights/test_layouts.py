@@ -118,3 +118,29 @@ def test_a_file_of_ours_with_such_a_name_is_read_as_written() -> None:
         other = Matrix()
         other.load_weights(path)
         assert other.weight.tolist() == SQUARE.tolist()
+
+
+@pytest.mark.parametrize("size", [640, 896, 1152, 1408])
+def test_a_header_whose_length_begins_like_a_pickle_is_read(size: int) -> None:
+    model = gt.Module()
+    for padding in range(0, 8 * size, 8):
+        model.held = {"x" * (padding + 1): gt.Variable(1.0)}
+        gt.save_weights(model, "w.safetensors")
+        with open("w.safetensors", "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+        if length == size:
+            assert model.load_weights("w.safetensors").ok
+            return
+    raise AssertionError(length)
+
+
+class Stubborn:
+    """As PyTorch's tensors of types that NumPy lacks."""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+
+def test_an_array_that_numpy_cannot_hold_is_named() -> None:
+    with pytest.raises(TypeError, match=r"load_weights: 'weight' \(Stubborn\) cannot .*BFloat16"):
+        Dense(2).load_weights({"weight": Stubborn()})

@@ -190,6 +190,13 @@ def test_a_setting_with_another_default_there_is_told_when_saving(tmp_path: Path
         layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
 
 
+def test_an_activation_that_pytorch_has_not_is_told(tmp_path: Path) -> None:
+    layer = L.LSTM(4, recurrent_activation="hard_sigmoid")
+    layer(np.ones((2, 3, 4), "float32"))
+    with pytest.warns(UserWarning, match="recurrent_activation='hard_sigmoid'; its .*'sigmoid'"):
+        layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+
+
 @pytest.mark.parametrize("missing", ["bias_hh_l0", "weight_hh_l0"])
 def test_half_of_what_is_one_variable_is_not_loaded(missing: str) -> None:
     layer, arrays = L.LSTM(4), state("LSTM")
