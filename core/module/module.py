@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...hints import hinted
 from ..base.context import told_trainable
 from ..base.table import public
 from ..functions.concrete import RestoredFunction
@@ -374,6 +375,9 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+hinted(Module, "Module")
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import hints
 from ...public import IMPORTING
 from ..errors import PluginError, UnknownOp
 from .backend import Backend
@@ -49,6 +50,7 @@ class Registry:
         #: The loaders of ops, by prefix; and of replacements, by module and plugin.
         self.late_ops: dict[str, Callable[[], Any]] = {}
         self.functions: dict[tuple[str, str], Callable[[], Any]] = {}
+        self.hints: dict[tuple[str, str], str] = {}
         self._loaded: set[Any] = set()
         # by another library's function: its name with the module, and the replacement
         self._replacements: dict[Any, tuple[str, Any]] = {}
@@ -433,7 +435,9 @@ class Registry:
         info.rules.append(op.name)
 
     def give_back(self) -> None:
-        """Undo the changes of plugins to the ops of others, before a new registry is built."""
+        """Undo the changes of plugins to what others provide, before a new registry is built."""
+        for place, name in self.hints:
+            hints.remove(place, name)
         for op in self.ops.values():
             op.forget_kernels()
         for op, own in self._own_rules.items():

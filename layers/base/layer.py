@@ -24,6 +24,7 @@ from ...core.extend import (
     current_device,
     default_dtype,
     flatten,
+    hinted,
     init_scope,
     map_structure,
     ops,
@@ -487,6 +488,9 @@ class Layer(Module):
         state[BUILT] = True
         if not self.trainable:
             self.trainable = False  # now that there are weights
+
+
+hinted(Layer, "layers.Layer")
 
 
 def _place(leaves: list[Any]) -> str:
