@@ -10,7 +10,7 @@ from typing import Any
 
 from .public import hide_private_names
 
-__all__ = ["INSTEAD", "add", "hinted", "instead_of", "remove", "told"]
+__all__ = ["INSTEAD", "Lacking", "add", "hinted", "instead_of", "remove", "told"]
 
 
 class Lacking:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.extend import Module, RestoredFunction, Variable
+from ...hints import Lacking, told
 from ..errors import UnsafeFile
 from .schema import dictionaries, is_attribute
 
@@ -109,9 +110,11 @@ def _missing(module: LoadedModule, name: str) -> str:
         reason = "it was never called before it was saved"
     said = f" ({reason})" if reason else ""
     functions = ", ".join(module.functions()) or "none"
+    hint = inspect.getattr_static(type(module), name, None)
+    use = told(hint.instead) if isinstance(hint, Lacking) else ""
     return (
         f"module {module.name!r}, saved from class {module.class_name}, has no {name!r}{said}; the "
-        f"functions that were saved with it: {functions}"
+        f"functions that were saved with it: {functions}{use}"
     )
 
 
@@ -140,7 +143,7 @@ def shadows(cls: type, name: str) -> bool:
     """
     missing = object()
     found = inspect.getattr_static(cls, name, missing)
-    if found is missing:
+    if found is missing or isinstance(found, Lacking):
         return False
     return (
         cls is LoadedModule or hasattr(Module, name) or callable(found) or hasattr(found, "__get__")

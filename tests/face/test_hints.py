@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,9 +78,21 @@ def test_a_name_of_another_library_says_what_to_use(kind: str, names: str) -> No
         assert str(pickle.loads(pickle.dumps(caught.value))) == said
 
 
-def test_a_class_says_it_too_and_a_saved_module() -> None:
+def test_a_class_says_it_too() -> None:
     with pytest.raises(AttributeError, match="type object 'Tensor' has no attribute 'cuda'; use"):
         _ = gt.Tensor.cuda  # type: ignore[attr-defined]
+
+
+def test_files_hold_attributes_with_these_names(tmp_path: Path) -> None:
+    net = Net()
+    net(gt.ones(1))
+    net.weights, net.loss = gt.Variable([2.0]), Net()  # type: ignore[attr-defined]
+    gt.save(net, tmp_path / "net.h5")
+    loaded = gt.load(tmp_path / "net.h5")
+    assert loaded.weights.tolist() == [2.0]
+    assert list(loaded.loss.named_variables) == ["w"]
+    with pytest.raises(AttributeError, match=r"has no 'fit'; .* __call__; use gt.training.fit"):
+        loaded.fit()
 
 
 MODULES = ("Module", "Dense")
