@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from threading import RLock
 from types import FunctionType, MappingProxyType, ModuleType
@@ -20,6 +21,7 @@ __all__ = [
     "IMPORTING",
     "NEEDED",
     "MissingName",
+    "hide_private_names",
     "incomplete",
     "publish",
     "publish_lazily",
@@ -152,8 +154,32 @@ def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
                 for key, hint in hints.items():
                     if isinstance(hint, str):
                         hints[key] = ForwardRef(hint, is_argument=False, module=home, is_class=True)
+                hide_private_names(value)
             value.__module__ = _ROOT if above else module_name
     return value
+
+
+def hide_private_names(cls: type) -> None:
+    """Leave names with an underscore out of ``dir`` of a class's objects.
+
+    Before Python 3.13, tracebacks suggest names from ``dir``: "Did you mean: '_read'?".
+    """
+    if cls.__dir__ is object.__dir__:
+        cls.__dir__ = _public_names_of  # type: ignore[method-assign, assignment]
+
+
+def _public_names_of(self: Any) -> list[str]:
+    """Return the attributes, without those that gradtape keeps private or lacks."""
+    names = set(object.__dir__(self))
+    ours = [base for base in type(self).__mro__ if base.__module__.partition(".")[0] == _ROOT]
+    hidden = {x for base in ours for x, held in vars(base).items() if _is_hidden(x, held)}
+    if type(self) in ours:
+        hidden |= {x for x in names if x[0] == "_" != x[1:2]}
+    return sorted(x for x in names - hidden if not x.startswith("_gradtape"))
+
+
+def _is_hidden(name: str, held: Any) -> bool:
+    return name[0] == "_" != name[1:2] or type(held).__name__ == "Lacking"
 
 
 # -- missing names ---------------------------------------------------------------------------------
@@ -189,127 +215,17 @@ MissingName.__module__ = "builtins"
 MissingName.__qualname__ = MissingName.__name__ = "AttributeError"
 
 
-#: What to use for names that gradtape lacks and that have no similar name in it.
-_INSTEAD = {
-    "": {
-        "apply_over_axes": "reductions take several axes, gt.sum(x, axis=(0, 1))",
-        "array_equiv": "gt.all(gt.equal(a, b))",
-        "asanyarray": "gt.asarray(x)",
-        "asmatrix": "gt.asarray(x), a tensor with two axes",
-        "bmat": "gt.block",
-        "cat": "gt.concat",
-        "c_": "gt.column_stack or gt.stack(..., axis=-1)",
-        "compile": "gt.function",
-        "copyto": "gt.where, or x.at[index].set(values): a tensor never changes",
-        "cross_entropy": "gt.nn.sparse_softmax_cross_entropy_with_logits(labels=..., logits=...)",
-        "cuda": "gt.backend('cupy')",
-        "double": "gt.float64",
-        "einsum_path": "np.einsum_path; gt.einsum takes optimize=",
-        "errstate": "np.errstate",
-        "float": "Python's float, or gt.float32 or gt.float64",
-        "float128": "gt.float64, the widest float dtype",
-        "frompyfunc": "gt.vmap",
-        "half": "gt.float16",
-        "histogram2d": "np.histogram2d(x.numpy(), y.numpy()); it has no gradient",
-        "histogramdd": "np.histogramdd(x.numpy()); it has no gradient",
-        "index_exp": "np.index_exp",
-        "int": "Python's int, or gt.int32 or gt.int64",
-        "iscomplex": "gt.imag(x) != 0",
-        "iscomplexobj": "gt.isdtype(x.dtype, 'complex floating')",
-        "isreal": "gt.imag(x) == 0",
-        "isrealobj": "not gt.isdtype(x.dtype, 'complex floating')",
-        "isscalar": "np.isscalar",
-        "issubdtype": "gt.isdtype(x.dtype, 'real floating')",
-        "jit": "gt.function",
-        "keras": "gt.layers, gt.training and gt.Model",
-        "load_model": "gt.load(path)",
-        "longdouble": "gt.float64, the widest float dtype",
-        "mask_indices": "gt.nonzero(mask)",
-        "matrix": "gt.asarray(x), a tensor with two axes",
-        "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
-        "manual_seed": "gt.random.set_seed(seed)",
-        "ndarray": "gt.Tensor",
-        "no_grad": "code outside of gt.GradientTape, or tape.stop_recording()",
-        "no_gradient": "gt.stop_gradient",
-        "optim": "gt.training",
-        "Parameter": "gt.Variable",
-        "tensor": "gt.as_tensor",
-        "ndenumerate": "np.ndenumerate(x.numpy())",
-        "ndindex": "np.ndindex",
-        "nditer": "np.nditer(x.numpy())",
-        "object_": "a list: a tensor holds numbers",
-        "ogrid": "gt.meshgrid(..., indexing='ij', sparse=True)",
-        "place": "gt.where, or x.at[mask].set(values): a tensor never changes",
-        "poly1d": "gt.polyval",
-        "promote_types": "gt.result_type",
-        "put": "x.ravel().at[indices].set(values): a tensor never changes",
-        "putmask": "gt.where, or x.at[mask].set(values): a tensor never changes",
-        "r_": "gt.concatenate",
-        "ravel_multi_index": "np.ravel_multi_index",
-        "row_stack": "gt.vstack",
-        "s_": "np.s_",
-        "savetxt": "np.savetxt(file, x.numpy())",
-        "savez": "np.savez(file, x.numpy()); gt.save saves modules",
-        "save_model": "gt.save(model, path)",
-        "seed": "gt.random.set_seed(seed)",
-        "single": "gt.float32",
-        "sort_complex": "gt.sort",
-        "unravel_index": "np.unravel_index(x.numpy(), shape)",
-        "unsqueeze": "gt.expand_dims(x, axis)",
-        "vectorize": "gt.vmap",
-    },
-    ".layers": {
-        "BatchNorm1d": "gt.layers.BatchNorm",
-        "BatchNorm2d": "gt.layers.BatchNorm",
-        "Linear": "gt.layers.Dense",
-        "MultiheadAttention": "gt.layers.MultiHeadAttention",
-        "Sigmoid": "gt.layers.Activation('sigmoid')",
-        "Softplus": "gt.layers.Activation('softplus')",
-        "Tanh": "gt.layers.Activation('tanh')",
-        **{
-            f"{kind}{n}{letter}": f"gt.layers.{whole}{n}D"
-            for n in (1, 2, 3)
-            for kind, whole in {"MaxPool": "MaxPooling", "AvgPool": "AveragePooling"}.items()
-            for letter in "dD"
-        },
-    },
-    ".data": {"DataLoader": "gt.data.Dataset.from_tensor_slices((x, y)).batch(n)"},
-    ".mixed_precision": {
-        "global_policy": "gt.mixed_precision.get_policy()",
-        "set_global_policy": "gt.mixed_precision.set_policy(policy)",
-    },
-    ".nn": {
-        "cross_entropy": "gt.nn.sparse_softmax_cross_entropy_with_logits(labels=..., logits=...)",
-        "Linear": "gt.layers.Dense: layers are in gt.layers",
-        "functional": "gt.nn itself",
-    },
-    ".training": {
-        "BCEWithLogitsLoss": "gt.training.losses.BinaryCrossentropy()",
-        "CrossEntropyLoss": "gt.training.losses.SparseCategoricalCrossentropy()",
-        "DataLoader": "gt.data.Dataset, or fit(..., batch_size=)",
-        "MSELoss": "gt.training.losses.MeanSquaredError()",
-        "train": "gt.training.fit",
-    },
-    ".random": {
-        "default_rng": "gt.random.Generator(seed)",
-        "multivariate_normal": "mean + gt.random.normal(shape) @ gt.linalg.cholesky(cov).T",
-        "rand": "gt.random.uniform(shape)",
-        "randn": "gt.random.normal(shape)",
-        "random": "gt.random.uniform(shape)",
-        "random_sample": "gt.random.uniform(shape)",
-        "seed": "gt.random.set_seed(seed)",
-        "standard_normal": "gt.random.normal(shape)",
-    },
-}
-
-
 def _hint(module_name: str, name: str) -> str:
     """Return a hint for a missing name, or an empty text."""
     if name.startswith("_"):
         return ""
-    instead = _INSTEAD.get(module_name.removeprefix(_ROOT), {}).get(name)
+    with suppress(Exception):  # hints of plugins; a wrong plugin must not hide the message
+        import_module(".core.ops.host", _ROOT).registry(strict=False)
+    hints = import_module(".hints", _ROOT)
+    place = module_name.removeprefix(_ROOT).lstrip(".")
+    instead = hints.INSTEAD.get(place, {}).get(name)
     if instead is not None:
-        return f"; use {instead}"
+        return hints.told(instead)
     from difflib import get_close_matches  # for messages only
 
     paths: dict[str, list[str]] = {}
@@ -317,7 +233,11 @@ def _hint(module_name: str, name: str) -> str:
         # a name in the module itself takes precedence over the same name elsewhere
         place = 0 if home == module_name else len(paths)
         paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
-    found = paths.get(name.lower()) or _in_tensorflow(name)
+    found = paths.get(name.lower())
+    instead = None if found else hints.instead_of(place, name)
+    if instead is not None:
+        return hints.told(instead)
+    found = found or _in_tensorflow(name)
     if not found:
         own = [x for x in paths if paths[x][0].rpartition(".")[0] == module_name]
         longer = sorted((x for x in own if x.startswith(name.lower()) and len(name) > 4), key=len)

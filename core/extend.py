@@ -5,6 +5,7 @@ Errors are in ``core.errors``. Code outside ``core`` imports only from these two
 
 from __future__ import annotations
 
+from ..hints import hinted
 from ..public import publish
 from .base.context import (
     active_graph,
@@ -340,6 +341,7 @@ __all__ = [
     "halved",
     "has_level",
     "held_to",
+    "hinted",
     "holding",
     "holds",
     "hookimpl",

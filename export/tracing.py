@@ -65,9 +65,16 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
                     f"gradtape.export: {given!r} looks like a file, but these are the arguments of "
                     f"the function; give a TensorSpec for each tensor, and path={str(given)!r}"
                 )
+            shape = isinstance(given, (list, tuple)) and {type(n) for n in given} <= {int, type(None)}
+            if shape and given:
+                raise TypeError(
+                    f"gradtape.export: {given!r} looks like a shape; give a TensorSpec for each "
+                    f"tensor, gradtape.TensorSpec({list(given)}), or the tensor itself"
+                )
         called: Any = fn
         if isinstance(fn, Module):
             called = called.__call__
+        _check_arguments(fn, called, args, kwargs)
         asked = getattr(called, "get_concrete_function", None)
         if asked is None:
             asked = Function(called).get_concrete_function
@@ -88,6 +95,27 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
     taken.update(f"{variables[v]}_next" for v in program.updates)
     name = fn.name if isinstance(fn, Module) else concrete.name
     return Traced(name, program, inputs, outputs, variables)
+
+
+def _check_arguments(fn: Any, called: Any, args: Any, kwargs: Any) -> None:
+    """Raise if there is nothing to call, or a required argument is missing."""
+    if not callable(called):
+        raise TypeError(
+            "gradtape.export: the first argument is the function or module to export, got "
+            f"{fn!r:.80}; give a TensorSpec for each of its arguments, and path= for a file"
+        )
+    try:
+        inspect.signature(called).bind(*args, **kwargs)
+    except TypeError as error:
+        name = fn.name if isinstance(fn, Module) else getattr(fn, "__name__", repr(fn))
+        calls = fn.call_signatures() if isinstance(fn, Module) else []
+        seen = f"; it was called with {', '.join(map(str, calls[-1][0]))}" if calls else ""
+        raise TypeError(
+            f"gradtape.export: {name!r}: {error}; give a TensorSpec or a tensor for each argument, "
+            f"such as gradtape.TensorSpec([None, 3]){seen}"
+        ) from None
+    except ValueError:  # it has no signature
+        return
 
 
 def _plain(path: str) -> str:

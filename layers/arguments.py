@@ -10,7 +10,7 @@ __all__ = ["unknown_argument"]
 
 #: The names here for arguments of PyTorch and older Keras.
 _MEANT = {
-    "batch_first": "nothing: the batch is the first axis",
+    "batch_first": "leave it out: the batch is the first axis",
     "betas": "beta_1 and beta_2",
     "bias": "use_bias",
     "bidirectional": "gt.layers.Bidirectional",
@@ -18,11 +18,11 @@ _MEANT = {
     "embedding_dim": "output_dim",
     "eps": "epsilon",
     "hidden_size": "units",
-    "in_channels": "nothing: it follows from the first input",
-    "in_features": "nothing: it follows from the first input",
+    "in_channels": "leave it out: it follows from the first input",
+    "in_features": "leave it out: it follows from the first input",
     "input_dim": "gt.Input(shape) as the first in a Sequential",
     "input_shape": "gt.Input(shape) as the first in a Sequential",
-    "input_size": "nothing: it follows from the first input",
+    "input_size": "leave it out: it follows from the first input",
     "lr": "learning_rate",
     "num_embeddings": "input_dim",
     "num_layers": "several layers in a Sequential",
@@ -53,7 +53,8 @@ def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeErr
     known = {**dict.fromkeys(x for x in known if x != "self"), **dict.fromkeys(more)}
     near = difflib.get_close_matches(name, known, 1, 0.8)
     said = _MEANT.get(name) or "".join(near)
-    hint = f"; use {said}" if said else f"; it takes {', '.join(known)}"
+    use = "" if said.startswith("leave it out") else "use "
+    hint = f"; {use}{said}" if said else f"; it takes {', '.join(known)}"
     return TypeError(f"{kind.__name__} takes no argument {name!r}{hint}")
 
 

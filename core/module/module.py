@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...hints import Lacking, hinted
 from ..base.context import told_trainable
 from ..base.table import public
 from ..functions.concrete import RestoredFunction
@@ -215,7 +216,7 @@ class Module:
             for attribute, value in vars(cls).items():
                 if isinstance(value, Function):
                     found[attribute] = getattr(self, attribute)
-                else:
+                elif not isinstance(value, Lacking):
                     found.pop(attribute, None)
         kinds = (Function, RestoredFunction)
         found.update({k: v for k, v in vars(self).items() if isinstance(v, kinds)})
@@ -390,6 +391,9 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+hinted(Module, "Module")
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.dtypes import as_dtype
 from ..base.handle import Handle
 from ..base.table import registry
 from ..base.unknown import not_known
@@ -446,8 +447,13 @@ def backend(name: str) -> Iterator[Backend]:
         _selected.reset(token)
 
 
-def parse_place(name: str) -> tuple[str, str | None]:
+def parse_place(name: Any) -> tuple[str, str | None]:
     """Return the backend and the device of ``"cupy:1"``; None for the backend's default."""
+    if not isinstance(name, str) and name is not None:
+        with suppress(TypeError):
+            name = as_dtype(name).name  # the registry says what to write
+    if not isinstance(name, str):
+        raise TypeError(f"expected the name of a backend, such as 'numpy', got {name!r:.80}")
     head, _, device = name.partition(":")
     return head, device or None
 

@@ -35,7 +35,8 @@ def hookimpl(function: Fn) -> Fn:
         A function with the name of a hook, or assigned to that name in the plugin:
         ``gradtape_ops``, ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``,
         ``gradtape_modules``, ``gradtape_executors``, ``gradtape_collectives``,
-        ``gradtape_formats``, ``gradtape_late_ops`` or ``gradtape_functions``.
+        ``gradtape_formats``, ``gradtape_late_ops``, ``gradtape_functions`` or
+        ``gradtape_hints``.
 
     Returns
     -------
@@ -137,4 +138,14 @@ def gradtape_functions() -> Mapping[  # type: ignore[empty-body]
     tensor. For a Python function, which tensors cannot intercept, the value is the name of a
     function that keeps gradients; messages show it. ``load()`` is called when a tensor first
     reaches a function of the imported module.
+    """
+
+
+@hookspec
+def gradtape_hints() -> Mapping[str, Mapping[str, str]]:  # type: ignore[empty-body]
+    """Return what to use instead of names that gradtape lacks, by module or class.
+
+    In ``{"": {"old": "acme.new(x)"}}``, the first name is a path in the package: ``""`` for the
+    package itself, ``"nn"``, ``"Tensor"``, ``"Module"`` or ``"training.Optimizer"``. The message
+    for ``gt.old`` then ends with ``use acme.new(x)``. A plugin's hint replaces gradtape's own.
     """

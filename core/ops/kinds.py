@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ... import hints
 from ..errors import PluginError
 from .backend import Backend
 from .checks import check_rules
@@ -46,6 +47,8 @@ class PluginInfo:
         The ends of file names whose formats it writes.
     functions
         The modules of other libraries whose functions it replaces for tensors.
+    hints
+        The names that gradtape lacks, for which it says what to use instead.
     """
 
     name: str
@@ -64,6 +67,7 @@ class PluginInfo:
     late_ops: list[str] = field(default_factory=list)
     formats: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
 
     @property
     def ours(self) -> bool:
@@ -90,7 +94,7 @@ class Kind:
         if not isinstance(provided, Mapping):
             raise self._wrong(info, provided, f"a mapping from names to {self.of}")
         for name, item in provided.items():
-            if type(name) is not str or not name:
+            if type(name) is not str or (not name and self.name != "hint"):
                 raise self._wrong(info, name, "a name", " as a key")
             if not self.right(item):
                 raise self._wrong(info, item, self.of, f" for {name!r}")
@@ -309,6 +313,11 @@ class _Formats(Kind):
             )
 
 
+def _are_texts(texts: Any) -> bool:
+    """Return whether it is a mapping from names to texts."""
+    return isinstance(texts, Mapping) and {type(x) for y in texts.items() for x in y} <= {str}
+
+
 class _Functions(Kind):
     """Replacements for the functions of other libraries, from any number of plugins per module."""
 
@@ -318,6 +327,22 @@ class _Functions(Kind):
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         registry.functions[name] = item
         info.functions.append(name[0])
+
+
+class _Hints(Kind):
+    """What to use instead of names that gradtape lacks, by module or class and name."""
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        return [
+            ((place, name), text)
+            for place, texts in super().items(info, provided)
+            for name, text in texts.items()
+        ]
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        registry.hints[name] = item
+        info.hints.append(".".join(filter(None, name)))
+        hints.add(*name, item)
 
 
 #: In the order of merging: rules and kernels come after the ops that they belong to.
@@ -332,6 +357,7 @@ KINDS: tuple[Kind, ...] = (
     _Formats("format", "a function or a text", lambda x: callable(x) or (x and type(x) is str)),
     _LateOps("late_op", "a function that returns ops", callable),
     _Functions("function", "a function that returns a mapping from names", callable),
+    _Hints("hint", "a mapping from names to texts", _are_texts),
     _Kernels("kernel"),
     _Rules(),
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ... import hints
 from ...public import IMPORTING
+from ..base.dtypes import as_dtype
 from ..errors import PluginError, UnknownOp
 from .backend import Backend
 from .checks import check_rules
@@ -50,6 +53,7 @@ class Registry:
         #: The loaders of ops, by prefix; and of replacements, by module and plugin.
         self.late_ops: dict[str, Callable[[], Any]] = {}
         self.functions: dict[tuple[str, str], Callable[[], Any]] = {}
+        self.hints: dict[tuple[str, str], str] = {}
         self._loaded: set[Any] = set()
         # by another library's function: its name with the module, and the replacement
         self._replacements: dict[Any, tuple[str, Any]] = {}
@@ -276,9 +280,21 @@ class Registry:
             return self.backends[name]
         except KeyError:
             raise UnknownOp(
-                f"no plugin provides the backend {name!r}; there are: "
+                f"no plugin provides the backend {name!r}{self._meant_by(name)}; there are: "
                 f"{', '.join(self.backends) or 'none'}{self._failed()}"
             ) from None
+
+    def _meant_by(self, place: str) -> str:
+        """Return what a dtype or a device that is given as a backend means here."""
+        with suppress(TypeError):
+            dtype = as_dtype(place).name
+            return f", a dtype: write x.astype({dtype!r}), or dtype={dtype!r} for a layer"
+        if place == "cpu":
+            return f": the CPU is {self.host_backend.name!r}"
+        if place in ("cuda", "gpu", "mps", "xpu"):
+            others = [name for name, backend in self.backends.items() if not backend.host]
+            return f": for a device, use {' or '.join(map(repr, others))}" if others else ""
+        return ""
 
     def kernel(self, op: Primitive, backend: Backend) -> Callable[..., Any]:
         """Return the kernel that computes ``op`` on arrays of ``backend``.
@@ -437,7 +453,9 @@ class Registry:
         info.rules.append(op.name)
 
     def give_back(self) -> None:
-        """Undo the changes of plugins to the ops of others, before a new registry is built."""
+        """Undo the changes of plugins to what others provide, before a new registry is built."""
+        for place, name in self.hints:
+            hints.remove(place, name)
         for op in self.ops.values():
             op.forget_kernels()
         for op, own in self._own_rules.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
+from ...hints import hinted
 from ..base.context import active_graph, active_tapes, after_batches, reducing, strictness
 from ..base.dtypes import DTYPES, is_differentiable
 from ..base.table import F
@@ -513,6 +514,9 @@ class GradientTape(RecordingTape):
             If one of them is neither a tensor nor a variable.
         """
         return explain(self, handle_of(target, "target"), handle_of(source, "source"), source)
+
+
+hinted(GradientTape, "GradientTape")
 
 
 def _strict_ones(recorders: tuple[Any, ...]) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...hints import hinted
 from ..base.table import late
 from . import in_place  # noqa: F401  # gives variables their in-place operators
 from .convert import as_tensor, constant
@@ -58,6 +59,9 @@ Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
 Operators.__array_function__ = _array_function  # type: ignore[method-assign]
 Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
 Tensor.to = transfer  # type: ignore[assignment, method-assign]
+
+hinted(Operators, "Tensor")
+hinted(Variable, "Variable")
 
 # so that errors and help show the public names
 _array_namespace.__name__ = "__array_namespace__"

@@ -155,9 +155,7 @@ class Variable(Held):
     def __getattr__(self, name: str) -> Any:
         # the slot of the array is not set if the value is not loaded yet, or is put away
         if name != "_array":
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-            )
+            return object.__getattribute__(self, name)  # raises the error again
         with self.lock:
             if self._pending is not None:  # no other thread was faster
                 self._array = own_array(self._pending.read())

@@ -28,6 +28,7 @@ from ...core.extend import (
     current_device,
     default_dtype,
     flatten,
+    hinted,
     init_scope,
     losses_of,
     map_structure,
@@ -493,6 +494,9 @@ class Layer(Module):
         state[BUILT] = True
         if not self.trainable:
             self.trainable = False  # now that there are weights
+
+
+hinted(Layer, "layers.Layer")
 
 
 def _place(leaves: list[Any]) -> str:

@@ -18,6 +18,7 @@ from ...core.extend import (
     losses_of,
     passing,
 )
+from ...hints import Lacking, told
 from ..errors import UnsafeFile
 from .schema import dictionaries, is_attribute
 
@@ -134,9 +135,11 @@ def _missing(module: LoadedModule, name: str) -> str:
         reason = "it was never called before it was saved"
     said = f" ({reason})" if reason else ""
     functions = ", ".join(module.functions()) or "none"
+    hint = inspect.getattr_static(type(module), name, None)
+    use = told(hint.instead) if isinstance(hint, Lacking) else ""
     return (
         f"module {module.name!r}, saved from class {module.class_name}, has no {name!r}{said}; the "
-        f"functions that were saved with it: {functions}"
+        f"functions that were saved with it: {functions}{use}"
     )
 
 
@@ -165,7 +168,7 @@ def shadows(cls: type, name: str) -> bool:
     """
     missing = object()
     found = inspect.getattr_static(cls, name, missing)
-    if found is missing:
+    if found is missing or isinstance(found, Lacking):
         return False
     return (
         cls is LoadedModule or hasattr(Module, name) or callable(found) or hasattr(found, "__get__")

@@ -6,6 +6,7 @@ import importlib.metadata
 import sys
 import types
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -622,6 +623,30 @@ def test_gradients_cross_a_transfer(register) -> None:
     gradient = tape.gradient(y, x)
     assert gradient.device == "numpy:cpu"
     np.testing.assert_array_equal(gradient, [2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("float64", r"a dtype: write x.astype\('float64'\)"),
+        (gt.float16, r"a dtype: write x.astype\('float16'\)"),
+        ("cuda:0", "for a device, use .*'cupy'"),
+        ("cpu", "the CPU is 'numpy'"),
+    ],
+)
+def test_a_dtype_or_a_device_in_place_of_a_backend_says_what_to_write(
+    place: Any, said: str
+) -> None:
+    layer = gt.layers.Dense(1)
+    layer(gt.ones((1, 1)))
+    for move in (gt.ones(2).to, layer.to, lambda at: gt.backend(at).__enter__()):
+        with pytest.raises(LookupError, match=said):
+            move(place)
+
+
+def test_a_place_that_is_no_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected the name of a backend, such as 'numpy', got 1"):
+        gt.ones(2).to(1)  # type: ignore[arg-type]
 
 
 def test_unknown_backends_and_arrays() -> None:

@@ -313,5 +313,13 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
 def test_a_path_among_the_arguments_is_answered_with_what_to_write() -> None:
     model = gt.layers.Dense(2)
     model(gt.ones((1, 3)))
+    with pytest.raises(TypeError, match=r"'dense': missing a required argument.*TensorSpec"):
+        gt.export.onnx(gt.layers.Dense(2))
+    with pytest.raises(
+        TypeError, match=r"\(None, 3\) looks like a shape.*TensorSpec\(\[None, 3\]\)"
+    ):
+        gt.export.onnx(gt.sin, (None, 3))
+    with pytest.raises(TypeError, match=r"first argument is the function or module.*'m.onnx'"):
+        gt.export.onnx("m.onnx", gt.layers.Dense(2))
     with pytest.raises(TypeError, match=r"'m.onnx' looks like a file.*path='m.onnx'"):
         gt.export.onnx(model, "m.onnx")

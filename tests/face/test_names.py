@@ -8,15 +8,17 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gradtape as gt
 import gradtape.plugins.ops
-from gradtape import public
+from gradtape import hints
 from gradtape.public import HOMES
 
 MODULES = {name: getattr(gt, name) for name, home in HOMES.items() if home == "."}
@@ -206,21 +208,57 @@ def test_a_name_of_numpys_that_is_not_there_says_what_to_use(path: str, instead:
 
 #: Of PyTorch, Keras and JAX, in the package itself; in other places all are, but for ``random``.
 OF_OTHERS = (
-    "cat compile cross_entropy cuda jit keras load_model manual_seed no_grad no_gradient optim "
-    "Parameter save_model seed tensor unsqueeze"
+    "autograd backward bmm callbacks cat checkpoint clamp compile config cross_entropy cuda "
+    "custom_jvp custom_vjp device device_put enable_grad FloatTensor from_numpy get_default_dtype "
+    "inference_mode initializers inverse is_tensor jit keras key lax load_model LongTensor "
+    "manual_seed mm models no_grad no_gradient numel numpy optim Parameter permute pmap PRNGKey "
+    "randperm requires_grad rsqrt save_model seed set_grad_enabled split tensor topk train "
+    "unsqueeze utils view"
 ).split()
 
 
-@pytest.mark.parametrize("place", public._INSTEAD)
+def object_named(place: str) -> Any:
+    """Return the module or class at a place of the package."""
+    return eval(f"gt.{place}" if place else "gt")
+
+
+#: What the names in hints stand for.
+STAND_INS: dict[str, Callable[[], Any]] = {
+    "x": lambda: gt.ones((2, 2)),
+    "v": lambda: gt.Variable(1.0),
+    "tape": gt.GradientTape,
+    "model": lambda: gt.layers.Sequential([gt.layers.Dense(1)]),
+    "layer": lambda: gt.layers.Dense(1),
+    "optimizer": gt.training.Adam,
+    "dataset": lambda: gt.data.Dataset.from_tensor_slices([1.0]),
+}
+
+
+@pytest.mark.parametrize("place", hints.INSTEAD)
 def test_what_stands_in_for_a_name_is_there_and_the_name_is_not(place: str) -> None:
-    module = eval(f"gt{place}")
-    for name, instead in public._INSTEAD[place].items():
-        assert not hasattr(module, name)
-        if place in ("", ".random") and name not in OF_OTHERS:
-            # row_stack is gone since NumPy 2.5
-            assert hasattr(eval(f"np{place}"), name) or name in ("float", "int", "row_stack")
+    lacks = object_named(place)
+    for name, instead in hints.INSTEAD[place].items():
+        assert not hasattr(lacks, name)
+        assert not re.search(r"\b_(?!_)", instead), "a private name"
         for path in re.findall(r"\b(?:gt|np)(?:\.\w+)+", instead):
             eval(path)
+        for who, member in re.findall(r"\b(\w+)\.([a-zA-Z]\w*)", instead):
+            if who in STAND_INS:
+                made = STAND_INS[who]()
+                if who == "layer":
+                    made(gt.ones((1, 1)))
+                assert hasattr(made, member), instead
+
+
+@pytest.mark.parametrize("place", ["", "random"])
+def test_a_hint_in_the_package_itself_is_for_a_name_of_numpys_or_of_a_listed_library(
+    place: str,
+) -> None:
+    of_numpy = vars(np.random if place else np)
+    for name in hints.INSTEAD[place]:
+        # row_stack is gone since NumPy 2.5
+        known = name in of_numpy or name in ("float", "int", "row_stack", *OF_OTHERS)
+        assert known or hasattr(np, name), name
 
 
 NUMPYS_OWN = (
@@ -239,7 +277,7 @@ def test_every_function_of_numpys_is_there_or_says_what_to_use_or_is_numpys_own_
     """Text, files, memory, dates and settings are NumPy's own: it does them on values."""
     missing = {name for name in np.__all__ if callable(getattr(np, name)) and not hasattr(gt, name)}
     missing -= {name for name in missing if isinstance(getattr(np, name), type)}  # dtypes
-    missing -= {*public._INSTEAD[""], *NUMPYS_OWN}
+    missing -= {*hints.INSTEAD[""], *NUMPYS_OWN}
     assert {name for name in missing if "did you mean" not in message_for(name)} == set()
 
 

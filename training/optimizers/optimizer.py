@@ -23,6 +23,7 @@ from ...core.extend import (
     backend_of,
     complete_docstring,
     exclusive,
+    hinted,
     numpy_dtype,
     scope_of,
     stage,
@@ -546,3 +547,6 @@ class Optimizer(Slots):
         if excluded is not None:
             made._gradtape_excluded.load(excluded)
         return made
+
+
+hinted(Optimizer, "training.Optimizer")

@@ -1,0 +1,481 @@
+"""Hints: what to write instead of names of NumPy, PyTorch, Keras and JAX that gradtape lacks.
+
+``gt.cat`` and ``model.fit`` raise an ``AttributeError`` that says it. A class gets its hints by
+:func:`hinted`, and a plugin adds some with the hook ``gradtape_hints``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .public import hide_private_names
+
+__all__ = ["INSTEAD", "Lacking", "add", "hinted", "instead_of", "remove", "told"]
+
+
+class Lacking:
+    """An attribute that a class lacks: reading it raises an error that says what to use instead.
+
+    It costs other attributes nothing, unlike ``__getattr__``. A class after ``owner`` in the order
+    of inheritance may have the attribute, such as a mixin of a user.
+    """
+
+    __slots__ = ("instead", "name", "owner")
+
+    def __init__(self, owner: type, name: str, instead: str) -> None:
+        self.owner, self.name, self.instead = owner, name, instead
+
+    def __get__(self, instance: Any, kind: type) -> Any:
+        order = kind.__mro__
+        for base in order[order.index(self.owner) + 1 :]:
+            found = vars(base).get(self.name, self)
+            if type(found) is not Lacking:
+                bind = getattr(type(found), "__get__", None)
+                return found if bind is None else bind(found, instance, kind)
+        who = f"type object {kind.__name__!r}" if instance is None else f"{kind.__name__!r} object"
+        # obj is set, because otherwise Python would set it and add its own hint
+        raise AttributeError(
+            f"{who} has no attribute {self.name!r}{told(self.instead)}",
+            obj=kind if instance is None else instance,
+        )
+
+    def __repr__(self) -> str:
+        return f"<no attribute; use {self.instead}>"
+
+
+def hinted(cls: type, place: str) -> None:
+    """Give a class hints for names that it lacks, and leave private names out of its ``dir``.
+
+    Parameters
+    ----------
+    cls
+        The class. Its subclasses may have the names.
+    place
+        Its public path in the package, such as ``"training.Optimizer"``, for hints of plugins.
+    """
+    hide_private_names(cls)
+    _CLASSES[place] = cls
+    for name, text in INSTEAD.get(place, {}).items():
+        _install(cls, name, text)
+
+
+def add(place: str, name: str, text: str) -> None:
+    """Add a hint, or replace it until :func:`remove` is called."""
+    known = INSTEAD.setdefault(place, {})
+    if name in known:
+        _REPLACED.setdefault((place, name), known[name])
+    known[name] = text
+    if place in _CLASSES:
+        _install(_CLASSES[place], name, text)
+
+
+def _install(cls: type, name: str, text: str) -> None:
+    if name not in vars(cls) or type(vars(cls)[name]) is Lacking:
+        setattr(cls, name, Lacking(cls, name, text))
+
+
+def remove(place: str, name: str) -> None:
+    """Undo :func:`add`."""
+    del INSTEAD[place][name]
+    cls = _CLASSES.get(place)
+    if cls is not None and type(vars(cls).get(name)) is Lacking:
+        delattr(cls, name)
+    before = _REPLACED.pop((place, name), None)
+    if before is not None:
+        add(place, name, before)
+
+
+def told(instead: str) -> str:
+    """Return the end of a message."""
+    return f"; {instead}" if instead.startswith("leave it out") else f"; use {instead}"
+
+
+def instead_of(place: str, name: str) -> str | None:
+    """Return what to use instead of a name that a module lacks; other modules' hints count too."""
+    modules = (place, *(other for other in INSTEAD if other not in _CLASSES))
+    return next((INSTEAD[x][name] for x in modules if name in INSTEAD.get(x, ())), None)
+
+
+#: The classes with hints, by place.
+_CLASSES: dict[str, type] = {}
+#: Hints that plugins replaced, by place and name.
+_REPLACED: dict[tuple[str, str], str] = {}
+
+
+_NEVER_CHANGES = "an op that returns a new tensor: a tensor never changes; a Variable has assign"
+
+
+def _each(table: dict[str, str]) -> dict[str, str]:
+    """Return a table with an entry for each name in its keys."""
+    return {name: text for names, text in table.items() for name in names.split()}
+
+
+#: By place, a module or class under its path in the package: names, and what to use instead.
+INSTEAD: dict[str, dict[str, str]] = {
+    "": {
+        "apply_over_axes": "reductions take several axes, gt.sum(x, axis=(0, 1))",
+        "array_equiv": "gt.all(gt.equal(a, b))",
+        "asanyarray": "gt.asarray(x)",
+        "asmatrix": "gt.asarray(x), a tensor with two axes",
+        "bmat": "gt.block",
+        "cat": "gt.concat",
+        "c_": "gt.column_stack or gt.stack(..., axis=-1)",
+        "compile": "gt.function",
+        "copyto": "gt.where, or x.at[index].set(values): a tensor never changes",
+        "cross_entropy": "gt.nn.sparse_softmax_cross_entropy_with_logits(labels=..., logits=...)",
+        "cuda": "gt.backend('cupy')",
+        "double": "gt.float64",
+        "einsum_path": "np.einsum_path; gt.einsum takes optimize=",
+        "errstate": "np.errstate",
+        "float": "Python's float, or gt.float32 or gt.float64",
+        "float128": "gt.float64, the widest float dtype",
+        "frompyfunc": "gt.vmap",
+        "half": "gt.float16",
+        "histogram2d": "np.histogram2d(x.numpy(), y.numpy()); it has no gradient",
+        "histogramdd": "np.histogramdd(x.numpy()); it has no gradient",
+        "index_exp": "np.index_exp",
+        "int": "Python's int, or gt.int32 or gt.int64",
+        "iscomplex": "gt.imag(x) != 0",
+        "iscomplexobj": "gt.isdtype(x.dtype, 'complex floating')",
+        "isreal": "gt.imag(x) == 0",
+        "isrealobj": "not gt.isdtype(x.dtype, 'complex floating')",
+        "isscalar": "np.isscalar",
+        "issubdtype": "gt.isdtype(x.dtype, 'real floating')",
+        "jit": "gt.function",
+        "keras": "gt.layers, gt.training and gt.Model",
+        "load_model": "gt.load(path)",
+        "longdouble": "gt.float64, the widest float dtype",
+        "mask_indices": "gt.nonzero(mask)",
+        "matrix": "gt.asarray(x), a tensor with two axes",
+        "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
+        "manual_seed": "gt.random.set_seed(seed)",
+        "ndarray": "gt.Tensor",
+        "no_grad": "code outside of gt.GradientTape, or tape.stop_recording()",
+        "no_gradient": "gt.stop_gradient",
+        "optim": "gt.training",
+        "Parameter": "gt.Variable",
+        "tensor": "gt.as_tensor",
+        "ndenumerate": "np.ndenumerate(x.numpy())",
+        "ndindex": "np.ndindex",
+        "nditer": "np.nditer(x.numpy())",
+        "object_": "a list: a tensor holds numbers",
+        "ogrid": "gt.meshgrid(..., indexing='ij', sparse=True)",
+        "place": "gt.where, or x.at[mask].set(values): a tensor never changes",
+        "poly1d": "gt.polyval",
+        "promote_types": "gt.result_type",
+        "put": "x.ravel().at[indices].set(values): a tensor never changes",
+        "putmask": "gt.where, or x.at[mask].set(values): a tensor never changes",
+        "r_": "gt.concatenate",
+        "ravel_multi_index": "np.ravel_multi_index",
+        "row_stack": "gt.vstack",
+        "s_": "np.s_",
+        "savetxt": "np.savetxt(file, x.numpy())",
+        "savez": "np.savez(file, x.numpy()); gt.save saves modules",
+        "save_model": "gt.save(model, path)",
+        "seed": "gt.random.set_seed(seed)",
+        "single": "gt.float32",
+        "sort_complex": "gt.sort",
+        "unravel_index": "np.unravel_index(x.numpy(), shape)",
+        "unsqueeze": "gt.expand_dims(x, axis)",
+        "vectorize": "gt.vmap",
+        "autograd": "gt.GradientTape, or gt.grad",
+        "backward": "tape.gradient(loss, variables)",
+        "bmm": "gt.matmul(x, y), or x @ y",
+        "callbacks": "gt.training, which has the callbacks",
+        "checkpoint": "gt.recompute_grad to save memory, or gt.training.Checkpoint to save a run",
+        "clamp": "gt.clip(x, min, max)",
+        "config": "gt.registry().backends for the backends, or gradtape doctor in a shell",
+        "custom_jvp": "gt.custom_gradient, or gt.register_jvp",
+        "custom_vjp": "gt.custom_gradient",
+        "device": "gt.backend(name)",
+        "device_put": "x.to(where)",
+        "enable_grad": "gt.GradientTape",
+        "FloatTensor": "gt.constant(values, 'float32')",
+        "from_numpy": "gt.constant(array)",
+        "get_default_dtype": "gt.default_dtype()",
+        "inference_mode": "code outside of gt.GradientTape",
+        "initializers": "gt.layers.initializers",
+        "inverse": "gt.linalg.inv(x)",
+        "is_tensor": "isinstance(x, gt.Tensor)",
+        "lax": "gt.scan, gt.cond, gt.while_loop and gt.map",
+        "LongTensor": "gt.constant(values, 'int64')",
+        "mm": "gt.matmul(x, y), or x @ y",
+        "models": "gt.Model and gt.layers.Sequential",
+        "numel": "gt.size(x), or x.size",
+        "numpy": "gt itself, whose functions have NumPy's names",
+        "permute": "gt.transpose(x, axes)",
+        "pmap": "gt.distributed",
+        "requires_grad": "gt.Variable, or tape.watch(x)",
+        "rsqrt": "1 / gt.sqrt(x)",
+        "set_grad_enabled": "gt.GradientTape",
+        "topk": "gt.sort(x)[..., -k:]",
+        "train": "gt.training.fit(model, data)",
+        "utils": "gt.data for data, or gt.training.clip_by_global_norm for gradients",
+        "view": "gt.reshape(x, shape)",
+    },
+    "layers": {
+        "BatchNorm1d": "gt.layers.BatchNorm",
+        "BatchNorm2d": "gt.layers.BatchNorm",
+        "Linear": "gt.layers.Dense",
+        "MultiheadAttention": "gt.layers.MultiHeadAttention",
+        "Sigmoid": "gt.layers.Activation('sigmoid')",
+        "Softplus": "gt.layers.Activation('softplus')",
+        "Tanh": "gt.layers.Activation('tanh')",
+        **{
+            f"{kind}{n}{letter}": f"gt.layers.{whole}{n}D"
+            for n in (1, 2, 3)
+            for kind, whole in {"MaxPool": "MaxPooling", "AvgPool": "AveragePooling"}.items()
+            for letter in "dD"
+        },
+        "AdaptiveAvgPool2d": "gt.layers.GlobalAveragePooling2D",
+        "BatchNorm3d": "gt.layers.BatchNorm",
+        "Dropout2d": "gt.layers.SpatialDropout2D",
+        "GroupNorm": "gt.layers.GroupNormalization",
+        "InputLayer": "gt.Input(shape)",
+        "LayerNorm": "gt.layers.LayerNormalization",
+        "ModuleDict": "a dictionary: modules find what is in it",
+        "ModuleList": "a list: modules find what is in it",
+        "RMSNorm": "gt.layers.RMSNormalization",
+    },
+    "data": {
+        "DataLoader": "gt.data.Dataset.from_tensor_slices((x, y)).batch(n)",
+        "TensorDataset": "gt.data.Dataset.from_tensor_slices((x, y))",
+        "random_split": "dataset.take(n) and dataset.skip(n)",
+    },
+    "mixed_precision": {
+        "global_policy": "gt.mixed_precision.get_policy()",
+        "set_global_policy": "gt.mixed_precision.set_policy(policy)",
+    },
+    "nn": {
+        "cross_entropy": "gt.nn.sparse_softmax_cross_entropy_with_logits(labels=..., logits=...)",
+        "Linear": "gt.layers.Dense: layers are in gt.layers",
+        "functional": "gt.nn itself",
+        "init": "gt.layers.initializers",
+        "Module": "gt.Module",
+        "mse_loss": "gt.training.mean_squared_error(y_true, y_pred)",
+        "utils": "gt.training.clip_by_global_norm",
+    },
+    "training": {
+        "BCEWithLogitsLoss": "gt.training.losses.BinaryCrossentropy()",
+        "CrossEntropyLoss": "gt.training.losses.SparseCategoricalCrossentropy()",
+        "DataLoader": "gt.data.Dataset, or fit(..., batch_size=)",
+        "MSELoss": "gt.training.losses.MeanSquaredError()",
+        "train": "gt.training.fit",
+        "BCELoss": "gt.training.losses.BinaryCrossentropy(from_logits=False)",
+        "CosineAnnealingLR": "gt.training.schedules.CosineDecay, as the learning rate",
+        "ExponentialDecay": "gt.training.schedules.ExponentialDecay, as the learning rate",
+        "ExponentialLR": "gt.training.schedules.ExponentialDecay, as the learning rate",
+        "KLDivLoss": "gt.training.losses.KLDivergence()",
+        "L1Loss": "gt.training.losses.MeanAbsoluteError()",
+        "LambdaLR": "a function of the step, as the learning rate",
+        "lr_scheduler": "gt.training.schedules",
+        "MultiStepLR": "gt.training.schedules.PiecewiseConstantDecay, as the learning rate",
+        "NLLLoss": "gt.training.losses.SparseCategoricalCrossentropy()",
+        "OneCycleLR": "gt.training.schedules.OneCycle, as the learning rate",
+        "optim": "gt.training itself",
+        "SmoothL1Loss": "gt.training.losses.Huber()",
+        "StepLR": "gt.training.schedules.PiecewiseConstantDecay, as the learning rate",
+    },
+    "random": {
+        "default_rng": "gt.random.Generator(seed)",
+        "multivariate_normal": "mean + gt.random.normal(shape) @ gt.linalg.cholesky(cov).T",
+        "rand": "gt.random.uniform(shape)",
+        "randn": "gt.random.normal(shape)",
+        "random": "gt.random.uniform(shape)",
+        "random_sample": "gt.random.uniform(shape)",
+        "seed": "gt.random.set_seed(seed)",
+        "standard_normal": "gt.random.normal(shape)",
+        "key": "gt.random.Generator(seed)",
+        "manual_seed": "gt.random.set_seed(seed)",
+        "PRNGKey": "gt.random.Generator(seed)",
+        "randperm": "gt.random.permutation(n)",
+        "split": "gt.random.Generator(seed): a generator keeps its state, so there are no keys",
+    },
+    "Tensor": _each(
+        {
+            "add_ sub_ mul_ div_ pow_ zero_ fill_": _NEVER_CHANGES,
+            "copy_ clamp_ exp_ relu_ squeeze_ masked_fill_ scatter_ set_": _NEVER_CHANGES,
+            "add": "x + y",
+            "sub": "x - y",
+            "mul": "x * y",
+            "div true_divide": "x / y",
+            "pow": "x ** y",
+            "neg": "-x",
+            "eq": "x == y",
+            "ne": "x != y",
+            "lt": "x < y",
+            "le": "x <= y",
+            "gt": "x > y",
+            "ge": "x >= y",
+            "mm bmm matmul": "x @ y",
+            "assign assign_add assign_sub": "gt.Variable: a tensor never changes",
+            "backward": (
+                "tape.gradient(loss, variables), after the forward pass in a block `with "
+                "gt.GradientTape() as tape:`"
+            ),
+            "block_until_ready": "x.numpy(), which waits for the value",
+            "bool": "x.astype('bool')",
+            "double": "x.astype('float64')",
+            "float": "x.astype('float32')",
+            "half": "x.astype('float16')",
+            "int": "x.astype('int32')",
+            "long": "x.astype('int64')",
+            "type type_as": "x.astype(dtype)",
+            "chunk split": "gt.split(x, n, axis)",
+            "clamp": "x.clip(min, max)",
+            "clone contiguous detach_": "x itself: a tensor never changes",
+            "cpu": "x.to('numpy'), or x.numpy() for an array",
+            "cuda": "x.to('cupy')",
+            "data": "x.numpy() for the value, or gt.stop_gradient(x)",
+            "detach": "gt.stop_gradient(x)",
+            "devices get_device is_cuda": "x.device",
+            "dim ndimension": "x.ndim",
+            "eval to_numpy": "x.numpy()",
+            "expand expand_as": "gt.broadcast_to(x, shape)",
+            "gather": "gt.take_along_axis(x, indices, axis)",
+            "grad": "tape.gradient(loss, x), which returns the gradient",
+            "grad_fn is_leaf retain_grad register_hook": (
+                "tape.gradient(loss, x), for any x that the tape saw"
+            ),
+            "index_add": "x.at[indices].add(values)",
+            "index_select": "x.take(indices, axis)",
+            "scatter scatter_add": "x.at[index].set(values), or x.at[index].add(values)",
+            "masked_fill": "gt.where(mask, value, x)",
+            "narrow select": "x[..., start:stop]",
+            "nelement numel": "x.size",
+            "new_ones new_full new_tensor new_zeros": (
+                "gt.ones, gt.full, gt.constant or gt.zeros with dtype=x.dtype"
+            ),
+            "norm": "gt.linalg.norm(x)",
+            "permute": "x.transpose(axes)",
+            "requires_grad requires_grad_": "gt.Variable for weights, or tape.watch(x)",
+            "reshape_as view view_as unflatten": "x.reshape(shape)",
+            "rsqrt": "1 / gt.sqrt(x)",
+            "t": "x.T",
+            "H adjoint": "gt.conj(x.mT)",
+            "topk": "gt.sort(x)[..., -k:]",
+            "unbind": "gt.unstack(x, axis)",
+            "unsqueeze": "gt.expand_dims(x, axis)",
+            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+            "abs": "gt.abs(x)",
+            "ceil": "gt.ceil(x)",
+            "cos": "gt.cos(x)",
+            "diag": "gt.diag(x)",
+            "erf": "gt.erf(x)",
+            "exp": "gt.exp(x)",
+            "flip": "gt.flip(x)",
+            "floor": "gt.floor(x)",
+            "isfinite": "gt.isfinite(x)",
+            "isinf": "gt.isinf(x)",
+            "isnan": "gt.isnan(x)",
+            "log": "gt.log(x)",
+            "log10": "gt.log10(x)",
+            "log1p": "gt.log1p(x)",
+            "log2": "gt.log2(x)",
+            "logsumexp": "gt.logsumexp(x)",
+            "roll": "gt.roll(x)",
+            "sign": "gt.sign(x)",
+            "sin": "gt.sin(x)",
+            "sqrt": "gt.sqrt(x)",
+            "square": "gt.square(x)",
+            "tan": "gt.tan(x)",
+            "tanh": "gt.tanh(x)",
+            "tile": "gt.tile(x)",
+            "tril": "gt.tril(x)",
+            "triu": "gt.triu(x)",
+            "gelu": "gt.nn.gelu(x)",
+            "log_softmax": "gt.nn.log_softmax(x)",
+            "relu": "gt.nn.relu(x)",
+            "sigmoid": "gt.nn.sigmoid(x)",
+            "softmax": "gt.nn.softmax(x)",
+            "softplus": "gt.nn.softplus(x)",
+        }
+    ),
+    "Variable": _each(
+        {
+            "data": "v.assign(value) to set the value, or v.numpy() to read it",
+            "device": "v.value.device",
+            "requires_grad requires_grad_": "v.trainable",
+            "to": "model.to(where), which moves all variables of a model, or v.value.to(where)",
+            "clone contiguous": "v.value, or gt.Variable(v) for another variable",
+        }
+    ),
+    "Module": _each(
+        {
+            "add": "gt.layers.Sequential(layers), which has add",
+            "add_module register_module register_parameter": (
+                "an assignment, self.name = ...: modules find variables and modules in attributes"
+            ),
+            "register_buffer": "self.name = gt.Variable(value, trainable=False)",
+            "apply": "a loop over model.submodules",
+            "backward": "tape.gradient(loss, model.trainable_variables)",
+            "buffers named_buffers weights": "model.variables, or model.named_variables",
+            "children modules": "model.submodules",
+            "named_children named_modules": "model.named_leaves()",
+            "clone copy": "copy.deepcopy(model)",
+            "compile": (
+                "gt.training.fit(model, data, optimizer=..., loss=..., metrics=...): there is no "
+                "separate step"
+            ),
+            "cpu": "model.to('numpy')",
+            "cuda": "model.to('cupy')",
+            "bfloat16 double float half": (
+                "dtype= of the layers, or gt.mixed_precision.set_policy(policy)"
+            ),
+            "eval": "model(x, training=False): a call receives the mode",
+            "train": (
+                "model(x, training=True): a call receives the mode; gt.training.fit trains a model"
+            ),
+            "evaluate test_on_batch": "gt.training.evaluate(model, (x, y), loss=...)",
+            "fit fit_generator train_on_batch": (
+                "gt.training.fit(model, (x, y), optimizer=..., loss=...)"
+            ),
+            "predict predict_on_batch": "gt.training.predict(model, x)",
+            "forward": "model(x): the forward pass is the method __call__, or call in a Layer",
+            "get_weights": "[v.numpy() for v in model.variables]",
+            "set_weights": "v.assign(value) for each of model.variables",
+            "history": "the History that gt.training.fit returns",
+            "init": "model(x): the first call builds the layers",
+            "layers": "model.submodules",
+            "load_state_dict": "model.load_weights(path_or_dictionary)",
+            "loss metrics optimizer": (
+                "the arguments of gt.training.fit: a model does not hold them"
+            ),
+            "losses": "gt.layers.Layer as the base class, which collects losses",
+            "non_trainable_variables non_trainable_weights": (
+                "[v for v in model.variables if not v.trainable]"
+            ),
+            "parameters trainable_weights": "model.trainable_variables",
+            "named_parameters": "model.named_variables, a dictionary",
+            "requires_grad_": "model.trainable = False",
+            "save save_model to_json": "gt.save(model, path), or model.save_weights(path)",
+            "state_dict": "model.named_variables, or model.save_weights(path)",
+            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+        }
+    ),
+    "layers.Layer": _each(
+        {
+            "weight": "layer.kernel, or layer.weights for all",
+        }
+    ),
+    "training.Optimizer": _each(
+        {
+            "add_param_group": "another optimizer for the other variables",
+            "apply step": "optimizer.apply_gradients(zip(gradients, variables))",
+            "compute_gradients get_gradients": "tape.gradient(loss, variables)",
+            "get_weights set_weights weights": "optimizer.variables",
+            "init": "leave it out: the first step creates the state",
+            "load_state_dict state_dict": (
+                "gt.training.Checkpoint(model=model, optimizer=optimizer)"
+            ),
+            "lr param_groups": "optimizer.learning_rate",
+            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+        }
+    ),
+    "GradientTape": _each(
+        {
+            "backward grad gradients": "tape.gradient(target, sources)",
+            "hessian": "gt.hessian(function), or a tape in a tape",
+        }
+    ),
+}
