@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..tensors.notebooks import Text
 from ..tensors.stream import Stream
 from ..tensors.variable import Variable
 from .calls import OUTPUT
@@ -60,7 +61,7 @@ def parameters(module: Module) -> Iterator[Variable]:
     yield from _within(module, set())
 
 
-def text_table(root: Module) -> str:
+def text_table(root: Module) -> Text:
     """Return the table as text."""
     found = list(_rows(root))
     rows = [_HEAD]
@@ -74,7 +75,7 @@ def text_table(root: Module) -> str:
     lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     lines.insert(1, rule)
-    return "\n".join([_title(root), *lines, rule, _total(root, found)])
+    return Text("\n".join([_title(root), *lines, rule, _total(root, found)]))
 
 
 def html_table(root: Module) -> str:
