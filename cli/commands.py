@@ -31,7 +31,11 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         The arguments after the program's name.
     """
-    options = parser().parse_args(arguments)
+    root = parser()
+    options = root.parse_args(arguments)
+    if options.command is None:
+        root.print_help()
+        return 0
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -65,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument(
         "--traceback", action="store_true", help="print the Python traceback of an error"
     )
-    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = root.add_subparsers(dest="command", metavar="COMMAND")
 
     plugins = commands.add_parser(
         "plugins",

@@ -192,6 +192,7 @@ from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
 from .tensors.held import Held
 from .tensors.indexing import decode_index
+from .tensors.notebooks import Text
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.several import exclusive, put_away, put_back, set_arrays
@@ -265,6 +266,7 @@ __all__ = [
     "Symbol",
     "Tensor",
     "TensorSpec",
+    "Text",
     "UnaryOp",
     "Variable",
     "Watcher",

@@ -65,8 +65,8 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
                     f"gradtape.export: {given!r} looks like a file, but these are the arguments of "
                     f"the function; give a TensorSpec for each tensor, and path={str(given)!r}"
                 )
-            shape = isinstance(given, (list, tuple)) and {type(n) for n in given} <= {int, type(None)}
-            if shape and given:
+            sizes = given if isinstance(given, (list, tuple)) else ()
+            if sizes and {type(n) for n in sizes} <= {int, type(None)}:
                 raise TypeError(
                     f"gradtape.export: {given!r} looks like a shape; give a TensorSpec for each "
                     f"tensor, gradtape.TensorSpec({list(given)}), or the tensor itself"

@@ -17,6 +17,7 @@ __all__ = ["confusion"]
 
 #: The largest number of classes for which the cells show numbers.
 _MOST_NUMBERS = 20
+_MOST_CLASSES = 10_000
 
 
 def confusion(
@@ -45,12 +46,13 @@ def confusion(
     Returns
     -------
     matplotlib.axes.Axes
-        The axes.
+        The axes. ``axes.figure.savefig(path)`` writes them to a file.
 
     Raises
     ------
     ValueError
-        If the lengths differ, if there are no examples, or if there are fewer names than classes.
+        If the lengths differ, if there are no examples, if there are fewer names than classes, or
+        if labels or predictions are no classes, such as probabilities.
     ImportError
         If Matplotlib is not installed.
 
@@ -62,16 +64,19 @@ def confusion(
     ['1', '0', '1', '1']
     """
     true, found = np.asarray(labels), np.asarray(predictions)
-    if true.dtype.kind in "fb" and true.ndim == 1:
-        true = true.astype("int64")
+    classes = 0
     if found.ndim == 2 and true.ndim == 1:
-        classes, found = found.shape[1], found.argmax(axis=1)
-    else:
-        classes = 0
+        classes, found = found.shape[1], _largest(found)
     if true.ndim != 1 or true.shape != found.shape or not true.size:
         raise ValueError(
             "plot.confusion: labels must have shape (n,) and predictions shape (n,) or "
             f"(n, classes), with n > 0; got {np.shape(labels)} and {np.shape(predictions)}"
+        )
+    true, found = _classes("labels", true), _classes("predictions", found)
+    if (true.dtype.kind in "iu") != (found.dtype.kind in "iu"):
+        raise ValueError(
+            f"plot.confusion: labels such as {true[0]} and predictions such as {found[0]} are not "
+            "the same classes; pass numbers for both, or words"
         )
     if true.dtype.kind not in "iu":
         words, codes = np.unique(np.concatenate([true, found]), return_inverse=True)
@@ -82,11 +87,47 @@ def confusion(
         raise ValueError(
             f"plot.confusion: got {len(names)} names for {classes} classes; pass one for each class"
         )
+    if classes > _MOST_CLASSES:
+        raise ValueError(
+            f"plot.confusion: the largest class is {classes - 1}; classes are numbered from 0, and "
+            f"at most {_MOST_CLASSES} can be drawn"
+        )
     counts = metrics.confusion_matrix(true, found, classes).numpy()
     if ax is None:
         ax = pyplot("plot.confusion").subplots(layout="constrained")[1]
     _draw(ax, counts, names, normalize)
     return ax
+
+
+def _largest(scores: Any) -> Any:
+    """Return the class with the largest score of each example."""
+    if scores.shape[1] == 1:
+        raise ValueError(
+            f"plot.confusion: predictions of shape {scores.shape} have one score for each example, "
+            "which is no class; pass (scores[:, 0] > 0.5), or > 0 for logits"
+        )
+    if scores.dtype.kind == "f" and np.isnan(scores).any():
+        raise ValueError("plot.confusion: the predictions contain nan, which is no score")
+    return scores.argmax(axis=1)
+
+
+def _classes(what: str, values: Any) -> Any:
+    """Return classes as integers from 0, or as words."""
+    if values.dtype.kind == "b":
+        return values.astype("int64")
+    if values.dtype.kind == "f":
+        wrong = values[~(np.abs(values) < 2**31) | (values != np.trunc(values))]
+        if wrong.size:
+            raise ValueError(
+                f"plot.confusion: {what} must be classes, got numbers such as {wrong[0]}; of "
+                "probabilities of two classes, pass (p > 0.5)"
+            )
+        values = values.astype("int64")
+    if values.dtype.kind in "iu" and values.min() < 0:
+        raise ValueError(f"plot.confusion: {what} must be classes from 0, got {values.min()}")
+    if values.dtype.kind == "O" and not all(isinstance(x, str) for x in values):
+        raise ValueError(f"plot.confusion: {what} must be integers or words, got {values[:3]}")
+    return values
 
 
 def _draw(ax: Axes, counts: Any, names: Sequence[str] | None, normalize: bool) -> None:

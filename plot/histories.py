@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,22 @@ _WIDE = 20.0
 _ACROSS, _DOTS, _TITLE = 3, 60, 38
 
 
+class Charts(list["Axes"]):
+    """The axes of charts in one figure."""
+
+    @property
+    def figure(self) -> Any:
+        """The Matplotlib figure."""
+        return self[0].figure
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Write the figure to a file: Matplotlib's :meth:`~matplotlib.figure.Figure.savefig`."""
+        self.figure.savefig(*args, **options)
+
+
 def history(
     run: Any, names: Sequence[str] | None = None, axes: Sequence[Axes] | None = None
-) -> list[Axes]:
+) -> Charts:
     """Draw the values of a training run by epoch, with a chart for the loss and each metric.
 
     Parameters
@@ -40,13 +54,14 @@ def history(
     Returns
     -------
     list of matplotlib.axes.Axes
-        The axes. The best validation value is marked, or the best training value if there is no
-        validation, provided that the name determines whether larger is better.
+        The axes; ``savefig(path)`` of the list writes their figure to a file. The best validation
+        value is marked, or the best training value if there is no validation, provided that the
+        name determines whether larger is better.
 
     Raises
     ------
     TypeError
-        If ``run`` is something else.
+        If ``run`` is something else, or its values are no numbers.
     ValueError
         If the run has no values of a name or no finished epoch, or if the numbers of axes and names
         differ.
@@ -61,15 +76,19 @@ def history(
     >>> [line.get_label() for line in axes[0].lines[:2]]
     ['training', 'validation']
     """
-    values: Mapping[str, Sequence[float]] = getattr(run, "history", run)
-    if not isinstance(values, Mapping):
+    held = getattr(run, "history", run)
+    if not isinstance(held, Mapping):
         raise TypeError(
-            f"plot.history: expected what fit returned, or a dictionary of lists, got {run!r}"
+            f"plot.history: expected what fit returned, or a dictionary of lists, got {run!r:.80}"
         )
-    if not values or not any(len(column) for column in values.values()):
+    values = {str(name): _column(name, column) for name, column in held.items()}
+    if not any(map(len, values.values())):
         raise ValueError("plot.history: the run has no finished epoch; train for at least one")
     if names is None:
         names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
+    names = [names] if isinstance(names, str) else list(names)
+    if not names:
+        raise ValueError(f"plot.history: names is empty; there are {', '.join(values)}")
     for name in names:
         if name not in values and f"val_{name}" not in values:
             raise ValueError(f"plot.history: there is no {name!r}; there are {', '.join(values)}")
@@ -86,13 +105,25 @@ def history(
         axes = list(made.flat)[: len(names)]
         for ax in made.flat[len(names) :]:
             ax.set_axis_off()
+    axes = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(axes) != len(names):
         raise ValueError(
             f"plot.history: got {len(axes)} axes for {len(names)} names; pass one for each name"
         )
     for name, ax in zip(names, axes):
         _chart(ax, name, values, run.epochs_of if isinstance(run, History) else {})
-    return list(axes)
+    return Charts(axes)
+
+
+def _column(name: str, values: Any) -> Any:
+    """Return the values of one name as an array, with a number for each epoch."""
+    with suppress(TypeError, ValueError):
+        column = np.asarray(values, dtype="float64")
+        if column.ndim == 1:
+            return column
+    raise TypeError(
+        f"plot.history: {name!r} must be a list with a number for each epoch, got {values!r:.80}"
+    )
 
 
 def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, Any]) -> None:
@@ -106,7 +137,7 @@ def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, 
     ):
         if key not in values:
             continue
-        column = np.asarray(values[key], dtype="float64")
+        column = values[key]
         at = np.asarray(epochs.get(key, range(len(column))))
         dots = "o" if len(column) <= _DOTS else ""
         ax.plot(at + 1, column, color=colour, label=label, lw=2, marker=dots, ms=3)
@@ -116,7 +147,7 @@ def _chart(ax: Axes, name: str, values: Mapping[str, Any], epochs: Mapping[str, 
     drawn = np.concatenate([np.asarray(line.get_ydata(), dtype="float64") for line in ax.lines])
     if name.endswith("loss") and drawn.min() > 0 and drawn.max() > _WIDE * drawn.min():
         ax.set_yscale("log")
-    size = 11 * min(1.0, _TITLE / len(name))
+    size = 11 * min(1.0, _TITLE / max(len(name), 1))
     ax.set_title(name, loc="left", color=INK, fontsize=size, fontweight="bold")
     ax.set_xlabel("epoch", color=INK)
     if last is not None and len(last[0]) == 1:

@@ -46,7 +46,8 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes, with a colour bar next to them.
+        The axes, with a colour bar next to them. ``axes.figure.savefig(path)`` writes them to a
+        file.
 
     Raises
     ------
@@ -116,7 +117,8 @@ def _values(j: Any) -> NDArray[Any]:
         )
     if not values.size:
         raise ValueError(f"plot.jacobian: there is nothing to draw in shape {values.shape}")
-    return values if values.dtype.kind == "f" else values.astype(np.float64)
+    exact = values.dtype.kind == "f" and values.itemsize > 2  # colours overflow in float16
+    return values if exact else values.astype(np.float64)
 
 
 def _limits(values: NDArray[Any], low: float | None, high: float | None) -> dict[str, float]:

@@ -31,7 +31,7 @@ def weights(model: Module, ax: Axes | None = None) -> Axes:
         The axes. A thin line reaches from the smallest to the largest value, a thick line covers
         the middle half, and a point marks the median. If a variable contains nan or infinity, its
         label says so and only its finite values are drawn. Variables that are not trainable are
-        orange.
+        orange. ``axes.figure.savefig(path)`` writes them to a file.
 
     Raises
     ------
@@ -56,7 +56,10 @@ def weights(model: Module, ax: Axes | None = None) -> Axes:
     held = set(map(id, parameters(model)))
     rows = [(path, v) for path, v in model.named_variables.items() if id(v) in held and v.size]
     if not rows:
-        raise ValueError(f"plot.weights: {model.name!r} has no variables yet: call it first")
+        raise ValueError(
+            f"plot.weights: {model.name!r} has no variables to draw; if it is not built yet, call "
+            "it first"
+        )
     if ax is None:
         size = (7.0, 0.9 + 0.32 * len(rows))
         ax = pyplot("plot.weights").subplots(figsize=size, layout="constrained")[1]

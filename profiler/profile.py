@@ -143,7 +143,7 @@ class Profile:
             told += f". {self.dropped:,} events beyond the limit are not in the table"
         return told
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.table()
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

@@ -16,6 +16,7 @@ from ..base.unknown import warn_user
 from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
+from ..tensors.notebooks import Text
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
@@ -120,7 +121,7 @@ def explained(graph: Graph, name: str | None = None) -> str:
     compiled(graph, name)
     explain = getattr(graph.made[name], "explain", None)
     told = "it does not say how it runs graphs" if explain is None else str(explain())
-    return f"{graph.name}, by the executor {name!r}:\n{told}"
+    return Text(f"{graph.name}, by the executor {name!r}:\n{told}")
 
 
 def _alone(graph: Graph, run: Run) -> Run:

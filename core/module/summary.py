@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..tensors.notebooks import Text
 from ..tensors.stream import Stream
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -63,7 +64,7 @@ def parameters(module: Module) -> Iterator[Variable]:
     yield from _within(module, set())
 
 
-def text_table(root: Module) -> str:
+def text_table(root: Module) -> Text:
     """Return the table as text."""
     found = list(_rows(root))
     rows = [_HEAD]
@@ -77,7 +78,7 @@ def text_table(root: Module) -> str:
     lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
     rule = "-" * (sum(widths) + 4)
     lines.insert(1, rule)
-    return "\n".join([_title(root), *lines, rule, _total(root, found), *_note(root)])
+    return Text("\n".join([_title(root), *lines, rule, _total(root, found), *_note(root)]))
 
 
 def html_table(root: Module) -> str:

@@ -1,4 +1,4 @@
-"""The HTML table of a tensor in notebooks."""
+"""How shells and notebooks show texts and tensors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["table"]
+__all__ = ["Text", "table"]
 
 #: The most rows and columns to show; of longer axes, the first and last entries.
 _MOST = 10
+
+
+class Text(str):
+    """A text of several lines, which shells and notebooks show as ``print`` does."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def table(title: str, values: Any = None) -> str:

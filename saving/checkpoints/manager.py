@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...core.extend import init_scope
+from ...core.extend import Text, init_scope
 from ..container.file import SafeFile
 from ..errors import LoadError, SaveError, printable
 from .checkpoint import Checkpoint
@@ -150,7 +150,7 @@ class CheckpointManager:
             parts += ["best"] if entry == best else []
             parts += ["latest"] if entry == entries[-1] else []
             lines.append("  ".join(parts))
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
     def __repr__(self) -> str:
         return f"<CheckpointManager of {self.folder}: {len(self._entries())} checkpoints>"

@@ -57,7 +57,7 @@ class RestoreReport(NamedTuple):
         )
         return [f"{what}: {_listed(found, most)}" for what, found in kinds if found]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         unused = [f"not asked for: {', '.join(self.unused)}"] if self.unused else []
         return "\n".join([f"{len(self.restored)} restored", *self.problems(), *unused])
 

@@ -40,9 +40,9 @@ class Change:
     distance: Distance | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Difference:
-    """How two files differ: the result of :func:`diff`.
+    """How two files differ: the result of :func:`diff`; printed, it is a text.
 
     It is true if there are differences.
 
@@ -105,6 +105,9 @@ class Difference:
         found = [f"{len(x):,} in {title.lower()}" for title, x in self._groups() if x]
         lines += ["", f"They differ: {', '.join(found)}." if found else "They hold the same."]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.table()
 
     def json(self) -> str:
         """Return the differences as JSON text.

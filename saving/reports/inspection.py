@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import registry
+from ...core.extend import Text, registry
 from ..container.file import SafeFile
 from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
@@ -43,9 +43,9 @@ class Requirement:
     missing: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
-    """The contents of a file: the result of :func:`inspect`.
+    """The contents of a file: the result of :func:`inspect`; printed, it is a table.
 
     Attributes
     ----------
@@ -95,6 +95,9 @@ class Inspection:
         """
         return table(self)
 
+    def __repr__(self) -> str:
+        return self.table()
+
     def json(self) -> str:
         """Return the description as JSON text.
 
@@ -130,7 +133,7 @@ class Inspection:
             lines += listing(view_of(self, trace), indent="  ")
             lines += [f"  results: {trace.results}"] if trace.results else []
             blocks.append("\n".join(lines))
-        return "\n\n".join(blocks)
+        return Text("\n\n".join(blocks))
 
     def graph_json(self, name: str) -> str:
         """Return the graphs of a function as JSON text.
@@ -288,7 +291,7 @@ def inspect_text(path: str | os.PathLike[str]) -> str:
     >>> [line.strip() for line in text.splitlines() if "rate" in line]
     ['rate: float32[]']
     """
-    return inspect(path).table()
+    return Text(inspect(path).table())
 
 
 def inspection_of(

@@ -37,9 +37,9 @@ class Check:
         return not self.problem
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
-    """The result of :func:`verify`.
+    """The result of :func:`verify`; printed, it is a table.
 
     Attributes
     ----------
@@ -114,6 +114,9 @@ class Report:
             "bit for bit."
         )
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.table()
 
 
 def _number(error: float | None) -> str:

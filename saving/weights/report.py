@@ -11,7 +11,7 @@ from ..errors import LoadError, printable
 __all__ = ["WeightsMismatch", "WeightsReport"]
 
 
-@dataclass
+@dataclass(repr=False)
 class WeightsReport:
     """The result of :func:`gradtape.load_weights`; printed, it is a table.
 
@@ -107,7 +107,7 @@ class WeightsReport:
         lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in cells]
         return "\n".join([f"{self.path} ({self.layout}): {self.counts()}", "", *lines])
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.table()
 
 

@@ -216,7 +216,13 @@ def test_wrong_arguments_exit_with_2() -> None:
     assert result.returncode == 2
     assert "must be at least 1, got 0" in result.stderr
     assert run("polish").returncode == 2
-    assert run().returncode == 2
+
+
+def test_alone_it_prints_its_help() -> None:
+    result = run()
+    assert result.returncode == 0
+    assert result.stdout == run("--help").stdout
+    assert "doctor" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])

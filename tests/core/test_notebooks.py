@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,3 +127,31 @@ def test_a_summary_fits_a_terminal_and_says_the_names_that_were_given() -> None:
     assert "(Sequential 'part_6')" in lines[3]
     assert "(Dense 'scores')" in lines[-3]
     assert "Dense 'dense'" not in gt.layers.Sequential([gt.layers.Dense(2)]).summary()
+
+
+# -- what has lines is shown in lines --------------------------------------------------------------
+
+
+def test_results_are_shown_as_they_are_printed(tmp_path: Path) -> None:
+    model = nested()
+    model(gt.ones((2, 3)))
+    one, two = str(tmp_path / "one.h5"), str(tmp_path / "two.h5")
+    gt.save(model, one)
+    model.variables[0].assign(model.variables[0] + 1.0)
+    gt.save(model, two)
+    found = gt.saving.inspect(one)
+    texts = [found, gt.saving.verify(one), gt.saving.diff(one, two), gt.load_weights(one, model)]
+    for result in texts:
+        assert str(result) == repr(result) == result.table()
+    manager = gt.training.CheckpointManager(gt.training.Checkpoint(model=model), str(tmp_path))
+    double = gt.function(lambda x: 2.0 * x)
+    for text in (
+        model.summary(),
+        gt.saving.inspect_text(one),
+        found.graph_text(f"{model.name}.__call__"),
+        double.explain(gt.ones(2)),
+        manager.summary(),
+    ):
+        assert isinstance(text, str)
+        assert repr(text) == str(text)
+    assert copy.deepcopy(model.summary()) == pickle.loads(pickle.dumps(model.summary()))

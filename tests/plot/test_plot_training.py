@@ -230,3 +230,82 @@ def test_lines_go_around_boxes() -> None:
 def test_what_is_no_run_is_refused() -> None:
     with pytest.raises(TypeError, match="expected what fit returned, or a dictionary"):
         gt.plot.history([0.5, 0.2])
+
+
+# -- files, and what is no picture -----------------------------------------------------------------
+
+
+def test_each_picture_can_be_written_to_a_file(tmp_path: Path) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason='pip install "gradtape[plot]"')
+    pyplot.switch_backend("agg")
+    model = L.Sequential([L.Dense(2)])
+    model(gt.ones((1, 3)))
+    gt.plot.history({"loss": [2.0, 1.0], "mae": [1.0, 0.5]}).savefig(tmp_path / "history.png")
+    gt.plot.model(model).savefig(tmp_path / "model.svg")
+    for name, axes in {
+        "confusion": gt.plot.confusion([0, 1], [1, 1]),
+        "weights": gt.plot.weights(model),
+        "jacobian": gt.plot.jacobian(np.full((2, 2), 6e4, "float16")),
+    }.items():
+        axes.figure.savefig(tmp_path / f"{name}.png")
+    pyplot.close("all")
+    assert len([x for x in tmp_path.iterdir() if x.stat().st_size > 1000]) == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"loss": ["a"]}, r"'loss' must be a list with a number for each epoch, got \['a'\]"),
+        ({"loss": 1.0}, "'loss' must be a list with a number for each epoch, got 1.0"),
+        ({"loss": [[1.0], [2.0]]}, "'loss' must be a list with a number for each epoch"),
+        ({"loss": [1j]}, "'loss' must be a list with a number for each epoch"),
+    ],
+)
+def test_a_history_of_no_numbers_is_refused(values: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        gt.plot.history(values, axes=figure().add_subplot())
+
+
+def test_a_history_is_drawn_as_far_as_it_can_be() -> None:
+    nan = float("nan")
+    for values in (
+        {"loss": [nan, nan]},
+        {"loss": [1.0, float("inf")]},
+        {"loss": [1.0], "val_loss": []},
+        {1: [1.0, 2.0]},
+        {"": [1.0]},
+    ):
+        (axes,) = gt.plot.history(values, axes=figure().add_subplot())
+        axes.figure.canvas.draw()
+    with pytest.raises(ValueError, match="names is empty; there are loss"):
+        gt.plot.history({"loss": [1.0]}, [])
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "said"),
+    [
+        ([0, 1], [0.2, 0.9], r"must be classes, got numbers such as 0.2.*pass \(p > 0.5\)"),
+        ([0, 1], [-2.3, 4.5], "predictions must be classes, got numbers such as -2.3"),
+        ([0, 1], [[0.2], [0.9]], r"one score for each example.*pass \(scores\[:, 0\] > 0.5\)"),
+        ([0.5, 1.0], [0, 1], "labels must be classes, got numbers such as 0.5"),
+        ([0.0, float("nan")], [0, 1], "labels must be classes, got numbers such as nan"),
+        ([0, 1], [[0.0, float("nan")], [0.0, 1.0]], "contain nan"),
+        ([-1, 1], [0, 1], "labels must be classes from 0, got -1"),
+        (["a", "b"], [0, 1], "labels such as a and predictions such as 0 are not the same"),
+        ([None, "a"], ["a", "a"], "labels must be integers or words"),
+        ([10**7], [0], "the largest class is 10000000"),
+    ],
+)
+def test_what_is_no_class_is_refused(labels: Any, predictions: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        gt.plot.confusion(labels, predictions, ax=figure().add_subplot())
+
+
+def test_classes_may_be_floats_truth_values_and_words_in_any_array() -> None:
+    for labels, predictions in (
+        ([0.0, 1.0], [0.0, 1.0]),
+        ([False, True], [0, 1]),
+        (np.array(["a", "b"], object), ["a", "b"]),
+    ):
+        axes = gt.plot.confusion(labels, predictions, ax=figure().add_subplot())
+        assert axes.get_title(loc="left") == "accuracy 100.0%"

@@ -115,6 +115,8 @@ class Picture:
         else:
             raise ValueError(f"plot.model: a picture must be .svg, .png or .pdf, got {str(path)!r}")
 
+    savefig = save  # as Matplotlib's figures have it
+
     def _repr_svg_(self) -> str:
         return self.svg
 
