@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +14,7 @@ from gradtape.layers import mask_of
 from gradtape.layers.base.losses import losses_of
 
 from .drawing import without
-from .relations import Pairs, relation
+from .relations import Line, Pairs, Program, relation
 
 __all__ = ["built", "data_of"]
 
@@ -131,6 +133,44 @@ def class_weights(p: Any) -> Pairs:
     want = tr.evaluate(model, (x, y, product), compile=False, **p.goals())
     for name, value in want.items():
         yield name, got.history[name][-1], value
+
+
+_METRICS = (
+    *("tr.metrics.AUC()", "tr.metrics.AUC(curve='PR')", "tr.metrics.Precision()"),
+    *("tr.metrics.Recall([0.3, 0.7])", "tr.metrics.TruePositives()", "tr.metrics.F1Score()"),
+    *("tr.metrics.F1Score('micro', 0.5)", "tr.metrics.FBetaScore('macro', 2.0, 0.4)"),
+    *("tr.metrics.PrecisionAtRecall(0.5)", "tr.metrics.SensitivityAtSpecificity(0.5)"),
+    *("tr.metrics.BinaryAccuracy(0.4)", "tr.metrics.BinaryIoU()", "tr.metrics.R2Score()"),
+    *("tr.metrics.MeanSquaredError()", "tr.metrics.RootMeanSquaredError()"),
+    *("tr.metrics.BinaryCrossentropy()", "tr.metrics.CosineSimilarity()"),
+)
+
+
+def _of_metric(rng: random.Random) -> Program:
+    shape, seed = (rng.randint(2, 9), rng.randint(1, 3)), rng.randint(0, 99)
+    lines = {
+        "y": f"classes({shape}, 2, {seed}).astype('float32')",
+        "p": f"1 / (1 + np.exp(-numbers({shape}, {seed})))",
+        "w": f"weights({shape[:1]}, {seed})" if rng.random() < 0.5 else "None",
+        "metric": f"lambda: {rng.choice(_METRICS)}",
+        "cuts": str(sorted(rng.sample(range(shape[0]), rng.randint(1, 2)))),
+    }
+    return Program({name: Line(text) for name, text in lines.items()})
+
+
+@relation("batches", _of_metric)
+def metrics(p: Any) -> Pairs:
+    """A metric of batches is that of their examples, and its state goes on after a copy."""
+    given = [p.y, p.p] if p.w is None else [p.y, p.p, p.w]
+    whole, parts = p.metric(), p.metric()
+    whole.update_state(*given)
+    for a, b in pairwise([0, *p.cuts, len(p.y)]):
+        parts = copy.deepcopy(parts)
+        parts.update_state(*(part[a:b] for part in given))
+    yield "result", parts.result(), whole.result()
+    whole.reset_state()
+    whole.update_state(*given)
+    yield "after a reset", whole.result(), parts.result()
 
 
 @relation("batches", without("constraints", "several", "own", kinds=("steps", "words"), masks=True))

@@ -41,6 +41,8 @@ ANY = (
     "Shift()",
     "Scale()",
     "Residual(L.Lambda(gt.tanh))",
+    "L.EinsumDense('...a,ab->...b', (None, N), bias_axes='b', activation=F)",
+    "L.LeakyReLU(0.2)",
 )
 NORMS = ("L.BatchNorm()", "L.BatchNorm(momentum=0.5)", "Counting()")
 NOISE = (
@@ -62,11 +64,16 @@ STEPS = (
     "L.TimeDistributed(L.Sequential([L.Dense(N, F RULES), L.LayerNormalization()]))",
     "L.TimeDistributed(L.Lambda(gt.tanh))",
     "L.Conv1D(N, 2, padding='causal' RULES)",
+    "L.Bidirectional(L.RNN(L.LSTMCell(N RULES) STEPS))",
+    "L.RNN(L.GRUCell(N) STEPS, go_backwards=True)",
+    "SelfAttention()",
 )
 STEPS_NORMS = ("L.TimeDistributed(L.BatchNorm())",)
 IMAGES = (
     "L.Conv2D(N, 2 RULES)",
-    "L.SeparableConv2D(N, 2)",
+    "L.SeparableConv2D(N, 2, padding='same')",
+    "L.Conv2DTranspose(N, 2)",
+    "L.UpSampling2D()",
     "L.DepthwiseConv2D(2)",
     "L.MaxPooling2D(2, 1)",
 )
@@ -101,6 +108,7 @@ TASKS = {
         (
             *("'mae'", "'mse'", "own_loss", "tr.metrics.RootMeanSquaredError()"),
             *("tr.metrics.MeanAbsoluteError()", "tr.metrics.MeanMetricWrapper(own_loss, 'own')"),
+            *("tr.metrics.R2Score()", "tr.metrics.CosineSimilarity()"),
         ),
     ),
     "classes": Task(
@@ -132,8 +140,12 @@ TASKS = {
             "tr.losses.CategoricalCrossentropy(label_smoothing=0.1)",
             "tr.losses.CategoricalFocalCrossentropy()",
             "tr.losses.CategoricalHinge()",
+            "tr.losses.CosineSimilarity()",
         ),
-        ("'accuracy'", "'categorical_accuracy'", "tr.metrics.CategoricalAccuracy()"),
+        (
+            *("'accuracy'", "'categorical_accuracy'", "tr.metrics.CategoricalAccuracy()"),
+            *("tr.metrics.CosineSimilarity()", "tr.metrics.AUC(from_logits=True)"),
+        ),
     ),
     "binary": Task(
         "classes((SHAPE, 1), 2, 5).astype('float32')",
@@ -147,6 +159,8 @@ TASKS = {
         (
             *("'accuracy'", "tr.metrics.BinaryAccuracy(0.0)", "'binary_accuracy'"),
             *("tr.metrics.Precision(thresholds=0.0)", "tr.metrics.Recall(thresholds=0.0)"),
+            *("tr.metrics.AUC(from_logits=True)", "tr.metrics.TruePositives(thresholds=0.0)"),
+            "tr.metrics.BinaryCrossentropy(from_logits=True)",
         ),
     ),
 }
@@ -154,7 +168,9 @@ TASKS = {
 OPTIMIZERS = (
     *("tr.SGD(0.05)", "tr.SGD(0.05, momentum=0.9)", "tr.Adam(0.02)", "tr.RMSprop(0.01)"),
     *("tr.AdamW(0.02, weight_decay=0.1)", "tr.Adagrad(0.1)", "tr.Nadam(0.02)", "tr.Lion(0.01)"),
-    *("tr.SGD(0.05, clipnorm=0.5)", "tr.Adam(0.02, use_ema=True)"),
+    *("tr.SGD(0.05, clipnorm=0.5)", "tr.Adam(0.02, use_ema=True)", "tr.Adadelta(0.5)"),
+    *("tr.SGD(0.05, global_clipnorm=0.5, nesterov=True, momentum=0.5)", "tr.Adamax(0.02)"),
+    *("tr.RMSprop(0.01, centered=True, momentum=0.5)", "tr.Adam(0.02, weight_decay=0.1)"),
     *("tr.SGD(tr.schedules.ExponentialDecay(0.1, 3, 0.5))", "tr.Adam(0.02, amsgrad=True)"),
     "tr.SGD(0.05, gradient_accumulation_steps=2)",
 )
@@ -279,6 +295,8 @@ def a_run(rng: random.Random, options: Options = Options()) -> Program:  # noqa:
         f"batch_size={rng.randint(1, count)}",
     ]
     settings += ["shuffle=False"] if rng.random() < 0.3 else []
+    if "" not in tasks and rng.random() < 0.5:
+        goals.append("loss_weights=dict(b=0.3)")
     lines["settings"] = Line(f"lambda: dict(seed={seed}, ITEMS)", tuple(settings))
     return Program(lines)
 

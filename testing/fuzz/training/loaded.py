@@ -106,6 +106,42 @@ def _alike(p: Any, carry: Callable[[Any, Any], Any]) -> Pairs:
     yield "trained variables", dict(other.named_variables), dict(model.named_variables)
 
 
+def _with_optimizer(p: Any, carry: Callable[[Any], Any]) -> Pairs:
+    """A model and its optimizer go on after they were carried."""
+    both = gt.Module()
+    both.model = built(p)
+    both.optimizer = p.settings().get("optimizer") or tr.Adam(0.05)
+    settings = {**p.settings(), "verbose": 0, "compile": False, "epochs": 1}
+    tr.fit(both.model, data_of(p), **{**settings, "optimizer": both.optimizer}, **p.goals())
+    other = carry(both)
+    yield "state", _numbers(other.optimizer), _numbers(both.optimizer)
+    for each in (other, both):
+        gt.random.set_seed(3)
+        options = {**settings, "optimizer": each.optimizer}
+        tr.fit(each.model, data_of(p), **options, **p.goals())
+    yield "trained variables", dict(other.model.named_variables), dict(both.model.named_variables)
+    yield "state after training", _numbers(other.optimizer), _numbers(both.optimizer)
+
+
+def _numbers(optimizer: Any) -> list[Any]:
+    return [v.numpy() for v in optimizer.variables]
+
+
+def _in_file(both: Any) -> Any:
+    gt.save(both, "both.h5", golden=False)
+    return gt.load("both.h5")
+
+
+for _name, _bring in {
+    "optimizer_saved": _in_file,
+    "optimizer_copied": copy.deepcopy,
+    "optimizer_pickled": lambda both: pickle.loads(pickle.dumps(both)),
+}.items():
+    relation("loaded", without("noise", epochs=1), name=_name)(
+        lambda p, bring=_bring: _with_optimizer(p, bring)
+    )
+
+
 def _trainable(model: Any) -> list[str]:
     kept = {id(v) for v in model.trainable_variables}
     return [name for name, v in model.named_variables.items() if id(v) in kept]

@@ -219,11 +219,19 @@ def _are_numbers(got: Any, want: Any) -> bool:
 
 
 def _items_differ(got: Any, want: Mapping[Any, Any], exact: bool) -> str:
-    mine, right = ([(type(k), k) for k in x] if isinstance(x, Mapping) else x for x in (got, want))
-    if mine != right:
+    if not isinstance(got, Mapping) or not _same_keys(list(got), list(want)):
         return f"keys {list(got) if isinstance(got, Mapping) else got!r} for {list(want)}"
     found = ((key, differs(got[key], value, exact)) for key, value in want.items())
     return next((f"[{key!r}] {said}" for key, said in found if said), "")
+
+
+def _same_keys(got: list[Any], want: list[Any]) -> bool:
+    """Return whether keys are equal and of the same type, be it Python's or NumPy's."""
+    kinds = [
+        [type(key.item() if isinstance(key, np.generic) else key) for key in keys]
+        for keys in (got, want)
+    ]
+    return got == want and kinds[0] == kinds[1]
 
 
 def _short(value: Any) -> str:

@@ -75,6 +75,8 @@ def _run(rng: random.Random) -> Program:
     lines["cuts"] = Line("[ITEMS]", found)
     lines["place"] = Line(repr(rng.randint(0, len(callbacks))))
     lines["save_every"] = Line(repr(rng.choice([None, None, 1, 2])))
+    lines["keeps"] = Line(repr(rng.choice(["file", "file", "manager", "backup"])))
+    lines["batched"] = Line(repr(rng.choice([None, None, "list", "dataset", "steps"])))
     lines["validates"] = Line(repr("val_" in str(callbacks) or rng.random() < 0.2))
     return Program(lines)
 
@@ -86,10 +88,28 @@ def _fit(p: Any, seed: int, extra: list[Any], **options: Any) -> Any:
     callbacks = p.callbacks()
     settings = {"optimizer": tr.SGD(0.1), **p.settings(), "verbose": 0, "compile": False}
     settings |= options
+    data = data_of(p)
+    if p.batched in ("list", "dataset"):
+        size = settings.pop("batch_size", 2)
+        rows = range(0, len(p.x), size)
+        data = [data_of(p, slice(start, start + size)) for start in rows]
+        if p.batched == "dataset":
+            data = gt.data.Dataset.from_generator(lambda found=data: iter(found)).shuffle(3)
+    elif p.batched == "steps":
+        settings["steps_per_epoch"] = 2
+    keeps = settings.pop("checkpoint", None)
+    if keeps is not None and p.keeps == "manager":
+        settings["checkpoint"] = tr.CheckpointManager(tr.Checkpoint(), keeps, keep=2)
+    elif keeps is not None and p.keeps == "backup":
+        every = settings.pop("save_every", None) or "epoch"
+        told.append(tr.BackupAndRestore(keeps, every, delete_checkpoint=False))
+        settings.pop("resume")
+    elif keeps is not None:
+        settings["checkpoint"] = keeps
     told = [*callbacks[: p.place], *extra, *callbacks[p.place :]]
     if p.validates:
         settings["validation_data"] = data_of(p)
-    run = tr.fit(model, data_of(p), **settings, **p.goals(), callbacks=told)
+    run = tr.fit(model, data, **settings, **p.goals(), callbacks=told)
     return model, settings["optimizer"], callbacks, run
 
 

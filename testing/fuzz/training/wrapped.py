@@ -12,6 +12,7 @@ import gradtape as gt
 from gradtape import layers as L
 from gradtape import training as tr
 from gradtape.core.extend import flatten
+from gradtape.layers import constrained
 from gradtape.layers.base.losses import losses_of
 from gradtape.layers.base.masks import takes_mask
 
@@ -346,6 +347,53 @@ def in_one_another(p: Any) -> Pairs:
     runs = [tr.fit(m, data_of(p), **p.settings(), **settings, **p.goals()) for m in models]
     yield "history", *(run.history for run in runs)
     yield "outputs after training", *(m(p.x) for m in models)
+
+
+@relation("wrapped", without("several", "noise", epochs=1))
+def own_loop(p: Any) -> Pairs:
+    """``fit`` is a loop over batches with a tape, ``losses`` and ``apply_constraints``."""
+    found = []
+    settings = {"optimizer": tr.SGD(0.1), "batch_size": 2, **p.settings()}
+    optimizer, size = settings["optimizer"], settings["batch_size"]
+    loss = tr.losses.get(p.goals().get("loss", "mse"))
+    loss = loss if isinstance(loss, tr.losses.Loss) else _MeanOf(loss)
+    for by_hand in (False, True):
+        gt.random.set_seed(1)
+        model = built(p)
+        options = {"L.takes": L.takes_training(model)}
+        told = {"training": True} if options["L.takes"] else {}
+        if not by_hand:
+            settings |= {"epochs": 1, "shuffle": False, "verbose": 0, "compile": False}
+            run = tr.fit(model, data_of(p), **{**settings, "loss": p.goals().get("loss", "mse")})
+            found.append((run.history["loss"][0], dict(model.named_variables)))
+            continue
+        optimizer = p.settings().get("optimizer", tr.SGD(0.1))
+        for start in range(0, len(p.x), size):
+            x, y, *w = data_of(p, slice(start, start + size))
+            with gt.GradientTape() as tape:
+                predicted = model(x, **told)
+                total = loss(y, predicted, *w) + sum(losses_of(model))
+            variables = model.trainable_variables
+            slopes = tape.gradient(total, variables)
+            optimizer.apply_gradients(zip(slopes, variables, strict=True))
+            for variable, rule in constrained(model):
+                variable.assign(rule(variable))
+        if hasattr(optimizer, "finalize_variable_values"):
+            optimizer.finalize_variable_values(variables)
+        found.append((None, dict(model.named_variables)))
+    yield "weights", found[0][1], found[1][1]
+
+
+class _MeanOf(tr.losses.Loss):
+    """The mean of a function with a value for each example."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def call(self, y: Any, p: Any) -> Any:
+        """Return the values."""
+        return self.function(y, p)
 
 
 @relation("wrapped", without(epochs=1))
