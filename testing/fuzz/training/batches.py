@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from gradtape import training as tr
-from gradtape.layers import mask_of
-from gradtape.layers.base.losses import losses_of
+from gradtape.layers import added_losses, mask_of, penalties
 
 from .drawing import without
 from .relations import Line, Pairs, Program, relation
 
-__all__ = ["built", "data_of"]
+__all__ = ["built", "data_of", "losses_of"]
 
 measured = without("constraints")
 plain = without("constraints", "noise", "norms", epochs=1)
@@ -36,6 +35,11 @@ def built(p: Any) -> Any:
     model = p.model()
     model(p.x)
     return model
+
+
+def losses_of(model: Any) -> list[Any]:
+    """Return the penalties of weights, and what layers added in the last call."""
+    return [rule(variable.value) for variable, rule in penalties(model)] + added_losses(model)
 
 
 def _count(p: Any) -> int:

@@ -12,9 +12,8 @@ import numpy as np
 
 import gradtape as gt
 from gradtape import training as tr
-from gradtape.layers.base.losses import losses_of
 
-from .batches import built, data_of
+from .batches import built, data_of, losses_of
 from .drawing import Options, a_run, without
 from .relations import Line, Pairs, Program, relation
 
@@ -100,7 +99,7 @@ def _alike(p: Any, carry: Callable[[Any, Any], Any]) -> Pairs:
     runs = []
     for each in (other, model):
         gt.random.set_seed(3)
-        settings = {**p.settings(), "verbose": 0, "compile": False}
+        settings = {**p.settings(), "optimizer": tr.SGD(0.05), "verbose": 0, "compile": False}
         runs.append(tr.fit(each, data_of(p), **settings, **p.goals()).history)
     yield "history of a training", *runs
     yield "trained variables", dict(other.named_variables), dict(model.named_variables)

@@ -86,37 +86,48 @@ def _fit(p: Any, seed: int, extra: list[Any], **options: Any) -> Any:
     gt.random.set_seed(seed)
     model = p.model()
     callbacks = p.callbacks()
-    settings = {"optimizer": tr.SGD(0.1), **p.settings(), "verbose": 0, "compile": False}
-    settings |= options
-    data = data_of(p)
-    if p.batched in ("list", "dataset"):
-        size = settings.pop("batch_size", 2)
-        rows = range(0, len(p.x), size)
-        data = [data_of(p, slice(start, start + size)) for start in rows]
-        if p.batched == "dataset":
-            data = gt.data.Dataset.from_generator(lambda found=data: iter(found)).shuffle(3)
-    elif p.batched == "steps":
-        settings["steps_per_epoch"] = 2
-    keeps = settings.pop("checkpoint", None)
-    if keeps is not None and p.keeps == "manager":
-        settings["checkpoint"] = tr.CheckpointManager(tr.Checkpoint(), keeps, keep=2)
-    elif keeps is not None and p.keeps == "backup":
-        every = settings.pop("save_every", None) or "epoch"
-        told.append(tr.BackupAndRestore(keeps, every, delete_checkpoint=False))
-        settings.pop("resume")
-    elif keeps is not None:
-        settings["checkpoint"] = keeps
     told = [*callbacks[: p.place], *extra, *callbacks[p.place :]]
+    settings = {"optimizer": tr.SGD(0.1), **p.settings(), "verbose": 0, "compile": False}
+    settings |= {**_kept(p.keeps, options, told), **options}
+    data = _data(p, settings)
     if p.validates:
         settings["validation_data"] = data_of(p)
     run = tr.fit(model, data, **settings, **p.goals(), callbacks=told)
     return model, settings["optimizer"], callbacks, run
 
 
+def _kept(how: str, options: dict[str, Any], callbacks: list[Any]) -> dict[str, Any]:
+    """Return options that keep a run in a manager or by a callback, as ``options`` do in a file."""
+    where = options.get("checkpoint")
+    if where is not None and how == "manager":
+        manager = tr.CheckpointManager(tr.Checkpoint(), f"{where} of runs", keep=2)
+        return {"checkpoint": options.pop("checkpoint") and manager}
+    if where is not None and how == "backup":
+        for name in ("checkpoint", "resume"):
+            del options[name]
+        every = options.pop("save_every") or "epoch"
+        callbacks.append(tr.BackupAndRestore(Path(where).parent, every, delete_checkpoint=False))
+    return {}
+
+
+def _data(p: Any, settings: dict[str, Any]) -> Any:
+    """Return the data as arrays, a list of batches or a pipeline; set what belongs to it."""
+    if p.batched == "steps":
+        settings["steps_per_epoch"] = 2
+    if p.batched not in ("list", "dataset"):
+        return data_of(p)
+    size = settings.pop("batch_size", 2)
+    rows = range(0, len(p.x), size)
+    batches = [data_of(p, slice(start, start + size)) for start in rows]
+    if p.batched == "list":
+        return batches
+    return gt.data.Dataset.from_generator(lambda: iter(batches)).shuffle(3)
+
+
 def _files() -> dict[str, Any]:
     """Return what files hold: texts, and the arrays of weights."""
     found: dict[str, Any] = {}
-    for path in sorted(Path().glob("*")):
+    for path in sorted(path for path in Path().glob("*") if path.is_file()):
         if path.suffix == ".h5":
             found[path.name] = {k: np.asarray(v) for k, v in gt.saving.read_weights(path).items()}
         else:
@@ -132,7 +143,7 @@ def interrupted(p: Any) -> Pairs:
     with chdir("whole"):
         want = _fit(p, 1, [])
         files = _files()
-    file = Path("run.ck").absolute()
+    file = Path("run.h5").absolute()
     options = {"checkpoint": str(file), "save_every": p.save_every, "resume": True}
     with chdir("parts"):
         for cut in p.cuts:
@@ -149,7 +160,8 @@ def interrupted(p: Any) -> Pairs:
 
 def _weights_seed(file: Path) -> int:
     """Return the seed of initial weights: another one, if a checkpoint replaces these."""
-    return 2 if file.exists() else 1
+    folder = Path(f"{file} of runs")
+    return 2 if file.exists() or (folder.exists() and [*folder.glob("*")]) else 1
 
 
 def _values(module: Any) -> dict[str, Any]:
@@ -188,7 +200,7 @@ def continued(p: Any) -> Pairs:
 @relation("resumed", _run, exact=True)
 def extended(p: Any) -> Pairs:
     """A complete run, resumed with more epochs, is a longer run."""
-    options = {"checkpoint": "run.ck", "resume": True, "save_every": p.save_every}
+    options = {"checkpoint": "run.h5", "resume": True, "save_every": p.save_every}
     want = _fit(p, 1, [], epochs=3)
     first = _fit(p, 1, [], epochs=1, **options)
     got = _fit(p, 2, [], epochs=3, **options)

@@ -57,7 +57,7 @@ def compiled(p: Any) -> Pairs:
     runs = []
     for compile in (True, False):
         gt.random.set_seed(4)
-        runs.append(_fit(p, shuffle=True, compile=compile))
+        runs.append(_fit(p, optimizer=tr.SGD(0.05), shuffle=True, compile=compile))
     yield from _beside(*runs)
 
 

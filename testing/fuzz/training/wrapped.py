@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,9 @@ from gradtape import layers as L
 from gradtape import training as tr
 from gradtape.core.extend import flatten
 from gradtape.layers import constrained
-from gradtape.layers.base.losses import losses_of
 from gradtape.layers.base.masks import takes_mask
 
-from .batches import built, data_of
+from .batches import built, data_of, losses_of
 from .drawing import Options, a_layer, filled, without
 from .loaded import stirred
 from .parts import Chain, ChainModel, Residual, functional
@@ -351,37 +351,30 @@ def in_one_another(p: Any) -> Pairs:
 
 @relation("wrapped", without("several", "noise", epochs=1))
 def own_loop(p: Any) -> Pairs:
-    """``fit`` is a loop over batches with a tape, ``losses`` and ``apply_constraints``."""
-    found = []
-    settings = {"optimizer": tr.SGD(0.1), "batch_size": 2, **p.settings()}
-    optimizer, size = settings["optimizer"], settings["batch_size"]
-    loss = tr.losses.get(p.goals().get("loss", "mse"))
+    """``fit`` is a loop over batches with a tape, losses of layers and constraints."""
+    given = p.goals().get("loss", "sparse_categorical_crossentropy")
+    settings = {"batch_size": 2, **p.settings(), "optimizer": tr.SGD(0.1, momentum=0.5)}
+    gt.random.set_seed(1)
+    model = built(p)
+    other = copy.deepcopy(model)
+    options = {"epochs": 1, "shuffle": False, "verbose": 0, "compile": False, "loss": given}
+    run = tr.fit(model, data_of(p), **{**settings, **options})
+    loss, optimizer = tr.losses.get(given), tr.SGD(0.1, momentum=0.5)
     loss = loss if isinstance(loss, tr.losses.Loss) else _MeanOf(loss)
-    for by_hand in (False, True):
-        gt.random.set_seed(1)
-        model = built(p)
-        options = {"L.takes": L.takes_training(model)}
-        told = {"training": True} if options["L.takes"] else {}
-        if not by_hand:
-            settings |= {"epochs": 1, "shuffle": False, "verbose": 0, "compile": False}
-            run = tr.fit(model, data_of(p), **{**settings, "loss": p.goals().get("loss", "mse")})
-            found.append((run.history["loss"][0], dict(model.named_variables)))
-            continue
-        optimizer = p.settings().get("optimizer", tr.SGD(0.1))
-        for start in range(0, len(p.x), size):
-            x, y, *w = data_of(p, slice(start, start + size))
-            with gt.GradientTape() as tape:
-                predicted = model(x, **told)
-                total = loss(y, predicted, *w) + sum(losses_of(model))
-            variables = model.trainable_variables
-            slopes = tape.gradient(total, variables)
-            optimizer.apply_gradients(zip(slopes, variables, strict=True))
-            for variable, rule in constrained(model):
-                variable.assign(rule(variable))
-        if hasattr(optimizer, "finalize_variable_values"):
-            optimizer.finalize_variable_values(variables)
-        found.append((None, dict(model.named_variables)))
-    yield "weights", found[0][1], found[1][1]
+    told = {"training": True} if L.takes_training(other) else {}
+    size, total = settings["batch_size"], 0.0
+    for start in range(0, len(p.x), size):
+        x, y, *w = data_of(p, slice(start, start + size))
+        with gt.GradientTape() as tape:
+            value = loss(y, other(x, **told), *w) + sum(losses_of(other), 0.0)
+        variables = other.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+        for variable, rule in constrained(other):
+            variable.assign(rule(variable.value))
+        total += float(value) * len(x)
+    if p.w is None and L.mask_of(model(p.x)) is None and not hasattr(loss, "ignore_class"):
+        yield "loss", run.history["loss"][0], total / len(p.x)
+    yield "weights", dict(model.named_variables), dict(other.named_variables)
 
 
 class _MeanOf(tr.losses.Loss):
@@ -403,7 +396,7 @@ def compiled(p: Any) -> Pairs:
     for compile in (True, False):
         gt.random.set_seed(1)
         model = built(p)
-        settings = {**p.settings(), "verbose": 0, "compile": compile}
+        settings = {**p.settings(), "optimizer": tr.SGD(0.05), "verbose": 0, "compile": compile}
         history = tr.fit(model, data_of(p), **settings, **p.goals()).history
         runs.append((history, dict(model.named_variables)))
     yield "history", runs[0][0], runs[1][0]
