@@ -76,6 +76,7 @@ IMPORTS_IN_FUNCTIONS = {
         core.base.table: (by name)
         public: (by name)
         testing.fuzz.commands: (by name)
+        testing.fuzz.training.relations: (by name)
     """,
 }
 

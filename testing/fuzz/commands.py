@@ -18,6 +18,7 @@ COMMANDS = {
     "nestings": ("nestings", "functions that wrap functions, in one another, in every mode"),
     "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, compared with NumPy"),
     "programs": ("programs", "programs of several ops, compared with differences in every mode"),
+    "training": ("training", "models, data and callbacks, in ways of training that must agree"),
     "traps": ("traps", "hard points of ops, where gradients must be right or refused"),
 }
 NEED_SCIPY = ("programs", "traps")
