@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .calls import takes_training
+from .carried import stateful_layers, states_kept
 from .layer import Layer
 from .losses import added_losses, constrained, forward_pass, penalties
 from .masks import keep_mask, mask_of
@@ -15,5 +16,7 @@ __all__ = [
     "keep_mask",
     "mask_of",
     "penalties",
+    "stateful_layers",
+    "states_kept",
     "takes_training",
 ]
