@@ -21,7 +21,7 @@ from ..core.extend import (
     recording_to,
     to_numpy,
 )
-from ..layers import Sequential, mask_of, takes_training
+from ..layers import Sequential, mask_of, stateful_layers, takes_training
 from . import losses
 from .losses.kinds import Kind
 
@@ -30,6 +30,7 @@ __all__ = [
     "check_labels",
     "check_restored",
     "warn_of_padding",
+    "warn_of_shuffled",
     "warn_of_sorted",
     "warn_of_untracked",
     "whats_not_finite",
@@ -101,6 +102,18 @@ def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
             f"{told}{', ...' if lacking.size > 5 else ''}: the arrays are sorted. Shuffle them "
             "first, or give validation_data",
             stacklevel=3,
+        )
+
+
+def warn_of_shuffled(model: Any) -> None:
+    """Warn if examples are shuffled although layers continue where the previous batch ended."""
+    layers = stateful_layers(model) if isinstance(model, Module) else []
+    if layers:
+        warnings.warn(
+            f"fit: layer {layers[0].name!r} is stateful: each batch continues the sequences of the "
+            "previous one, but fit shuffles the examples, so they do not belong together. Keep "
+            "their order with shuffle=False, and call reset_states() where new sequences begin",
+            stacklevel=4,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import GradientTape, flatten, map_structure, told
+from ..layers import states_kept
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .metrics import Mean, MeanMetricWrapper, Metric
@@ -254,10 +255,11 @@ class OwnSteps(Session):
         """Reset the metrics, run ``test_step`` on the batches, and return its last values."""
         self.model.reset_metrics()
         logs: dict[str, float] = {}
-        for batch in batches:
-            logs = as_numbers(self.model.test_step(batch), "evaluate: test_step")
-            if stop():
-                break
+        with states_kept(self.model):
+            for batch in batches:
+                logs = as_numbers(self.model.test_step(batch), "evaluate: test_step")
+                if stop():
+                    break
         if not logs:
             raise ValueError("evaluate: data has no batches, or test_step returned no values")
         return logs

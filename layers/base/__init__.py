@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.extend import added_losses, constrained, forward_pass, penalties
 from .calls import takes_training
+from .carried import stateful_layers, states_kept
 from .layer import Layer
 from .masks import keep_mask, mask_of
 from .symbolic import returned
@@ -17,5 +18,7 @@ __all__ = [
     "mask_of",
     "penalties",
     "returned",
+    "stateful_layers",
+    "states_kept",
     "takes_training",
 ]

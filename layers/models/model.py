@@ -15,6 +15,7 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.calls import takes_training
+from ..base.carried import Carrying
 from ..base.layer import Layer
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.symbolic import (
@@ -83,7 +84,7 @@ def Input(
     return Tensor(Placeholder(sizes, kind, None, name))
 
 
-class Model(Layer):
+class Model(Carrying, Layer):
     """A graph of layers from inputs to outputs; or the base class of your own models.
 
     Parameters

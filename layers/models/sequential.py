@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor, told
 from ..base.calls import takes_training
+from ..base.carried import Carrying
 from ..base.layer import Elsewhere, Layer
 from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
 from ..base.restored import check_part
@@ -18,7 +19,7 @@ from ..basic.simple import Activation
 __all__ = ["Sequential"]
 
 
-class Sequential(Layer, saved_as="layers.Sequential"):
+class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
     """Apply layers one after another.
 
     Parameters

@@ -49,7 +49,8 @@ class RNN(Configured, saved_as="layers.RNN"):
         Whether to start with the last step; outputs are then in that order.
     stateful
         Whether the states after a batch are the initial states of the next one; all batches must
-        then have the same size.
+        then have the same size. Validation, ``evaluate`` and ``predict`` begin with these states
+        and leave them as they are.
     unroll
         Whether a trace contains each step separately, which takes more time and memory to trace.
 

@@ -12,6 +12,7 @@ from ...core.extend import late, warn_of_hidden
 from ...layers.initializers import draw_seed
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
+from ..checks import warn_of_shuffled
 from ..data import Batches, Examples, as_count
 from ..ranks import ALONE, Alone
 from .session import Callbacks, History, Session
@@ -120,6 +121,8 @@ class Run:
                 f"fit: {data.what} never ends (repeat()); give steps_per_epoch=, or leave "
                 "repeat() out, so that each epoch is one pass through the data"
             )
+        if shuffle and isinstance(data, Examples):
+            warn_of_shuffled(getattr(session, "model", None))
         self._stream: Iterator[Any] | None = None
         self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
         if checkpoint is None and (resume or save_every is not None):

@@ -28,6 +28,7 @@ from ...layers import (
     forward_pass,
     penalties,
     returned,
+    states_kept,
     takes_training,
 )
 from .. import optimizers
@@ -212,7 +213,8 @@ class Trainer(Session):
     def _remember(self, x: Any) -> None:
         """Keep the state before an epoch that begins with the inputs ``x``."""
         if self._snapshot is None:
-            self.call(x, training=False)  # creates every variable
+            with states_kept(self.model):
+                self.call(x, training=False)  # creates every variable
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
@@ -367,6 +369,10 @@ class Trainer(Session):
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the values of loss and metrics at inference; end early if ``stop()``."""
+        with states_kept(self.model):
+            return self._evaluated(batches, stop)
+
+    def _evaluated(self, batches: Iterable[Any], stop: Callable[[], bool]) -> dict[str, float]:
         sums: Sums | None = None
         self.objective.reset()
         self.testing.revise()
@@ -375,7 +381,8 @@ class Trainer(Session):
                 self.objective.meet(_labels(batch))
                 sums = self._no_sums()
                 if not self._penalties:
-                    self.call(batch[0], training=False)  # creates every weight
+                    with states_kept(self.model):
+                        self.call(batch[0], training=False)  # creates every weight
                     self._penalties = penalties(self.model)
             values = self._run(self.testing, batch)
             sums.add(float(values.loss), values, self.count(batch))
@@ -389,12 +396,13 @@ class Trainer(Session):
     def predict(self, batches: Iterable[Any], early: bool) -> list[Any]:
         """Return the outputs of batches of inputs at inference."""
         found: list[Any] = []
-        for part in self.ahead(batches, early):
-            # batches of an iterable are tuples, or lists from PyTorch's loaders
-            x = part[0] if isinstance(part, (tuple, list)) and not early else part
-            # the first call creates the weights
-            found.append(self.applying((x,)) if found else self.call(x, training=False))
-            _check_rows(x, returned(self.model, found[-1]))
+        with states_kept(self.model):
+            for part in self.ahead(batches, early):
+                # batches of an iterable are tuples, or lists from PyTorch's loaders
+                x = part[0] if isinstance(part, (tuple, list)) and not early else part
+                # the first call creates the weights
+                found.append(self.applying((x,)) if found else self.call(x, training=False))
+                _check_rows(x, returned(self.model, found[-1]))
         return found
 
 
