@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rewriting import Draft, rewritten
 
 import gradtape as gt
 from gradtape import layers, training
@@ -222,3 +223,34 @@ def test_what_trains_is_kept(tmp_path: Path) -> None:
     assert names(loaded) == names(model) == [(3, 2)]
     loaded.encoder.trainable = True
     assert len(loaded.trainable_variables) == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("added", [99]),
+        ("added", ["0"]),
+        ("added", 1),
+        ("regularizers", [[99, 0]]),
+        ("regularizers", [[0, 99]]),
+        ("regularizers", [[0]]),
+        ("constraints", [0]),
+        ("constraints", {}),
+    ],
+)
+def test_a_file_that_lies_about_losses_is_refused(key: str, value: Any, tmp_path: Path) -> None:
+    model = layers.Sequential([Ruled(), Sampling()])
+    model(X)
+    gt.save(model, tmp_path / "m.h5")
+
+    def change(draft: Draft) -> None:
+        if key == "added":
+            place = next(path for path, text in draft.texts.items() if '"added"' in text)
+            draft.put({**draft.json(place), key: value}, place)
+            return
+        manifest = draft.json()
+        next(x for x in manifest["modules"] if key in x)[key] = value
+        draft.put(manifest)
+
+    with pytest.raises(gt.saving.DamagedFile):
+        gt.load(rewritten(tmp_path / "m.h5", change))
