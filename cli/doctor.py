@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import public
+from ..core.extend import late, public
 from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
-from ..saving.container.child import no_python
 from .cores import cores, quota
 from .plugins import quiet_registry
 
@@ -233,7 +232,7 @@ def _executors() -> dict[str, str | None]:
 
 def _product() -> dict[str, Any] | None:
     """Time a product in separate processes: with one thread, and with BLAS's own number."""
-    if no_python():
+    if late("saving.container.child").no_python():
         return None
     found = {}
     for name, settings in (("one", dict.fromkeys(VARIABLES[:3], "1")), ("all", {})):

@@ -28,8 +28,8 @@ sys.path[:], seconds = json.loads(sys.argv[1])
 if seconds is not None and hasattr(signal, "setitimer"):
     signal.setitimer(signal.ITIMER_REAL, seconds)
 """
-# Of a frozen application, only a name of Python's own is not that of the application. Programs that
-# embed Python may have one that is started like it: mayapy, hython.
+# A frozen application is recognised by any other name than Python's own. Programs that embed Python
+# may have one that is started like it: mayapy, hython.
 _OWN, _LIKE = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.I), re.compile("py|hython", re.I)
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 

@@ -119,7 +119,7 @@ def verify(
 
 
 def _check(path: str, max_bytes: int | None) -> None:
-    """Refuse a file that is no file of gradtape, or a damaged one, before a process is started."""
+    """Refuse a damaged file, and one of another kind, before a process is started."""
     source = Source(path)
     start = source.read(0, min(9, source.size))
     source.close()

@@ -83,10 +83,9 @@ def save(
         (the op) and its line.
     SaveError
         If something else cannot be saved. Examples are a module that was never called, code that
-        cannot be traced for unknown sizes, a trace that differs from the Python code, an object
-        that holds variables where no module finds them, and a path with the ending of another
-        format, such as ``.onnx``. The message has the line, and the file at
-        ``path`` is unchanged.
+        cannot be traced for unknown sizes, a trace that differs from the Python code, and an object
+        that holds variables where no module finds them. Also if the path has the ending of another
+        format, such as ``.onnx``. The message has the line, and the file at ``path`` is unchanged.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 

@@ -86,7 +86,7 @@ def failing_saves(tmp_path: Path) -> list[tuple[str, Any, Any]]:
         ("cannot be called 'summary'", Shadow(), {}),
         ("of type frozenset cannot be saved", static, {}),
         ("the trace does not give the output 0", branch, {}),
-        ("nested deeper than", deep, {}),
+        ("nested too deeply", deep, {}),
         ("a container that holds itself", cyclic, {}),
         ("a key of type object cannot be saved", key, {}),
         ("'to' cannot be the name of an attribute", odd, {}),
