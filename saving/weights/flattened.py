@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -216,6 +217,7 @@ class _Flow:
         self._features = _Classes()  # of the same elements
         self._roles = _Classes()  # of the same meaning
         self._images: list[Any] = []
+        self._ranks = {len(v.shape) for v in kernels}
         self._from: dict[int, set[int]] = {}  # for values made of variables alone: which
         self._reads: list[tuple[Variable, Any]] = []
         self._flattened: list[tuple[Any, Any]] = []  # an image, its features
@@ -238,7 +240,7 @@ class _Flow:
             axes = [i for i in range(1, rank) if self._roles.of((id(image), i)) in images]
             key = self._features.of(_axis(features, 1))
             settled.add(key)
-            if axes == [rank - 1]:
+            if axes == [rank - 1] and rank in self._ranks:
                 size = image.shape[-1]
                 if not known_size(size) or found.setdefault(key, size) != size:
                     unsure.add(key)
@@ -290,16 +292,19 @@ class _Flow:
                 self._features.join(_axis(y, -1), _axis(weights[0], 1))
                 self._dense.append((data[0], weights[0]))
             return
-        elif len(inputs) == 1 and self._reshapes(inputs[0], y):
+        elif (
+            inputs and all(x.shape == y.shape for x in inputs[1:]) and self._reshapes(inputs[0], y)
+        ):
             pass
         elif inputs and all(len(x.shape) == len(y.shape) for x in inputs):
             if node.witnesses:  # a reshaping that makes unknown sizes known
                 self._align(inputs[0], y, sizes_differ)
             else:
                 self._probe(node, inputs, y)
-        for found in (self._seen, self._open):
-            if any(id(x) in found for x in data):
-                found.add(id(y))
+        if data and all(id(x) in self._seen for x in data):
+            self._seen.add(id(y))
+        if any(id(x) in self._open for x in data):
+            self._open.add(id(y))
 
     def _convolves(self, kernel: Any, images: Sequence[Any]) -> bool:
         alike = all(len(x.shape) == len(kernel.shape) for x in images)
@@ -326,12 +331,12 @@ class _Flow:
             self._flattened.append((y, x))
         elif len(a) == len(b):
             return False
-        else:  # of leading axes
-            for i in range(1, min(len(a), len(b))):
-                if not same_size(a[-i], b[-i]):
-                    return True
-            for i in range(1, min(len(a), len(b))):
-                self._join((id(x), len(a) - i), (id(y), len(b) - i))
+        else:
+            for left, right in _groups(a, b):
+                for i, k in product(left, right):
+                    self._roles.join((id(x), i), (id(y), k))
+                    if len(left) == len(right) == 1:
+                        self._features.join((id(x), i), (id(y), k))
         return True
 
     def _probe(self, node: Any, inputs: Sequence[Any], y: Any) -> None:
@@ -349,6 +354,24 @@ class _Flow:
                 self._roles.join((id(x), i), (id(y), moved[0]))
                 if plain[moved[0]] == base[i]:
                     self._features.join((id(x), i), (id(y), moved[0]))
+
+
+def _groups(a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[range, range]]:
+    """Yield the axes that a reshaping splits or joins, and what they become, from the last."""
+    i, k = len(a), len(b)
+    while i and k:
+        left, right = i - 1, k - 1
+        while not same_size(prod(a[left:i]), prod(b[right:k])):
+            sizes = (a[left:i], b[right:k])
+            if not all(known_size(n) for part in sizes for n in part) or not left + right:
+                left, right = 0, 0  # the rest, as sizes are not known
+                break
+            if (prod(sizes[0]) < prod(sizes[1]) and left) or not right:
+                left -= 1
+            else:
+                right -= 1
+        yield range(left, i), range(right, k)
+        i, k = left, right
 
 
 def _as_one(image: Sequence[Any], size: Any) -> bool:

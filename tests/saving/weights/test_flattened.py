@@ -60,6 +60,39 @@ class Untraceable(Net):
         return self.out(self.between(self.conv(np.asarray(x) * 1.0)))
 
 
+def shuffled(y: Any) -> Any:
+    """Return images with their channels in another order."""
+    parts = gt.transpose(gt.reshape(y, (*y.shape[:3], 2, 2)), (0, 1, 2, 4, 3))
+    return gt.reshape(parts, y.shape)
+
+
+def places(y: Any) -> Any:
+    """Return a weighted mean over all places, at each place."""
+    steps = gt.reshape(y, (y.shape[0], -1, 4))
+    means = gt.nn.softmax(steps @ gt.swapaxes(steps, 1, 2), axis=-1) @ steps
+    return gt.reshape(means, y.shape)
+
+
+class Clip(gt.Module):
+    """A class that flattens sequences of images as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.out = L.TimeDistributed(L.Conv2D(4, 3)), L.Dense(2)
+
+    def __call__(self, x: Any) -> Any:
+        return self.out(L.Flatten()(self.conv(x)))
+
+
+def test_sequences_of_images_that_are_flattened_as_a_whole_are_told() -> None:
+    model = Clip()
+    model(np.ones((2, 3, 5, 4, 3), "float32"))
+    arrays = {"conv.weight": np.ones((4, 3, 3, 3)), "conv.bias": np.ones(4)}
+    arrays |= {"out.weight": np.ones((2, 72)), "out.bias": np.ones(2)}
+    with pytest.warns(UserWarning, match="out/kernel: .*flattened images"):
+        model.load_weights(arrays)
+
+
 def arrays_of(model: Any) -> dict[str, Any]:
     """Return arrays of the sizes of a model's, with PyTorch's names and axes."""
     model(IMAGES)
@@ -88,6 +121,9 @@ def reordered(matrix: Any, channels: int = 4) -> Any:
         (lambda: Net(lambda y: gt.reshape(gt.nn.relu(y), (y.shape[0], -1))), True),
         (lambda: Net(lambda y: L.Flatten()(L.ZeroPadding2D(1)(y))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.concatenate([y, -y], axis=1))), True),
+        (lambda: Net(lambda y: L.Flatten()(gt.nn.group_normalization(y, 2))), True),
+        (lambda: Net(lambda y: L.Flatten()(shuffled(y))), True),
+        (lambda: Net(lambda y: L.Flatten()(y + places(y))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.transpose(y, (0, 3, 1, 2)))), False),
         (lambda: Net(lambda y: gt.mean(y, axis=(1, 2))), False),
         (lambda: Net(lambda y: L.Flatten()(gt.max(y, axis=(1, 2), keepdims=True))), False),
