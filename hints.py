@@ -472,6 +472,9 @@ INSTEAD: dict[str, dict[str, str]] = {
             "zero_grad": "leave it out: tape.gradient returns new gradients each time",
         }
     ),
+    "training.History": _each(
+        {"accuracy loss val_accuracy val_loss": 'history.history["loss"], a list by name'}
+    ),
     "GradientTape": _each(
         {
             "backward grad gradients": "tape.gradient(target, sources)",

@@ -67,6 +67,9 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
                 "any function of one tensor"
             )
         return ops[activation]
+    if isinstance(activation, type):
+        name = activation.__name__
+        raise TypeError(f"an activation is the class {name}; pass an object: {name}()")
     if not callable(activation):
         raise TypeError(f"an activation is a name or a callable, got {activation!r}")
     return activation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 from ..data import Dataset, length_of
+from .nearest import meant
 from .ranks import Layout, Part
 
 __all__ = [
@@ -336,6 +338,7 @@ class Labelled(Batches):
 def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function of ``model`` and ``data`` say what to do with Keras's ``x`` and ``y``."""
     name = getattr(function, "__name__", "")
+    known = inspect.getfullargspec(function).kwonlyargs
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -344,9 +347,26 @@ def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
                 f"{name}: the data are one argument: {name}(model, (x, y)), or (x, y, "
                 "sample_weight); give settings by name"
             )
+        for key in kwargs.keys() - {"model", "data", *known}:
+            instead = meant(key, known) + ", ".join(known)
+            instead = f"; use {_MEANT[key]}" if key in _MEANT else instead
+            raise TypeError(f"{name} takes no argument {key!r}{instead}")
         return function(*args, **kwargs)
 
     return wrapper
+
+
+#: What to use for arguments of other libraries.
+_MEANT = {
+    "criterion": "loss",
+    "device": "model.to(place), before this call",
+    "learning_rate": "optimizer=gradtape.training.Adam(rate)",
+    "lr": "optimizer=gradtape.training.Adam(rate)",
+    "n_epochs": "epochs",
+    "nb_epoch": "epochs",
+    "num_epochs": "epochs",
+    "val_data": "validation_data",
+}
 
 
 def as_dataset(

@@ -101,7 +101,10 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
                 raise
             result = numpy_dtype(dtype)
         except TypeError:
-            raise TypeError(f"{dtype!r} is not a dtype; use a name such as 'float32'") from error
+            sizes = "; give several sizes as one tuple" if type(dtype) is int else ""
+            raise TypeError(
+                f"{dtype!r} is not a dtype; use a name such as 'float32'{sizes}"
+            ) from error
     if result.kind not in _KINDS:
         refuse_bfloat16(result)
         raise TypeError(

@@ -17,7 +17,7 @@ from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
 from ..tensors.recording import transfer
 from ..tensors.several import exclusive
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .calls import CALLS, PLAIN, handing_on, noting
 from .freezing import freeze, is_frozen, thaw
@@ -77,6 +77,11 @@ class Module:
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = snake_case(type(self).__name__)
+        if isinstance(name, Operators):
+            raise TypeError(
+                f"{type(self).__name__}: the constructor takes settings, got a tensor; make the "
+                f"module first, then call it: {type(self).__name__}(...)(x)"
+            )
         if not (self._gradtape_any_name and isinstance(name, str)) and not str(name).isidentifier():
             raise ValueError(f"a module's name must be a Python identifier, got {name!r}")
         self._name = str(name)
@@ -84,8 +89,10 @@ class Module:
     def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
+        if "forward" in vars(cls) and not any("__call__" in vars(base) for base in cls.__mro__):
+            cls.__call__ = _only_forward  # type: ignore[attr-defined]
         call = cls.__dict__.get("__call__")
-        if call is not None and not isinstance(call, Function):
+        if call not in (None, _only_forward) and not isinstance(call, Function):
             cls.__call__ = noting(handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -392,6 +399,16 @@ class Module:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
 
+
+def _only_forward(self: Module, *args: Any, **kwargs: Any) -> Any:
+    """Refuse a call of a class that is written as for PyTorch."""
+    raise TypeError(
+        f"{type(self).__name__} defines forward, but gradtape calls the method __call__ of a "
+        "Module, or call of a Layer or Model: rename it"
+    )
+
+
+_only_forward.refuses = True  # type: ignore[attr-defined]  # saving sees a module without a call
 
 hinted(Module, "Module")
 

@@ -102,6 +102,8 @@ class Variable(Held):
         name: str | None = None,
         dtype: Any = None,
     ) -> None:
+        if isinstance(initial_value, type):
+            raise TypeError(f"Variable: the initial value is the class {initial_value.__name__}")
         if callable(initial_value):
             initial_value = initial_value()
         _check_trainable(trainable)

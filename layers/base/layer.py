@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -193,6 +194,13 @@ class Layer(Module):
         elif "__call__" in own:
             by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)
+        if (
+            cls.__name__[0] == "_"
+            and cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        ):
+            for member in own.values():  # Python's errors about arguments name the method
+                if isinstance(member, FunctionType):
+                    member.__qualname__ = member.__name__
 
     def _attribute_order(self) -> list[str]:
         # weights in the order of their creation, as in Keras: kernel, then bias

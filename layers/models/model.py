@@ -254,7 +254,8 @@ class Model(Carrying, Layer):
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run the layers; ``training`` and masks go to those that take them."""
         if "_gradtape_plan" not in vars(self):
-            raise NotImplementedError(f"{type(self).__name__} defines no call()")
+            instead = ": rename its method forward to call" if hasattr(self, "forward") else ""
+            raise NotImplementedError(f"{type(self).__name__} defines no call(){instead}")
         return self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
 
 

@@ -65,7 +65,9 @@ class Checkpoint:
     ('model/kernel', 'model/bias', 'optimizer/iterations', 'optimizer/learning_rate', 'step')
     """
 
-    def __init__(self, **trackables: Any) -> None:
+    def __init__(self, *unnamed: Any, **trackables: Any) -> None:
+        if unnamed:
+            raise TypeError("Checkpoint: give each object a name: Checkpoint(model=model)")
         vars(self)["_group"], vars(self)["_saved"] = {}, False
         for name, value in trackables.items():
             setattr(self, name, value)

@@ -186,7 +186,9 @@ def lost_defaults(function: SavedFunction, written: Sequence[Any]) -> Iterator[s
 
 def is_called(module: Module) -> bool:
     """Return whether a module can be called: its class defines ``__call__``."""
-    return any("__call__" in vars(cls) for cls in type(module).__mro__)
+    calls = (vars(cls).get("__call__") for cls in type(module).__mro__)
+    call = next((x for x in calls if x is not None), None)
+    return call is not None and not hasattr(call, "refuses")
 
 
 def trace_call(

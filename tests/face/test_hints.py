@@ -174,6 +174,73 @@ def test_programs_that_probe_find_nothing() -> None:
     assert [x for x in ("detach", "cpu", "data") if hasattr(gt.ones(2), x)] == []
 
 
+class Forward(gt.Module):
+    """Written as for PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = gt.Variable(2.0)
+
+    def forward(self, x: Any) -> Any:
+        return self.w * x
+
+
+class ForwardModel(gt.Model):
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Called(Forward):
+    def __call__(self, x: Any) -> Any:
+        return self.forward(x)
+
+
+def test_forward_without_a_call_says_how_to_name_it(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"Forward defines forward.*__call__ of a Module.*rename it"
+    ):
+        Forward()(1.0)
+    with pytest.raises(NotImplementedError, match="rename its method forward to call"):
+        ForwardModel()(gt.ones(1))
+    assert Called()(3.0).item() == Forward().forward(3.0).item() == 6.0
+    gt.save(Forward(), tmp_path / "forward.h5")
+    assert gt.load(tmp_path / "forward.h5").w.item() == 2.0
+
+
+DATA = np.ones((2, 3), "float32"), np.array([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("gt.layers.Dense(2, activation=gt.layers.ReLU)", r"the class ReLU; pass an object: ReLU"),
+        ("gt.layers.Flatten(gt.ones(2))", r"make the module first, then call it: Flatten"),
+        ("gt.training.fit(built(), DATA, learning_rate=0.1)", r"use optimizer=gradtape.training"),
+        ("gt.training.fit(built(), DATA, n_epochs=1)", r"no argument 'n_epochs'; use epochs"),
+        ("gt.training.fit(built(), DATA, epoch=1)", r"did you mean 'epochs'"),
+        ("gt.training.evaluate(built(), DATA, verbos=1)", r"evaluate takes no argument 'verbos'"),
+        ("gt.training.Adam(built().trainable_variables)", r"got a tuple; .*apply_gradients"),
+        ("gt.training.SGD(built())", r"got a Sequential; .*apply_gradients"),
+        ("gt.training.losses.MeanSquaredError(*DATA)", r"MeanSquaredError\(\)\(y_true, y_pred\)"),
+        ("gt.Variable(gt.float32)", r"the initial value is the class float32"),
+        ("gt.ones(2, 3)", r"3 is not a dtype.*several sizes as one tuple"),
+        ("gt.nn.dropout(gt.ones(2), 0.5, True)", r"must be a gradtape.random.Generator, got True"),
+        ("gt.training.Checkpoint(built())", r"give each object a name: Checkpoint\(model=model\)"),
+    ],
+)
+def test_a_mistake_of_a_newcomer_says_what_to_write(code: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        eval(code)
+
+
+@pytest.mark.parametrize("code", ["Add()(1.0, 2.0)", "Conv2D(kernel_size=3)", "Dropout(p=0.5)"])
+def test_errors_about_arguments_name_no_private_class(code: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        eval(f"gt.layers.{code}")
+    assert "._" not in str(caught.value)
+    assert not str(caught.value).startswith("_")
+
+
 # -- hints of plugins ------------------------------------------------------------------------------
 
 

@@ -41,11 +41,15 @@ class Loss:
     def __init__(
         self, reduction: str | None = "sum_over_batch_size", name: str | None = None
     ) -> None:
-        if reduction not in _REDUCTIONS:
-            raise ValueError(
-                f"{type(self).__name__}: reduction must be one of {_REDUCTIONS}, got {reduction!r}"
+        kind = type(self).__name__
+        if reduction is not None and not isinstance(reduction, str):
+            raise TypeError(
+                f"{kind}: reduction must be one of {_REDUCTIONS}, got {type(reduction).__name__}; "
+                f"a loss is made first and then called: {kind}()(y_true, y_pred)"
             )
-        self.name = name or snake_case(type(self).__name__)
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"{kind}: reduction must be one of {_REDUCTIONS}, got {reduction!r}")
+        self.name = name or snake_case(kind)
         self.__name__ = self.name
         self.reduction = reduction
 

@@ -56,7 +56,7 @@ class _FunctionLoss(Loss):
         complete_docstring(cls)
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:
-        super().__init__(reduction, name or type(self).function.__name__)
+        super().__init__(reduction, type(self).function.__name__ if name is None else name)
         self.settings = settings
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:

@@ -30,7 +30,7 @@ from ...core.extend import (
     to_numpy,
     warn_user,
 )
-from ...layers import unknown_argument
+from ...layers import Layer, unknown_argument
 from .clipping import clipped
 from .excluded import Excluded
 from .gradients import checked
@@ -497,6 +497,12 @@ class Optimizer(Slots):
 
     def _as_rate(self, value: Any) -> Any:
         """Return a learning rate as the attribute keeps it; a number goes into its variable."""
+        if isinstance(value, (list, tuple, dict, Layer)):
+            raise TypeError(
+                f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
+                f"a {type(value).__name__}; variables are given to each step: "
+                "apply_gradients(zip(gradients, variables))"
+            )
         if callable(value) or isinstance(value, Variable):
             return value
         if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):

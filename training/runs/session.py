@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.extend import hinted
+
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
 #: The events, with the number of arguments of each. Methods that take one more, as Keras's
@@ -131,6 +133,9 @@ class History:
         last = ", ".join(f"{name}={values[-1]:.4g}" for name, values in self.history.items())
         stopped = ", interrupted" if self.interrupted else ""
         return f"<History of {len(self.epoch)} epochs{stopped}{': ' if last else ''}{last}>"
+
+
+hinted(History, "training.History")
 
 
 class Callbacks:

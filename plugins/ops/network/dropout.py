@@ -58,5 +58,10 @@ def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -
         return x
     if generator is None:
         generator = shared()
+    if not hasattr(generator, "uniform_like"):
+        raise TypeError(
+            f"dropout: generator must be a gradtape.random.Generator, got {generator!r}; give "
+            "training by name"
+        )
     kept = ops["greater_equal"](generator.uniform_like(x), rate)
     return ops["where"](kept, x / (1.0 - rate), 0.0)
