@@ -214,7 +214,7 @@ def test_a_broken_plugin_is_listed_with_its_cause(tmp_path: Path) -> None:
 def test_wrong_arguments_exit_with_2() -> None:
     result = run("demo", "--epochs", "0")
     assert result.returncode == 2
-    assert "must be at least 1, got 0" in result.stderr
+    assert "at least 1, got 0" in result.stderr
     assert run("polish").returncode == 2
 
 
@@ -223,6 +223,51 @@ def test_alone_it_prints_its_help() -> None:
     assert result.returncode == 0
     assert result.stdout == run("--help").stdout
     assert "doctor" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["verify", "a.h5", "--max-memory", "1GB"], "must be a number greater than 0, such as 1e9"),
+        (["verify", "a.h5", "--max-seconds", "nan"], "must be a number greater than 0"),
+        (["demo", "--epochs", "ten"], "must be a whole number, at least 1, got ten"),
+        (["demo", "--seed", "-1"], "must be a whole number from 0 to 2**63 - 1, got -1"),
+    ],
+)
+def test_a_wrong_number_is_named(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "profile"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\nx / 0\n", "line 2, in <module>"),
+        ("import beside\nbeside.f()\n", "in f\n"),
+        ("def (:\n", "SyntaxError"),
+        ("raise BrokenPipeError\n", "line 1, in <module>"),
+        ("open('not_there')\n", "FileNotFoundError"),
+    ],
+)
+def test_an_error_of_a_script_is_shown_with_its_lines(
+    command: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "beside.py").write_text("def f():\n    raise ValueError('wrong')\n")
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    assert main([command, str(script)]) == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert "runpy" not in told
+    sys.modules.pop("beside", None)
+    assert main([command, str(tmp_path / "absent.py")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"gradtape {command}: there is no file ")
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
