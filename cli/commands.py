@@ -40,7 +40,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the shell
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("gradtape: interrupted", file=sys.stderr)
         return 130

@@ -175,6 +175,35 @@ def test_plugins_tells_of_modules_executors_and_backends(
     assert records["numpy"]["unavailable"] == {}
 
 
+def test_a_backend_that_fails_when_asked_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing(Backend):
+        name = "failing"
+        array_module = "failing"
+
+        def unavailable(self) -> str | None:
+            raise RuntimeError("no driver")
+
+        def diagnosis(self) -> dict[str, Any]:
+            raise RuntimeError("no tool")
+
+    hook = gt.hookimpl(lambda: [Failing()])
+    gt.register_plugin(types.SimpleNamespace(gradtape_backends=hook), "by-hand")
+    try:
+        assert main(["plugins"]) == 0
+        assert main(["doctor", "--no-measure"]) == 0
+    finally:
+        gt.unregister_plugin("by-hand")
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("'failing': unavailable() raised RuntimeError: no driver") == 2
+    assert "The backend 'failing' cannot report: RuntimeError: no tool." in told
+
+
+def test_a_closed_output_is_no_error() -> None:
+    command = f"{sys.executable} -m gradtape --version; {sys.executable} -m gradtape plugins >&-"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd="/")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_ops_names_who_provides_kernel_and_gradient(
     halves: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
