@@ -40,7 +40,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the shell
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("gradtape: interrupted", file=sys.stderr)
         return 130
@@ -163,17 +164,15 @@ class Version(argparse.Action):
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text}")
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"must be from 0 to 2**63 - 1, got {value}")
-    return value
+    if text.isdecimal() and int(text) < 2**63:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**63 - 1, got {text}")
 
 
 def _plugins(options: argparse.Namespace) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import traceback
+from pathlib import Path
 from typing import Any
 
 from ..distributed.runner import run_script
 
-__all__ = ["add_train"]
+__all__ = ["add_train", "code_of_script"]
 
 
 def add_train(commands: Any) -> None:
@@ -27,4 +29,18 @@ def add_train(commands: Any) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    return run_script(options.script, options.arguments)
+    return code_of_script(options.script, options.arguments)
+
+
+def code_of_script(script: str, arguments: list[str]) -> int:
+    """Run a script and return its exit code; report its errors as Python does, with their lines."""
+    if not Path(script).exists():
+        raise FileNotFoundError(f"there is no file {script!r}")
+    try:
+        return run_script(script, arguments)
+    except Exception as error:
+        lines = error.__traceback__
+        while lines is not None and lines.tb_frame.f_code.co_filename != script:
+            lines = lines.tb_next
+        traceback.print_exception(error.with_traceback(lines))
+        return 1

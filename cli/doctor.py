@@ -20,6 +20,7 @@ from ..plugins.numpy.threads import NEEDED, pools
 from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
 from .cores import cores, quota
 from .plugins import quiet_registry
+from .plugins import unavailable as no_backend
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
 
@@ -213,12 +214,18 @@ def _cache() -> dict[str, str | None]:
 
 
 def _backends() -> dict[str, str | None]:
-    return {name: x.unavailable() for name, x in quiet_registry().backends.items()}
+    return {name: no_backend(x) for name, x in quiet_registry().backends.items()}
 
 
 def _devices() -> dict[str, Any]:
     """Return what backends report about their devices, for those that report anything."""
-    found = {name: x.diagnosis() for name, x in quiet_registry().backends.items()}
+    found = {}
+    for name, backend in quiet_registry().backends.items():
+        try:
+            found[name] = backend.diagnosis()
+        except Exception as error:  # another distribution's code
+            advice = f"The backend {name!r} cannot report: {type(error).__name__}: {error}."
+            found[name] = {"lines": [], "advice": [advice]}
     return {name: told for name, told in found.items() if told}
 
 

@@ -20,6 +20,7 @@ from ..plugins.mpi.launchers import place
 from ..plugins.numpy.threads import pools
 from .cores import cores, quota
 from .doctor import filled
+from .plugins import unavailable
 
 __all__ = ["diagnosis", "told"]
 
@@ -82,7 +83,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
 def _engines() -> dict[str, Any]:
     told = {}
     for name, engine in registry(strict=False).collectives.items():
-        reason = engine.unavailable()
+        reason = unavailable(engine)
         told[name] = {"unavailable": reason, "told": [] if reason else [*engine.diagnosis()]}
     return told
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import suppress
 from typing import Any
 
 from ..saving import diff, inspect, verify
@@ -114,10 +115,10 @@ def _write(source: str, target: str, text: str) -> None:
 
 
 def _limit(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be greater than 0, got {text}")
-    return value
+    with suppress(ValueError):
+        if (value := float(text)) > 0:
+            return value
+    raise argparse.ArgumentTypeError(f"must be a number greater than 0, such as 1e9, got {text!r}")
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..core.extend import PluginError, PluginInfo, Registry, registry
+from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, registry
 
-__all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry"]
+__all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry", "unavailable"]
 
 #: The attributes of ``PluginInfo`` that list what a plugin provides; each is a table column.
 KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends", "collectives")
@@ -32,13 +32,13 @@ def plugin_table() -> str:
         rows.append((*who, status, *counts))
     backends: list[Sequence[Any]] = [("backend", "from", "available")]
     for name, backend in found.backends.items():
-        usable = "no" if backend.unavailable() else "yes"
+        usable = "no" if unavailable(backend) else "yes"
         backends.append((name, _provider(backend.provider), usable))
     executors: list[Sequence[Any]] = [("executor", "from")]
     executors += [(name, _provider(found.owner("executor", name))) for name in found.executors]
     engines: list[Sequence[Any]] = [("engine", "from", "available")]
     for name, engine in found.collectives.items():
-        engines.append((name, _provider(engine.provider), "no" if engine.unavailable() else "yes"))
+        engines.append((name, _provider(engine.provider), "no" if unavailable(engine) else "yes"))
     tables = [format_table(rows, right=4), *map(format_table, (backends, executors, engines))]
     return "\n\n".join(
         [*tables, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
@@ -117,6 +117,14 @@ def quiet_registry() -> Registry:
     return found
 
 
+def unavailable(part: Backend | Engine) -> str | None:
+    """Return why a backend or engine cannot be used here; one that cannot say it is named."""
+    try:
+        return part.unavailable()
+    except Exception as error:  # another distribution's code
+        return f"{part.name!r}: unavailable() raised {type(error).__name__}: {error}"
+
+
 def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
     """Return the status for the table, and the reason for the note below it."""
     if info.problem == "disabled":
@@ -132,8 +140,8 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
     """Return why a plugin's backends and engines cannot be used here, by their names."""
-    reasons = {name: found.backends[name].unavailable() for name in info.backends}
-    reasons |= {name: found.collectives[name].unavailable() for name in info.collectives}
+    reasons = {name: unavailable(found.backends[name]) for name in info.backends}
+    reasons |= {name: unavailable(found.collectives[name]) for name in info.collectives}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import runpy
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..profiler.profile import Profile, profile
+from .distributed import code_of_script
 
 __all__ = ["add_profile"]
 
@@ -50,27 +51,13 @@ def add_profile(commands: Any) -> None:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    before = sys.argv
-    sys.argv = [options.script, *options.arguments]
     found = profile(memory=options.memory)
-    code: int = 0
     try:
         with found:
-            runpy.run_path(options.script, run_name="__main__")
-    except SystemExit as leaving:
-        code = _code(leaving)
+            return code_of_script(options.script, options.arguments)
     finally:
-        sys.argv = before
-        _tell(found, options)
-    return code
-
-
-def _code(leaving: SystemExit) -> int:
-    """Return the exit code that a script passed to ``sys.exit``."""
-    if isinstance(leaving.code, str):
-        print(leaving.code, file=sys.stderr)
-        return 1
-    return leaving.code or 0
+        if Path(options.script).exists():
+            _tell(found, options)
 
 
 def _tell(found: Profile, options: argparse.Namespace) -> None:

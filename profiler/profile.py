@@ -133,7 +133,9 @@ class Profile:
 
     def _foot(self) -> str:
         measured, whole = self.measured, self.seconds
-        clocks = ", ".join(sorted(self.clocks)) or "-"
+        if not self.clocks:
+            return f"no ops of gradtape ran in the block, which took {time_told(whole)}"
+        clocks = ", ".join(sorted(self.clocks))
         told = f"{time_told(measured)} measured by the clock of: {clocks}"
         told += f"; the block took {time_told(whole)}"
         if self.clocks <= {"host"} and whole >= measured:

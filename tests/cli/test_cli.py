@@ -175,6 +175,35 @@ def test_plugins_tells_of_modules_executors_and_backends(
     assert records["numpy"]["unavailable"] == {}
 
 
+def test_a_backend_that_fails_when_asked_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing(Backend):
+        name = "failing"
+        array_module = "failing"
+
+        def unavailable(self) -> str | None:
+            raise RuntimeError("no driver")
+
+        def diagnosis(self) -> dict[str, Any]:
+            raise RuntimeError("no tool")
+
+    hook = gt.hookimpl(lambda: [Failing()])
+    gt.register_plugin(types.SimpleNamespace(gradtape_backends=hook), "by-hand")
+    try:
+        assert main(["plugins"]) == 0
+        assert main(["doctor", "--no-measure"]) == 0
+    finally:
+        gt.unregister_plugin("by-hand")
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("'failing': unavailable() raised RuntimeError: no driver") == 2
+    assert "The backend 'failing' cannot report: RuntimeError: no tool." in told
+
+
+def test_a_closed_output_is_no_error() -> None:
+    command = f"{sys.executable} -m gradtape --version; {sys.executable} -m gradtape plugins >&-"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd="/")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_ops_names_who_provides_kernel_and_gradient(
     halves: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,7 +243,7 @@ def test_a_broken_plugin_is_listed_with_its_cause(tmp_path: Path) -> None:
 def test_wrong_arguments_exit_with_2() -> None:
     result = run("demo", "--epochs", "0")
     assert result.returncode == 2
-    assert "must be at least 1, got 0" in result.stderr
+    assert "at least 1, got 0" in result.stderr
     assert run("polish").returncode == 2
 
 
@@ -223,6 +252,51 @@ def test_alone_it_prints_its_help() -> None:
     assert result.returncode == 0
     assert result.stdout == run("--help").stdout
     assert "doctor" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["verify", "a.h5", "--max-memory", "1GB"], "must be a number greater than 0, such as 1e9"),
+        (["verify", "a.h5", "--max-seconds", "nan"], "must be a number greater than 0"),
+        (["demo", "--epochs", "ten"], "must be a whole number, at least 1, got ten"),
+        (["demo", "--seed", "-1"], "must be a whole number from 0 to 2**63 - 1, got -1"),
+    ],
+)
+def test_a_wrong_number_is_named(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "profile"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\nx / 0\n", "line 2, in <module>"),
+        ("import beside\nbeside.f()\n", "in f\n"),
+        ("def (:\n", "SyntaxError"),
+        ("raise BrokenPipeError\n", "line 1, in <module>"),
+        ("open('not_there')\n", "FileNotFoundError"),
+    ],
+)
+def test_an_error_of_a_script_is_shown_with_its_lines(
+    command: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "beside.py").write_text("def f():\n    raise ValueError('wrong')\n")
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    assert main([command, str(script)]) == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert "runpy" not in told
+    sys.modules.pop("beside", None)
+    assert main([command, str(tmp_path / "absent.py")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"gradtape {command}: there is no file ")
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
