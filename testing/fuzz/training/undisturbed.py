@@ -9,6 +9,7 @@ from typing import Any
 
 import gradtape as gt
 from gradtape import training as tr
+from gradtape.core.extend import flatten
 
 from .batches import data_of
 from .drawing import Options, a_run, without
@@ -130,7 +131,7 @@ def gradients(p: Any, model: Any) -> dict[str, Any]:
     def take() -> None:
         with gt.GradientTape() as tape:
             outputs = model(p.x[: p.rows])
-            loss = sum(gt.sum(y) for y in gt.core.extend.flatten(outputs))
+            loss = sum(gt.sum(y) for y in flatten(outputs))
         tape.gradient(loss, model.trainable_variables)
 
     return _each_batch(take)
