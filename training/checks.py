@@ -142,7 +142,7 @@ def check_restored(model: Module) -> None:
 def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
     """Warn if a layer masks padding, but outputs with the same steps have no mask.
 
-    Models of layers pass masks on. A ``call`` that you write does not, and files hold none.
+    Models of layers pass masks on, and a ``call`` that you write does not.
     """
     masking = (
         layer
@@ -157,8 +157,8 @@ def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:
         if isinstance(output, Tensor) and mask_of(output) is None and output.shape[:2] in steps:
             warnings.warn(
                 f"{method}: layer {layer.name!r} masks padding, but no mask reaches the model's "
-                "output: files hold none, and a call() that you write does not pass it on. Padding "
-                "counts in the loss, unless sample_weight or the loss leaves it out",
+                "output: a call() that you write does not pass it on. Padding counts in the loss, "
+                "unless sample_weight or the loss leaves it out",
                 stacklevel=2,
             )
             return

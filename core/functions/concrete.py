@@ -41,6 +41,11 @@ from .fitting import (
 __all__ = ["ConcreteFunction", "Output", "RestoredFunction", "output_of"]
 
 
+#: The results of a call, the terms that it adds to the loss, and the masks of the leaves of the
+#: results: one for each, or an empty list.
+Asides = tuple[Any, list[Tensor], list[Tensor | None]]
+
+
 class _Kept:
     """Base of functions that pickle saves as the bytes of a file; copies copy each attribute."""
 
@@ -110,6 +115,8 @@ class ConcreteFunction(_Kept):
     names: tuple[str, ...] = ()
     #: The outputs of its graph that the call adds to the loss; they are not among its results.
     added: tuple[int, ...] = ()
+    #: For each leaf of its results, the output that masks the padding in it; empty without masks.
+    masks: tuple[int | None, ...] = ()
     #: The variables and modules whose ``trainable`` the trace read, and the values.
     trained: tuple[tuple[Any, bool], ...] = ()
 
@@ -133,18 +140,20 @@ class ConcreteFunction(_Kept):
             tensors = held(tensors, self.specs)
         return self.call_flat(tensors)
 
-    def with_losses(self, *args: Any, **kwargs: Any) -> tuple[Any, list[Tensor]]:
-        """Return the results of a call, and the terms that it adds to the loss."""
-        if not self.added:
-            return self(*args, **kwargs), []
-        found: tuple[Any, list[Tensor]] = self.whole(*args, **kwargs)
+    def with_asides(self, *args: Any, **kwargs: Any) -> Asides:
+        """Return the results of a call, the terms that it adds to the loss, and the masks."""
+        if not (self.added or self.masks):
+            return self(*args, **kwargs), [], []
+        found: Asides = self.whole(*args, **kwargs)
         return found
 
     @property
     def whole(self) -> ConcreteFunction:
-        """The same trace with the losses that it adds as a second result."""
+        """The same trace with the losses that it adds, and the masks, as further results."""
         whole = copy.copy(self)
-        whole.results, whole.added = (self.results, [Output(i) for i in self.added]), ()
+        masks = [None if i is None else Output(i) for i in self.masks]
+        whole.results = self.results, [Output(i) for i in self.added], masks
+        whole.added = whole.masks = ()
         return whole
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
@@ -246,7 +255,7 @@ class ConcreteFunction(_Kept):
         ]
         arguments = pack_like(self.arguments, leaves)
         made = ConcreteFunction(self.name, prune(graph), arguments, self.results)
-        made.added = self.added
+        made.added, made.masks = self.added, self.masks
         return made
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
@@ -366,10 +375,10 @@ class RestoredFunction(_Kept):
         bound = self._bound(args, kwargs)
         return self.select(bound.args, bound.kwargs)(*bound.args, **bound.kwargs)
 
-    def with_losses(self, *args: Any, **kwargs: Any) -> tuple[Any, list[Tensor]]:
-        """Return the results of a call, and the terms that it adds to the loss."""
+    def with_asides(self, *args: Any, **kwargs: Any) -> Asides:
+        """Return the results of a call, the terms that it adds to the loss, and the masks."""
         bound = self._bound(args, kwargs)
-        return self.select(bound.args, bound.kwargs).with_losses(*bound.args, **bound.kwargs)
+        return self.select(bound.args, bound.kwargs).with_asides(*bound.args, **bound.kwargs)
 
     def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         """Return the arguments by parameter, with defaults, and the first one as tensors."""

@@ -1,7 +1,8 @@
-"""Terms of the loss that come from modules: what calls add, and penalties on weights."""
+"""What calls of modules give besides results: terms of the loss, and masks of padding."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from ..errors import TraceError
+from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .module import Module
 
@@ -25,7 +27,9 @@ __all__ = [
     "forget",
     "forward_pass",
     "keep_adding",
+    "keep_mask",
     "losses_of",
+    "mask_of",
     "passing",
     "penalties",
     "ruled_weights",
@@ -42,6 +46,8 @@ passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
 ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 #: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
 IN_TRACES: WeakSet[Any] = WeakSet()
+#: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
+_MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
 @contextmanager
@@ -163,3 +169,16 @@ def losses_of(root: Module) -> list[Any]:
     """Return the losses of the layers in a module: regularizers, and those of the last call."""
     weights = [regularizer(variable.value) for variable, regularizer in penalties(root)]
     return weights + added_losses(root)
+
+
+def keep_mask(y: Any, mask: Any) -> None:
+    """Keep the mask of a tensor that a model returns."""
+    if mask is not None and type(y) is Tensor:
+        key = id(y)
+        _MASKS[key] = weakref.ref(y, lambda _: _MASKS.pop(key, None)), mask
+
+
+def mask_of(y: Any) -> Any:
+    """Return the mask of a model's result; ``None`` if it has none."""
+    found = _MASKS.get(id(y))
+    return None if found is None or found[0]() is not y else found[1]

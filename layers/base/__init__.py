@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from ...core.extend import added_losses, constrained, forward_pass, penalties
+from ...core.extend import (
+    added_losses,
+    constrained,
+    forward_pass,
+    keep_mask,
+    mask_of,
+    penalties,
+)
 from .calls import takes_training
 from .carried import stateful_layers, states_kept
 from .layer import Layer
-from .masks import keep_mask, mask_of
 from .symbolic import returned
 
 __all__ = [

@@ -5,28 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ...core.extend import Tensor, flatten, ops, sizes_differ
+from ...core.extend import flatten, mask_of, ops, sizes_differ
 from .layer import Layer
 from .symbolic import returned
 
 __all__ = [
     "along_steps",
     "call_with_mask",
-    "keep_mask",
     "mask_by_call",
-    "mask_of",
     "masking_rows",
     "takes_mask",
 ]
-
-#: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
-_KEPT: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 #: The mask of the rows of a batch, in a model whose rows are the steps of another batch.
 _ROWS: ContextVar[Any] = ContextVar("gradtape_layers_masked_rows", default=None)
@@ -59,19 +53,6 @@ def _of_rows(layer: Any, x: Any) -> Any:
         return None
     models = getattr(layer, "hands_masks", False)  # the layers in them get it
     return along_steps(mask, shape) if takes_mask(layer) and not models else None
-
-
-def keep_mask(y: Any, mask: Any) -> None:
-    """Keep the mask of a tensor that a model returns."""
-    if mask is not None and type(y) is Tensor:
-        key = id(y)
-        _KEPT[key] = weakref.ref(y, lambda _: _KEPT.pop(key, None)), mask
-
-
-def mask_of(y: Any) -> Any:
-    """Return the mask of a model's result; ``None`` if it has none."""
-    found = _KEPT.get(id(y))
-    return None if found is None or found[0]() is not y else found[1]
 
 
 def mask_by_call(model: Any, x: Any, mask: Any) -> Any:

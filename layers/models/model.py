@@ -10,14 +10,16 @@ from ...core.extend import (
     as_tensor,
     default_dtype,
     flatten,
+    keep_mask,
     map_structure,
+    mask_of,
     numpy_dtype,
     sizes_differ,
 )
 from ..base.calls import takes_training
 from ..base.carried import Carrying
 from ..base.layer import Layer
-from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
+from ..base.masks import call_with_mask, mask_by_call
 from ..base.symbolic import (
     Node,
     Placeholder,

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ...core.errors import TraceError
-from ...core.extend import Module, Tensor, told
+from ...core.extend import Module, Tensor, keep_mask, mask_of, told
 from ..base.calls import takes_training
 from ..base.carried import Carrying
 from ..base.layer import Elsewhere, Layer
-from ..base.masks import call_with_mask, keep_mask, mask_by_call, mask_of
+from ..base.masks import call_with_mask, mask_by_call
 from ..base.restored import check_part
 from ..base.symbolic import Placeholder, is_placeholder, stands_in
 from ..basic.simple import Activation

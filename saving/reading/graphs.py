@@ -28,6 +28,7 @@ from ...core.extend import (
     Variable,
     Written,
     blunt,
+    flatten,
     is_differentiable,
     shapes_differ,
     tracing_into,
@@ -153,10 +154,17 @@ class GraphReader:
         inputs = take(record["graph"], "inputs", list, where)
         if concrete.specs != [read_spec(x, where) for x in inputs]:
             raise DamagedFile(f"{where}: the arguments do not fit the graph's inputs")
+        places = range(len(graph.outputs))
         if "added" in record:
-            places = range(len(graph.outputs))
             added = take(record, "added", list, where)
             concrete.added = tuple(at(places, number, "output", where) for number in added)
+        if "masks" in record:
+            masks = take(record, "masks", list, where)
+            if len(masks) != len(flatten(results)):
+                raise DamagedFile(f"{where}: {len(masks)} masks do not fit the results")
+            concrete.masks = tuple(
+                None if number is None else at(places, number, "output", where) for number in masks
+            )
         return concrete
 
     def _tree(self, tree: Any, where: str, outputs: int | None) -> Any:

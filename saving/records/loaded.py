@@ -14,7 +14,9 @@ from ...core.extend import (
     Variable,
     add_to_loss,
     apply_constraints,
+    flatten,
     forget,
+    keep_mask,
     losses_of,
     passing,
 )
@@ -75,11 +77,13 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
-        result, losses = call.with_losses(*args, **kwargs)
+        result, losses, masks = call.with_asides(*args, **kwargs)
         if ADDED and not passing.get():
             forget(self)
         for loss in losses:
             add_to_loss(self, loss)
+        for leaf, mask in zip(flatten(result) if masks else (), masks, strict=True):
+            keep_mask(leaf, mask)
         return result
 
     def _attribute_order(self) -> list[str]:

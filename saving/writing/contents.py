@@ -480,8 +480,8 @@ class Everything:
             order = max((2 if light else 1) - bool(cases) - again, 0)
             inner = [x.shape[1:] for x in sample.inputs]
             try:
-                if concrete.added and not checked:
-                    compared(*function.with_losses(concrete), sample, *held, 0)
+                if (concrete.added or concrete.masks) and not checked:
+                    compared(*function.with_asides(concrete), sample, *held, 0)
                     checked = True
                 found = compared(function, concrete, sample, *held, order, light and not cases)
                 if found.problem is not None:

@@ -103,6 +103,7 @@ class GraphWriter:
             "results": self._tree(concrete.results, concrete.name),
             "graph": self.graph(concrete.graph, concrete.specs),
             **({"added": list(concrete.added)} if concrete.added else {}),
+            **({"masks": list(concrete.masks)} if concrete.masks else {}),
         }
 
     def _tree(self, tree: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What modules add to the loss: outputs of their traces, and functions of their weights."""
+"""What calls give besides results: terms of the loss and masks. Penalties of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ...core.extend import (
     Module,
     Variable,
     added_losses,
+    flatten,
     forward_pass,
+    mask_of,
     ruled_weights,
 )
 from ..errors import SaveError
@@ -25,7 +27,7 @@ __all__ = ["retraced", "ruled_records", "rules_given", "split_added", "with_adde
 
 
 def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Callable[..., Any]:
-    """Return a function that returns the results of a call, and the losses that it adds.
+    """Return a function that returns the results of a call, the losses it adds, and the masks.
 
     Parameters
     ----------
@@ -39,13 +41,15 @@ def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Calla
 
     @functools.wraps(call)
     def traced(*args: Any, **kwargs: Any) -> Any:
+        losses: list[Any] = []
         with forward_pass(root):
             results = call(*args, **kwargs)
             try:
-                return results, added_losses(root)
+                losses = added_losses(root)
             except TraceError as error:  # it was added in a loop's body, say
                 lost.append(f"what layers of {root.name!r} add to the loss ({error})")
-                return results, []
+        masks = [mask_of(leaf) for leaf in flatten(results)]
+        return results, losses, [] if masks.count(None) == len(masks) else masks
 
     vars(traced)["__signature__"] = inspect.signature(call)  # without self
     return traced
@@ -53,21 +57,22 @@ def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Calla
 
 def split_added(concrete: ConcreteFunction) -> ConcreteFunction:
     """Return a trace of what ``with_added`` returned, with the results of the call alone."""
-    results, losses = concrete.results
+    results, losses, masks = concrete.results
     apart = copy.copy(concrete)
     apart.results, apart.added = results, tuple(x.index for x in losses)
+    apart.masks = tuple(None if x is None else x.index for x in masks)
     return apart
 
 
 def retraced(adding: Callable[..., Any], concrete: ConcreteFunction) -> ConcreteFunction:
-    """Return a trace of a decorated ``__call__`` with the losses that it adds, if there are any.
+    """Return a trace of a decorated ``__call__`` with its losses and masks, if there are any.
 
     ``adding`` is what ``with_added`` returned for it.
     """
     args, kwargs = concrete.arguments
     traced = Function(adding, name=concrete.name).get_concrete_function(*args, **kwargs)
     found = split_added(traced)
-    return found if found.added else concrete
+    return found if found.added or found.masks else concrete
 
 
 def rules_given(module: Module) -> set[int]:

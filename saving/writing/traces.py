@@ -81,7 +81,7 @@ class SavedFunction(NamedTuple):
     converts
         Whether numbers and lists passed first become tensors before anything else, as in layers.
     adding
-        The Python code with the losses that it adds, as a second result.
+        The Python code with the losses that it adds, and the masks, as further results.
     """
 
     name: str
@@ -94,8 +94,8 @@ class SavedFunction(NamedTuple):
     converts: bool = False
     adding: Any = None
 
-    def with_losses(self, concrete: ConcreteFunction) -> tuple[SavedFunction, ConcreteFunction]:
-        """Return this function and one of its traces with the losses among their results."""
+    def with_asides(self, concrete: ConcreteFunction) -> tuple[SavedFunction, ConcreteFunction]:
+        """Return this function and one of its traces with losses and masks among the results."""
         return self._replace(original=self.adding), concrete.whole
 
     def seen_by(self, i: int) -> Sequence[Shapes]:

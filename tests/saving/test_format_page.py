@@ -155,9 +155,10 @@ def cases(reader: Reader) -> list[tuple[Any, Any]]:
 
 
 def without_losses(trace: Any) -> Any:
-    """Return the graph of a trace without the outputs that are added to the loss."""
+    """Return the graph of a trace without the outputs that are added to the loss, and masks."""
     outputs = enumerate(trace["graph"]["outputs"])
-    results = [value for i, value in outputs if i not in trace.get("added", ())]
+    others = [*trace.get("added", ()), *trace.get("masks", ())]
+    results = [value for i, value in outputs if i not in others]
     return {**trace["graph"], "outputs": results}
 
 

@@ -231,6 +231,9 @@ def test_what_trains_is_kept(tmp_path: Path) -> None:
         ("added", [99]),
         ("added", ["0"]),
         ("added", 1),
+        ("masks", [99]),
+        ("masks", [0, 0]),
+        ("masks", 1),
         ("regularizers", [[99, 0]]),
         ("regularizers", [[0, 99]]),
         ("regularizers", [[0]]),
@@ -244,7 +247,7 @@ def test_a_file_that_lies_about_losses_is_refused(key: str, value: Any, tmp_path
     gt.save(model, tmp_path / "m.h5")
 
     def change(draft: Draft) -> None:
-        if key == "added":
+        if key in ("added", "masks"):
             place = next(path for path, text in draft.texts.items() if '"added"' in text)
             draft.put({**draft.json(place), key: value}, place)
             return
@@ -254,3 +257,38 @@ def test_a_file_that_lies_about_losses_is_refused(key: str, value: Any, tmp_path
 
     with pytest.raises(gt.saving.DamagedFile):
         gt.load(rewritten(tmp_path / "m.h5", change))
+
+
+def functional() -> gt.Model:
+    words = gt.Input((4,), dtype="int32")
+    steps = layers.Embedding(5, 3, mask_zero=True)(words)
+    return gt.Model(words, [layers.Dense(3)(steps), layers.GlobalAveragePooling1D()(steps)])
+
+
+class Tagger(gt.Module):
+    """Returns what a model of layers returns, with its mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = layers.Sequential([layers.Embedding(5, 3, mask_zero=True), layers.Dense(3)])
+
+    def __call__(self, x: Any) -> Any:
+        return self.model(x), gt.zeros((3,))
+
+
+@pytest.mark.parametrize("make", [functional, Tagger])
+def test_files_keep_masks_of_padding(make: Callable[[], Any], tmp_path: Path) -> None:
+    words = np.array([[1, 2, 0, 0], [0, 0, 0, 0], [1, 1, 3, 4]], "int32")
+    model = make()
+    model(words)
+    data = (words, [np.abs(words - 2), np.zeros((3, 3))])
+    losses = ["sparse_categorical_crossentropy", None]
+    expected = training.evaluate(model, data, loss=losses, metrics=[])["loss"]
+    for _ in range(2):  # a loaded model saves them again
+        model = _loaded(model, tmp_path / "m.h5")
+        found, rest = model(words)
+        np.testing.assert_array_equal(layers.mask_of(found), words > 0)
+        assert layers.mask_of(rest) is None
+        for compile in (False, True):
+            run = training.evaluate(model, data, loss=losses, metrics=[], compile=compile)
+            assert run["loss"] == pytest.approx(expected, rel=1e-6)
