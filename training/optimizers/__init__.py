@@ -10,6 +10,7 @@ from .adaptive import Adadelta, Adamax, Lion, Nadam
 from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
 from .lbfgs import LBFGS
 from .optimizer import Optimizer
+from .rules import by_blocks as by_blocks
 
 __all__ = [
     "LBFGS",

@@ -1,4 +1,4 @@
-"""``Excluded``: the variables that do not decay."""
+"""``Excluded``: the variables that do not decay; and how an optimizer excludes them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...core.extend import Module, Variable
+from .slots import Slots
 
-__all__ = ["Excluded"]
+__all__ = ["Decaying", "Excluded"]
 
 
 class Excluded:
@@ -137,3 +138,85 @@ class Excluded:
         if not all(type(x) is str for x in words) or not all(type(x) is int for x in places):
             raise ValueError(f"invalid list of variables excluded from weight decay: {config!r}")
         self.words, self.places = tuple(words), set(places)
+
+
+class Decaying(Slots):
+    """Base class of optimizers: variables may be excluded from weight decay."""
+
+    weight_decay: float | None
+    _gradtape_excluded: Excluded
+
+    def met(self, variable: Variable, place: int) -> None:
+        """Note a variable that just got a place."""
+        self._gradtape_excluded.meet(variable, place)
+
+    def _decays_at(self, variable: Variable, place: int) -> bool:
+        """Return whether the variable at a place decays."""
+        return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
+
+    def exclude_from_weight_decay(
+        self,
+        var_list: Iterable[Variable] | None = None,
+        var_names: Iterable[str] | None = None,
+        *,
+        model: Module | None = None,
+    ) -> None:
+        """Set which variables do not decay; a second call replaces the first.
+
+        Parameters
+        ----------
+        var_list
+            Variables.
+        var_names
+            Strings. Variables do not decay if one of them is in their names, in the names of the
+            layers that hold them (``"layer_norm/gamma"``), or in their paths
+            (``"layers/1/gamma"``).
+        model
+            The model, for names of layers and paths in a training loop of your own. ``fit`` knows
+            its model.
+
+        Raises
+        ------
+        ValueError
+            If the optimizer has done steps: their traces contain the earlier choice. At the first
+            step, if a string is in no name or path.
+        TypeError
+            If an entry is not a variable, or not a string.
+
+        Examples
+        --------
+        >>> w, bias = gt.Variable(1.0, name="w"), gt.Variable(1.0, name="bias")
+        >>> optimizer = gt.training.SGD(0.5, weight_decay=0.5)
+        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
+        >>> optimizer.apply_gradients([(gt.constant(0.0), w), (gt.constant(0.0), bias)])
+        >>> w.item(), bias.item()
+        (0.75, 1.0)
+        """
+        if self.trained or self.unclaimed:
+            raise ValueError(
+                "exclude_from_weight_decay: call it before the first step; this optimizer already "
+                "trains variables"
+            )
+        self._gradtape_excluded.set(var_list, var_names, model)
+
+    def name_variables(self, model: Module) -> None:
+        """Learn the names and paths of a model's variables, before the first step.
+
+        Parameters
+        ----------
+        model
+            The model.
+        """
+        self._gradtape_excluded.name(model)
+
+    def build(self, variables: Iterable[Variable]) -> list[int]:
+        """Create the slots of new variables; return each variable's place in the lists.
+
+        Raises
+        ------
+        ValueError
+            If a variable appears twice, or :meth:`exclude_from_weight_decay` named none.
+        """
+        variables = list(variables)
+        self._gradtape_excluded.check(variables)
+        return super().build(variables)

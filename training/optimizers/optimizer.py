@@ -16,7 +16,6 @@ import numpy as np
 
 from ...core.extend import (
     GradientTape,
-    Module,
     Tensor,
     Variable,
     active_graph,
@@ -32,17 +31,18 @@ from ...core.extend import (
 )
 from ...layers import Layer, unknown_argument
 from .clipping import clipped
-from .excluded import Excluded
+from .excluded import Decaying, Excluded
 from .gradients import checked
+from .naming import warn_of_name
 from .options import AVERAGES, OPTIONS, SUMS, add, check_options, first_or, with_options
 from .packing import Group, do_step
-from .slots import GROUPING, Slots
+from .slots import GROUPING
 from .traced import traced_step
 
 __all__ = ["Optimizer"]
 
 
-class Optimizer(Slots):
+class Optimizer(Decaying):
     """Base class of optimizers.
 
     A subclass lists its slots (state with the shape of a variable) in :attr:`slots`. It implements
@@ -185,7 +185,10 @@ class Optimizer(Slots):
         """Return the new value and the new state.
 
         The arguments are raw arrays or tensors, which must not be changed. Only arrays created here
-        may be updated in place.
+        may be updated in place. Compute with operators, gradtape's functions, or those of the
+        arrays' library. Each call gets one variable. If the formula is elementwise, mark it with
+        ``@gradtape.training.optimizers.by_blocks``: a call then gets many variables in one row,
+        which is faster.
         """
         raise NotImplementedError
 
@@ -295,7 +298,7 @@ class Optimizer(Slots):
 
     def met(self, variable: Variable, place: int) -> None:
         """Note a variable that just got a place."""
-        self._gradtape_excluded.meet(variable, place)
+        super().met(variable, place)
         if variable.dtype != "float16":
             return
         narrow = [other for other in self._gradtape_places if other.dtype == "float16"]
@@ -307,77 +310,6 @@ class Optimizer(Slots):
                 'dtype="mixed_float16" to the layer',
                 RuntimeWarning,
             )
-
-    def _decays_at(self, variable: Variable, place: int) -> bool:
-        """Return whether the variable at a place decays."""
-        return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
-
-    def exclude_from_weight_decay(
-        self,
-        var_list: Iterable[Variable] | None = None,
-        var_names: Iterable[str] | None = None,
-        *,
-        model: Module | None = None,
-    ) -> None:
-        """Set which variables do not decay; a second call replaces the first.
-
-        Parameters
-        ----------
-        var_list
-            Variables.
-        var_names
-            Strings. Variables do not decay if one of them is in their names, in the names of the
-            layers that hold them (``"layer_norm/gamma"``), or in their paths
-            (``"layers/1/gamma"``).
-        model
-            The model, for names of layers and paths in a training loop of your own. ``fit`` knows
-            its model.
-
-        Raises
-        ------
-        ValueError
-            If the optimizer has done steps: their traces contain the earlier choice. At the first
-            step, if a string is in no name or path.
-        TypeError
-            If an entry is not a variable, or not a string.
-
-        Examples
-        --------
-        >>> w, bias = gt.Variable(1.0, name="w"), gt.Variable(1.0, name="bias")
-        >>> optimizer = gt.training.SGD(0.5, weight_decay=0.5)
-        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
-        >>> optimizer.apply_gradients([(gt.constant(0.0), w), (gt.constant(0.0), bias)])
-        >>> w.item(), bias.item()
-        (0.75, 1.0)
-        """
-        if self.trained or self.unclaimed:
-            raise ValueError(
-                "exclude_from_weight_decay: call it before the first step; this optimizer already "
-                "trains variables"
-            )
-        self._gradtape_excluded.set(var_list, var_names, model)
-
-    def name_variables(self, model: Module) -> None:
-        """Learn the names and paths of a model's variables, before the first step.
-
-        Parameters
-        ----------
-        model
-            The model.
-        """
-        self._gradtape_excluded.name(model)
-
-    def build(self, variables: Iterable[Variable]) -> list[int]:
-        """Create the slots of new variables; return each variable's place in the lists.
-
-        Raises
-        ------
-        ValueError
-            If a variable appears twice, or :meth:`exclude_from_weight_decay` named none.
-        """
-        variables = list(variables)
-        self._gradtape_excluded.check(variables)
-        return super().build(variables)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """Assign the averages to the variables, as ``fit`` does at its end.
@@ -463,14 +395,17 @@ class Optimizer(Slots):
         """Return the variables, and the sums of their gradients, in groups.
 
         All variables of a group have the same array type, device and dtype, and all decay or none.
+        A formula that is not marked as elementwise has a group for each variable.
         """
+        apart = not getattr(self.update, "by_blocks", False)
         places = self.build(variables)
         found: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
             array = variable.array
             owner = backend_of(array)
             decays = self._decays_at(variable, places[i])
-            key = (owner.name, owner.device(array), array.dtype, decays)
+            place = i if apart else None
+            key = (place, owner.name, owner.device(array), array.dtype, decays)
             found.setdefault(key, []).append(i)
         groups, sums = [], []
         for (*_, decays), members in found.items():
@@ -493,6 +428,8 @@ class Optimizer(Slots):
                     "another optimizer"
                 )
             vars(self)["_gradtape_groups"] = {}
+            if name not in vars(self) and not hasattr(type(self), name):
+                warn_of_name(self, name)
         super().__setattr__(name, value)
 
     def _as_rate(self, value: Any) -> Any:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...core.extend import (
     COUNTS,
     Pending,
+    Tensor,
     Variable,
     active_tapes,
     backend_of,
@@ -147,17 +148,23 @@ class Group:
 
     def begin(self, gradients: list[Any], settings: tuple[Any, ...]) -> None:
         """Take a step's gradients and settings; do the step, unless it runs block by block."""
-        value, *state = self.flat
+        value = self.flat[0]
         rule = self._rule(settings) if len(self._blocks) > 1 else None
         self.by_blocks = rule is not None
         if rule is None:
-            new, changed = self._update(
-                value, self.xp.concat(gradients, axis=None), state, settings
-            )
-            self._new = [new, *changed]
+            self._new = self._as_written(gradients, settings)
         else:
             self._gradients = gradients
             self._rule_now = rule, [np.asarray(x, value.dtype) for x in settings]
+
+    def _as_written(self, gradients: list[Any], settings: tuple[Any, ...]) -> list[Any]:
+        """Return the new flat arrays, from the formula on flat arrays or on the only variable."""
+        given = [*self.flat, self.xp.concat(gradients, axis=None)]
+        if len(self.members) == 1:
+            given = [self.xp.reshape(x, self.bounds[0][2]) for x in given]
+        value, *state, gradient = given
+        new, changed = self._update(value, gradient, state, settings)
+        return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
 
     def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
         """Return the formula as a rule; None if it cannot run block by block."""
@@ -243,6 +250,25 @@ class Group:
         for k in self._away[:]:
             self._put_back(k)
         self._gradients = []
+
+
+def _as_array(x: Any, like: Any) -> Any:
+    """Return what a formula computed as an array like the old one; formulas may use tensors.
+
+    Raises
+    ------
+    ValueError
+        If the shape differs.
+    """
+    array = x.array if isinstance(x, Tensor) else x
+    if getattr(array, "shape", None) != like.shape:
+        raise ValueError(
+            f"Optimizer.update must return a value and state of shape {like.shape}, like those it "
+            f"gets, but returned {getattr(array, 'shape', type(array).__name__)}"
+        )
+    if array.dtype == like.dtype:
+        return array
+    return backend_of(like).xp.astype(array, like.dtype)
 
 
 def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_Block]:

@@ -133,7 +133,7 @@ class Rule:
         try:
             new, changed = update(value, gradient, held, tuple(told))
             return cls(steps, [value, *held, gradient, *told], [new, *changed])
-        except _NotPlainError:
+        except (_NotPlainError, TypeError):  # more than ufuncs, such as gradtape's functions
             return None
 
     def calls(

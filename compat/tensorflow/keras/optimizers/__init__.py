@@ -23,6 +23,15 @@ class Optimizer(gradtape.training.Optimizer):
 
     _gradtape_any_name = True
 
+    @property
+    def lr(self) -> Any:
+        """The learning rate, under Keras 2's name."""
+        return self.learning_rate
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self.learning_rate = value
+
     def take_options(self, options: dict[str, Any]) -> None:
         """Refuse options that gradtape's optimizers do not take."""
         refuse(type(self).__name__, options)

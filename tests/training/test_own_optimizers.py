@@ -1,0 +1,126 @@
+"""Optimizers of one's own: formulas in gradtape's functions, and attributes that nothing reads."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+import gradtape.compat.tensorflow as tf
+from gradtape import training
+from gradtape.training.optimizers import by_blocks
+
+
+class Sign(training.Optimizer):
+    slots = ("largest",)
+
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        largest = gt.maximum(state[0], gt.abs(gradient))
+        return value - settings[0] * gt.sign(gradient), (largest,)
+
+
+class Marked(Sign):
+    update = by_blocks(Sign.update)
+
+
+class Normed(training.Optimizer):
+    """A formula that is not elementwise."""
+
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        assert value.shape == gradient.shape
+        return value - settings[0] * gradient / gt.linalg.norm(gradient), state
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"weight_decay": 0.1},
+    {"use_ema": True},
+    {"gradient_accumulation_steps": 2},
+    {"clipvalue": 0.5},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("size", [3, 60_000])  # in one block, and in several
+@pytest.mark.parametrize("kind", [Sign, Marked, Normed])
+def test_a_formula_in_gradtapes_functions_is_the_same_in_python_and_in_a_trace(
+    kind: Any, size: int, options: Any
+) -> None:
+    found = []
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=s).astype("float32") for s in ((size,), (2, 2), ())]
+    for traced in (False, True):
+        variables = [gt.Variable(np.ones(g.shape, "float32")) for g in gradients]
+        optimizer = kind(0.1, **options)
+
+        def step(optimizer: Any = optimizer, variables: Any = variables) -> None:
+            optimizer.apply_gradients(list(zip(map(gt.constant, gradients), variables)))
+
+        run = gt.function(step) if traced else step
+        for _ in range(3):
+            run()
+        arrays = [v.array for v in variables]
+        assert all(isinstance(x, (np.ndarray, np.generic)) for x in arrays)
+        assert {x.dtype.name for x in arrays} == {"float32"}
+        found.append([v.numpy() for v in variables])
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)
+        assert not np.array_equal(one, np.ones_like(one))
+
+
+def test_a_result_of_another_shape_is_refused_and_another_dtype_is_cast() -> None:
+    class Sum(training.Optimizer):
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return gt.sum(value), state
+
+    class Wide(training.Optimizer):
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - np.float64(0.5) * np.asarray(gradient, "float64"), state
+
+    w = gt.Variable(np.ones(2, "float32"))
+    with pytest.raises(ValueError, match=r"Optimizer.update must return .* shape \(2,\)"):
+        Sum(0.1).apply_gradients([(gt.ones(2), w)])
+    assert w.numpy().tolist() == [1.0, 1.0]
+    Wide(0.1).apply_gradients([(gt.ones(2), w)])
+    assert w.dtype == "float32"
+    assert w.numpy().tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lr", "Did you mean learning_rate"),
+        ("learning_rte", "Did you mean learning_rate"),
+        ("clip_norm", "Did you mean clipnorm"),
+        ("momentum", "Adam has no attribute 'momentum'.*beta_1"),
+    ],
+)
+def test_a_setting_under_a_wrong_name_gives_a_warning(name: str, words: str) -> None:
+    optimizer = training.Adam(0.1)
+    with pytest.warns(UserWarning, match=words):
+        setattr(optimizer, name, 0.01)
+
+
+def test_own_attributes_give_none() -> None:
+    class Mine(training.Adam):
+        def __init__(self, lr: float) -> None:
+            super().__init__(lr)
+            self.lr = lr
+
+        def later(self) -> None:
+            self.momentum = 0.5
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = Mine(0.1)
+        optimizer.later()
+        optimizer.lr = 0.2
+        optimizer.learning_rate = 0.2
+        optimizer.beta_1 = 0.8
+        optimizer.note = "mine"
+        keras = tf.keras.optimizers.Adam(0.1)
+        keras.lr = 0.01
+    assert float(keras.learning_rate) == pytest.approx(0.01) == float(keras.lr)

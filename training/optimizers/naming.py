@@ -1,0 +1,65 @@
+"""Warns about attributes of optimizers that nothing reads, such as ``lr``."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from typing import Any
+
+from ...core.extend import warn_user
+from .options import OPTIONS
+
+__all__ = ["warn_of_name"]
+
+#: Other libraries' names, and what they are here.
+_ELSEWHERE = {
+    "alpha": "learning_rate",
+    "betas": "beta_1 and beta_2",
+    "decay": "weight_decay",
+    "eps": "epsilon",
+    "eta": "learning_rate",
+    "lr": "learning_rate",
+    "param_groups": "learning_rate",
+    "wd": "weight_decay",
+}
+
+
+def warn_of_name(optimizer: Any, name: str) -> None:
+    """Warn if a new attribute resembles a setting, and is set from outside the optimizer.
+
+    Parameters
+    ----------
+    optimizer
+        The optimizer. What its own methods set is never meant otherwise.
+    name
+        The name of the attribute.
+    """
+    if name.startswith("_") or _is_own(optimizer):
+        return
+    held = [x for x in vars(optimizer) if not x.startswith("_") and x not in optimizer.slots]
+    known = [*dict.fromkeys([*held, *OPTIONS])]
+    meant = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, known, 1, 0.75)), None)
+    if meant is None and name not in _arguments_of_all(type(optimizer)):
+        return
+    hint = "" if meant is None else f" Did you mean {meant}?"
+    warn_user(
+        f"{type(optimizer).__name__} has no attribute {name!r}, so setting it has no effect on the "
+        f"steps.{hint} It has {', '.join(known)}",
+        UserWarning,
+    )
+
+
+def _arguments_of_all(kind: Any) -> set[str]:
+    """Return the settings of all classes of optimizers."""
+    waiting = [next(x for x in reversed(kind.__mro__) if "_arguments" in vars(x))]
+    for found in waiting:  # grows in the loop
+        waiting += found.__subclasses__()
+    return {name for found in waiting for name in vars(found).get("_arguments", ())}
+
+
+def _is_own(optimizer: Any) -> bool:
+    """Return whether the attribute is set by a method of the optimizer."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name == "__setattr__":
+        frame = frame.f_back
+    return frame.f_locals.get("self") is optimizer
