@@ -55,7 +55,7 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     ValueError
         If the name is unknown.
     TypeError
-        If it is neither a name nor callable.
+        If it is neither a name nor callable, or a class.
     """
     if activation is None or activation == "linear":
         return None
@@ -67,6 +67,9 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
                 "any function of one tensor"
             )
         return ops[activation]
+    if isinstance(activation, type):
+        name = activation.__name__
+        raise TypeError(f"the activation is the class {name}; pass an object: {name}()")
     if not callable(activation):
         raise TypeError(f"an activation is a name or a callable, got {activation!r}")
     return activation

@@ -433,6 +433,11 @@ class Optimizer(Decaying):
 
     def _as_rate(self, value: Any) -> Any:
         """Return a learning rate as the attribute keeps it; a number goes into its variable."""
+        if isinstance(value, type):
+            raise TypeError(
+                f"{type(self).__name__}: learning_rate is the class {value.__name__}; pass an "
+                f"object: {value.__name__}(...)"
+            )
         if callable(value) or isinstance(value, Variable):
             return value
         if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):
