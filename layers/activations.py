@@ -55,7 +55,7 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     ValueError
         If the name is unknown.
     TypeError
-        If it is neither a name nor callable.
+        If it is neither a name nor callable, or a class.
     """
     if activation is None or activation == "linear":
         return None

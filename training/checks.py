@@ -29,6 +29,7 @@ __all__ = [
     "FirstLook",
     "check_labels",
     "check_restored",
+    "check_used",
     "warn_of_padding",
     "warn_of_shuffled",
     "warn_of_sorted",
@@ -137,6 +138,27 @@ def check_restored(model: Module) -> None:
                     "training; save it from a class with def __call__(self, x, training=False), "
                     "or freeze it: module.trainable = False"
                 )
+
+
+def check_used(model: Module, without: Sequence[Any], method: str) -> None:
+    """Raise if variables have no gradient, because the loss does not depend on them.
+
+    Raises
+    ------
+    ValueError
+        The message names them by paths.
+    """
+    if not without:
+        return
+    lost = {id(variable) for variable in without}
+    paths = [repr(path) for path, x in model.named_variables.items() if id(x) in lost]
+    several = "s" * (len(paths) > 1)
+    raise ValueError(
+        f"{method}: the loss has no gradient for the variable{several} {', '.join(paths[:4])}"
+        f"{', ...' * (len(paths) > 4)} of the model. Either its call does not use that layer, or "
+        "an op without a gradient comes between, such as stop_gradient, argmax or .numpy(). Use "
+        "the layer, remove it, or freeze it: layer.trainable = False"
+    )
 
 
 def warn_of_padding(model: Module, x: Any, predicted: Any, method: str) -> None:

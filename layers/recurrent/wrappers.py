@@ -50,7 +50,7 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     def __init__(self, layer: Any = None, name: str | None = None, **rules: Unpack[Rules]) -> None:
         super().__init__(name, **rules)
         if layer is not None:  # a file brings it
-            if not callable(layer):
+            if not callable(layer) or isinstance(layer, type):
                 raise TypeError(f"TimeDistributed: expected a layer, got {layer!r}")
             self.layer = layer if isinstance(layer, Module) else Activation(layer)
 

@@ -327,7 +327,7 @@ def test_logits_that_are_all_zero_are_logits() -> None:
         ({"verbose": "no"}, TypeError, "verbose is True or False, or 2, got 'no'"),
         ({"callbacks": print}, TypeError, "callbacks are a list"),
         ({"metrics": [None]}, TypeError, "a metric is a name, a function .* got None"),
-        ({"metrics": [metrics.BinaryAccuracy]}, TypeError, "a metric is a name, a function"),
+        ({"metrics": [metrics.BinaryAccuracy]}, TypeError, r"class BinaryAccuracy; pass an object"),
         ({"metrics": ["acuracy"]}, ValueError, "unknown metric 'acuracy'"),
         ({"loss": losses.Huber}, TypeError, r"the loss is the class Huber; pass an object"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 __all__ = ["Callback", "LambdaCallback"]
@@ -78,6 +79,8 @@ _FALLING = (
     "loss error entropy hinge divergence log_cosh logcosh false_ poisson huber perplexity".split()
 )
 _FALLING_NAMES = "mse mae rmse msle mape kld dice tversky".split()
+#: Names that are often meant.
+_USUAL = "loss accuracy binary_accuracy categorical_accuracy precision recall mse mae".split()
 
 
 class Watching(Callback):
@@ -124,9 +127,12 @@ class Watching(Callback):
         falls = any(part in name for part in _FALLING)
         falls = falls or name.rpartition("_")[2] in _FALLING_NAMES
         if not falls and not any(part in name for part in _GROWING):
+            close = get_close_matches(name, _USUAL, 1, 0.75)
+            meant = self.monitor.replace(name, close[0]) if close else ""
+            hint = f"; did you mean {meant!r}? Otherwise" if meant else ";"
             raise ValueError(
                 f"{type(self).__name__}: the name {self.monitor!r} does not say whether a larger "
-                "value is better; give mode='max' or mode='min'"
+                f"value is better{hint} give mode='max' or mode='min'"
             )
         return not falls
 
@@ -149,8 +155,10 @@ class Watching(Callback):
             if "val_*" in known and self.monitor.startswith("val_"):
                 return None
             there = {**dict.fromkeys(x for x in known if x != "val_*"), **logs}
+            close = get_close_matches(self.monitor, there, 1, 0.75)
+            hint = f"; did you mean {close[0]!r}? There" if close else "; there"
             raise ValueError(
-                f"{type(self).__name__}: there is no {self.monitor!r}; there are {', '.join(there)}"
+                f"{type(self).__name__}: there is no {self.monitor!r}{hint} are {', '.join(there)}"
             )
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class ModelCheckpoint(Watching):
     Raises
     ------
     ValueError
-        If a setting is unknown. When saving, if ``filepath`` or ``monitor`` names an unknown value.
+        If a setting is unknown. When the run begins, if ``filepath`` cannot be filled in. When
+        saving, if it or ``monitor`` names an unknown value.
     SaveError
         If a file cannot be written.
 
@@ -80,6 +82,22 @@ class ModelCheckpoint(Watching):
         self.best: float | None = initial_value_threshold
         if self.save_best_only and initial_value_threshold is None:
             self.best = self.worst
+
+    def on_train_begin(self) -> None:
+        """Raise if the name of the file cannot be filled in."""
+        super().on_train_begin()
+        numbers = {"epoch": 1} if self.save_freq == "epoch" else {"epoch": 1, "batch": 1}
+        try:
+            names = [name for _, name, _, _ in Formatter().parse(self.filepath) if name]
+            if "batch" in names and "batch" not in numbers:
+                raise ValueError("{batch} needs save_freq=, a number of batches")
+            # other callbacks may add values, so unknown names are an error only later
+            self.filepath.format(**{**dict.fromkeys(names, 1.0), **numbers})
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"ModelCheckpoint: {self.filepath!r} cannot be filled in: {error}. Values are "
+                "floats, as in {loss:.3f}; {epoch} and {batch} are integers, as in {epoch:02d}"
+            ) from None
 
     def on_epoch_begin(self, epoch: int) -> None:
         """Note the epoch."""

@@ -79,8 +79,11 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
                 f"training.losses, and the classes {', '.join(_CLASSES)}"
             )
         return called(_of_kind(function, kind), metric)
+    if isinstance(metric, type):
+        name = metric.__name__
+        raise TypeError(f"the metric is the class {name}; pass an object: {name}()")
     if not isinstance(metric, objects.Metric):
-        if isinstance(metric, type) or not callable(metric):
+        if not callable(metric):
             raise TypeError(
                 f"a metric is a name, a function of labels and predictions, or an object, got "
                 f"{metric!r}"

@@ -440,6 +440,11 @@ class Optimizer(Decaying):
                 f"a {type(value).__name__}; variables are given to each step: "
                 "apply_gradients(zip(gradients, variables))"
             )
+        if isinstance(value, type):
+            raise TypeError(
+                f"{type(self).__name__}: learning_rate is the class {value.__name__}; pass an "
+                f"object: {value.__name__}(...)"
+            )
         if callable(value) or isinstance(value, Variable):
             return value
         if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):

@@ -165,6 +165,11 @@ class Callbacks:
         self._objects: list[tuple[Any, dict[str, Any]]] = []
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
+            if isinstance(callback, type) and not _is_namespace(callback):
+                raise TypeError(
+                    f"fit: a callback is the class {callback.__name__}; pass an object: "
+                    f"{callback.__name__}(...)"
+                )
             methods = {event: getattr(callback, event, None) for event in _EVENTS}
             if not any(methods.values()):
                 if not callable(callback):
@@ -267,6 +272,13 @@ class Callbacks:
                 kept = not is_plain(held) or not is_plain(getattr(type(callback), name, None))
                 if (ran or begun) and not kept:
                     vars(callback)[name] = copy.deepcopy(value)
+
+
+def _is_namespace(kind: type) -> bool:
+    """Return whether a class handles events itself, with static methods or class methods."""
+    found = [inspect.getattr_static(kind, event, None) for event in _EVENTS]
+    held = [x for x in found if x is not None]
+    return bool(held) and all(isinstance(x, (staticmethod, classmethod)) for x in held)
 
 
 def _as_told(method: Callable[..., Any], count: int) -> Callable[..., Any]:

@@ -35,6 +35,7 @@ from .. import optimizers
 from ..checks import (
     FirstLook,
     check_restored,
+    check_used,
     warn_of_padding,
     warn_of_untracked,
     whats_not_finite,
@@ -126,7 +127,8 @@ class Trainer(Session):
         """Return the model's predictions; layers inside get the mode even if the model does not."""
         try:
             with calling_in(training):
-                return self.model(x, training=training) if self.with_training else self.model(x)
+                told = {"training": training} if self.with_training else {}
+                predicted = self.model(x, **told)
         except (AttributeError, LookupError, TypeError) as error:
             if isinstance(error, TraceError) or not are_several(x):
                 raise
@@ -136,6 +138,12 @@ class Trainer(Session):
                 f"does not take ({error}); {labels}join several inputs with np.concatenate or "
                 "np.stack, or use a model that takes several"
             ) from error
+        if predicted is None:
+            raise TypeError(
+                f"{self.method}: a call of the model {self.model.name!r} "
+                f"({type(self.model).__name__}) returns None; its method lacks a return"
+            )
+        return predicted
 
     def check(self, y: Any, what: str) -> None:
         """Raise if labels are invalid for the losses."""
@@ -301,6 +309,7 @@ class Trainer(Session):
         pairs = list(zip(gradients, self.variables, strict=True))
         if self.objective.partial:  # weights for outputs without a loss do not change
             pairs = [(g, v) for g, v in pairs if g is not None]
+        check_used(self.model, [v for g, v in pairs if g is None], self.method)
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))

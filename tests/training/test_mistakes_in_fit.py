@@ -1,0 +1,143 @@
+"""Typical mistakes in arguments of ``fit`` get an error that says what to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape import layers, training
+
+X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
+
+
+def fit(model: Any = None, **options: Any) -> Any:
+    model = layers.Sequential([layers.Dense(1)]) if model is None else model
+    settings = {"loss": "mse", "verbose": 0, "validation_data": (X, Y), **options}
+    return training.fit(model, (X, Y), **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: training.EarlyStopping("val_los"), "did you mean 'val_loss'"),
+        (lambda: training.EarlyStopping("val_los", mode="min"), "did you mean 'val_loss'"),
+        (lambda: training.ReduceLROnPlateau("los", mode="min"), "did you mean 'loss'"),
+        (lambda: training.EarlyStopping("auc"), "no 'auc'; there are loss, val_loss"),
+        (lambda: training.EarlyStopping, r"the class EarlyStopping; pass an object"),
+        (lambda: type("Mine", (training.Callback,), {}), "the class Mine; pass an object"),
+    ],
+)
+def test_callbacks(make: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        fit(callbacks=[make()])
+
+
+def test_a_class_with_static_methods_is_a_callback() -> None:
+    told: list[int] = []
+
+    class Events:
+        @staticmethod
+        def on_epoch_end(epoch: int, logs: Any) -> None:
+            told.append(epoch)
+
+    fit(callbacks=[Events])
+    assert told == [0]
+
+
+@pytest.mark.parametrize(
+    "name", ["m-{loss:d}.h5", "m-{loss.h5", "m-{}.h5", "m-{batch}.h5", "m-{epoch:.2d}.h5"]
+)
+def test_names_of_files_are_checked_before_the_first_epoch(name: str, tmp_path: Path) -> None:
+    epochs: list[int] = []
+    checkpoint = training.ModelCheckpoint(tmp_path / name)
+    begun = training.LambdaCallback(on_epoch_begin=epochs.append)
+    with pytest.raises(ValueError, match=r"ModelCheckpoint: .* cannot be filled in"):
+        fit(callbacks=[checkpoint, begun])
+    assert not epochs
+
+
+def test_names_with_values_of_other_callbacks_are_taken(tmp_path: Path) -> None:
+    def add(epoch: int, logs: dict[str, float]) -> None:
+        logs["own"] = 2.0
+
+    name = tmp_path / "m-{epoch:02d}-{own:.1f}-{val_loss:.1e}.h5"
+    fit(callbacks=[add, training.ModelCheckpoint(name)])
+    assert [path.name[:9] for path in tmp_path.iterdir()] == ["m-01-2.0-"]
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"optimizer": training.SGD}, "SGD"),
+        ({"loss": training.losses.MeanSquaredError}, "MeanSquaredError"),
+        ({"metrics": [training.metrics.AUC]}, "AUC"),
+        ({"weighted_metrics": [training.metrics.AUC]}, "AUC"),
+    ],
+)
+def test_classes_instead_of_objects(options: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"the class {name}; pass an object"):
+        fit(**options)
+
+
+def test_classes_of_schedules_and_activations() -> None:
+    with pytest.raises(TypeError, match="learning_rate is the class CosineDecay"):
+        training.SGD(training.schedules.CosineDecay)
+    with pytest.raises(TypeError, match="activation is the class ReLU"):
+        layers.Dense(1, activation=layers.ReLU)
+    with pytest.raises(TypeError, match="TimeDistributed: expected a layer"):
+        layers.TimeDistributed(layers.Dense)
+
+
+class Silent(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = layers.Dense(1)
+
+    def __call__(self, x: Any) -> Any:
+        self.inner(x)
+
+
+class SilentModel(gt.Model):
+    def call(self, x: Any) -> Any:
+        x * 2.0
+
+
+@pytest.mark.parametrize("model", [Silent, SilentModel])
+@pytest.mark.parametrize(
+    "run",
+    [
+        fit,
+        lambda model: training.evaluate(model, (X, Y), loss="mse"),
+        lambda model: training.predict(model, X),
+    ],
+)
+def test_a_call_without_return(model: Any, run: Any) -> None:
+    with pytest.raises(TypeError, match=rf"\({model.__name__}\) returns None.*lacks a return"):
+        run(model())
+
+
+class Spare(gt.Module):
+    def __init__(self, stops: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.spare = (layers.Dense(1) for _ in range(3))
+        self.spare(X)
+        self.stops = stops
+
+    def __call__(self, x: Any) -> Any:
+        first = gt.stop_gradient(self.first(x)) if self.stops else self.first(x)
+        second = self.second(first)
+        return second + self.spare(x) if self.stops else second
+
+
+@pytest.mark.parametrize(("stops", "name"), [(False, "spare"), (True, "first")])
+@pytest.mark.parametrize("compile", [False, "auto"])
+def test_layers_without_gradients_are_named(stops: bool, name: str, compile: Any) -> None:
+    model = Spare(stops)
+    with pytest.raises(ValueError, match=f"fit: .* no gradient .*'{name}/kernel'.*trainable"):
+        fit(model, compile=compile)
+    getattr(model, name).trainable = False
+    fit(model, compile=compile)
