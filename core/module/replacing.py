@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.context import active_tapes
+from ..base.recorder import Everything
 from ..base.unknown import warn_user
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -16,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["check_replaced"]
 
-_NUMBERS = (Tensor, np.ndarray, np.generic, bool, int, float, complex)
+_NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 
 def check_replaced(module: Module, name: str, variable: Variable, value: Any) -> None:
     """Raise or warn if numbers are about to replace a variable.
 
     The module would compute with them, but not train them, and the optimizer would go on with the
-    variable. A layer's own weight cannot be replaced. Elsewhere a program may mean it.
+    variable. Under a tape, a tensor may be meant: a step of training that is differentiated itself.
 
     Parameters
     ----------
@@ -37,18 +39,21 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
     Raises
     ------
     TypeError
-        If the variable is a weight of a layer that lists its weights.
+        If an array or a number replaces a weight of a layer that lists its weights: the layer could
+        not be called any more.
     """
-    if not isinstance(value, _NUMBERS) and not hasattr(value, "__dlpack__"):
+    is_tensor = isinstance(value, Tensor)
+    if not is_tensor and not isinstance(value, _NUMBERS) and not hasattr(value, "__dlpack__"):
         return
     if inspect.isdatadescriptor(inspect.getattr_static(type(module), name, None)):
         return
-    kind = type(module).__name__
+    if is_tensor and any(type(tape.records) is not Everything for tape in active_tapes.get()):
+        return
     told = (
-        f"module {module.name!r} ({kind}): {name!r} is a variable, and a {type(value).__name__} "
-        f"would take its place, which does not train; to change its value, write "
+        f"module {module.name!r} ({type(module).__name__}): {name!r} is a variable, and a value of "
+        f"type {type(value).__name__}, which does not train, {{}} it; to change its value, write "
         f".{name}.assign(...), and to replace it, set a gradtape.Variable"
     )
-    if name in (getattr(module, "weight_names", None) or ()):
-        raise TypeError(told)
-    warn_user(told.replace("would take its place", "takes its place"), UserWarning)
+    if not is_tensor and name in (getattr(module, "weight_names", None) or ()):
+        raise TypeError(told.format("cannot replace"))
+    warn_user(told.format("replaces"), UserWarning)

@@ -107,6 +107,8 @@ class StateWriter:
                 self._check_name(name, path, LoadedModule)
                 result[name] = encoded
             elif not isinstance(value, Module):  # one that its class hides
+                if name in described and is_code(value):
+                    self.left_out.append(f"{path} ({_described(value)})")
                 absent[name] = f"{_described(value)} cannot be stored in a file"
         return result, absent
 

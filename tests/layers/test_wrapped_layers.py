@@ -220,3 +220,14 @@ def test_a_cell_keeps_sizes_that_its_class_defines(size: Any, tmp_path: Path) ->
     y = model(X[:, :, 0])
     gt.save(model, tmp_path / "m.h5")
     np.testing.assert_allclose(gt.load(tmp_path / "m.h5")(X[:, :, 0]), y, rtol=1e-6)
+
+
+def test_initial_states_that_are_code_are_named(tmp_path: Path) -> None:
+    class Ones(Cell):
+        def initial_states(self, x: Any) -> Any:
+            return [gt.ones((x.shape[0], 2))]
+
+    model = L.Sequential([L.RNN(Ones())])
+    model(X[:, :, 0])
+    with pytest.warns(UserWarning, match=r"cell.initial_states \(the code of"):
+        gt.save(model, tmp_path / "m.h5")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import late, warn_of_hidden
-from ...layers.initializers import draw_seed
+from ...layers import initializers
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
 from ..checks import warn_of_shuffled
@@ -415,4 +415,4 @@ def _rise(numbers: list[int]) -> bool:
 
 def _seed(seed: int | None) -> int:
     # drawn like that of a layer, so that gt.random.set_seed repeats the run
-    return draw_seed() if seed is None else int(seed)
+    return initializers.draw_seed() if seed is None else int(seed)
