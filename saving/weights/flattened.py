@@ -8,6 +8,7 @@ axes of variables have such features, in classes of your own too.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
@@ -140,25 +141,30 @@ def _graphs(model: Module) -> list[Graph]:
     calls = model.call_signatures()[:1]
     if not calls and not any(map(_lacks_weights, modules)):
         calls = [((spec,), {}) for spec in dict.fromkeys(_inputs(modules))]
-    before = [(module, _state(module)) for module in modules]
-    graphs = []
+    return next((graph for args, kwargs in calls for graph in _traced(model, args, kwargs)), [])
+
+
+def _traced(model: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[list[Graph]]:
+    """Yield a list of the trace of a call, if it can be traced; the call is then forgotten."""
+    before = [(module, _state(module)) for module in (model, *model.submodules)]
     shared = Stream.shared
     drawn = None if shared is None else shared.array
-    call: Any = model
-    for args, kwargs in calls:
-        kwargs = {**kwargs, **({"training": False} if kwargs.get("training") else {})}
-        # a call may do anything; what it remembers of this one is forgotten
-        with contextlib.suppress(Exception), init_scope():
-            traced = function(lambda *args, **kwargs: call(*args, **kwargs))
-            graphs.append(traced.get_concrete_function(*args, **kwargs).graph)
+    kwargs = {**kwargs, **({"training": False} if kwargs.get("training") else {})}
+    graph = None
+    try:
+        # a call may do anything, also warn again of what it has warned of before
+        with contextlib.suppress(Exception), warnings.catch_warnings(), init_scope():
+            warnings.simplefilter("ignore")
+            traced = function(lambda *args, **kwargs: model(*args, **kwargs))
+            graph = traced.get_concrete_function(*args, **kwargs).graph
+    finally:
         for module, state in before:
             vars(module).clear()
             vars(module).update(state)
         if shared is not None:
             shared.set_array(drawn)
-        if graphs:
-            break
-    return graphs
+    if graph is not None:
+        yield [graph]
 
 
 def _lacks_weights(module: Any) -> bool:

@@ -19,6 +19,8 @@ __all__ = ["open_keras"]
 
 # Found by its name: it needs the HDF5 library, which is for the other process alone.
 _CONVERTER = f"{__package__}.conversion"
+# How many groups the name of a layer may be.
+_MAX_SLASHES = 16
 # What belongs to training, or to the random numbers of a layer.
 _NO_WEIGHTS = (
     (re.compile(r"(optimizer|_optimizer|optimizer_weights)(/|$)"), "a state of the optimizer"),
@@ -72,7 +74,7 @@ def _spellings(name: str) -> dict[str, None]:
     if len(parts) < 3 or re.search(r"(^|[/\\])vars[/\\]\d+$", name):
         return dict.fromkeys([path if len(parts) < 3 else name])
     short = f"{parts[0]}/{parts[-1]}"
-    for i in range(len(parts) - 2, 0, -1):
+    for i in range(min((len(parts) - 1) // 2, _MAX_SLASHES), 0, -1):
         layer, rest = parts[:i], parts[i:]
         if rest[-i - 1 : -1] == layer or rest[:i] == layer:
             own = "/".join(rest if rest[:i] == layer else [*layer, parts[-1]])
