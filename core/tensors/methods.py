@@ -31,6 +31,15 @@ def _never_changes(name: str, instead: str) -> TypeError:
     )
 
 
+def _with_options(name: str, options: dict[str, Any], *args: Any) -> Tensor:
+    """Call the public function, or say what PyTorch's arguments are called here."""
+    for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
+        if theirs in options:
+            raise TypeError(f"{name} takes no argument {theirs!r}; use {ours}")
+    result: Tensor = public(name)(*args, **options)
+    return result
+
+
 def check_order(order: Any, place: str) -> None:
     """Raise, naming ``place``, if ``order`` is not an order of elements in memory."""
     if order not in ("C", "F", "A", "K"):
@@ -49,31 +58,31 @@ class Methods:
     def sum(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Sum over ``axis`` (all axes by default)."""
         if options:
-            return public("sum")(self, axis, keepdims, **options)
+            return _with_options("sum", options, self, axis, keepdims)
         return ops["sum"](self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Mean over ``axis`` (all axes by default)."""
         if options:
-            return public("mean")(self, axis, keepdims, **options)
+            return _with_options("mean", options, self, axis, keepdims)
         return ops["mean"](self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Product over ``axis`` (all axes by default)."""
         if options:
-            return public("prod")(self, axis, keepdims, **options)
+            return _with_options("prod", options, self, axis, keepdims)
         return ops["prod"](self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Maximum over ``axis`` (all axes by default)."""
         if options:
-            return public("max")(self, axis, keepdims, **options)
+            return _with_options("max", options, self, axis, keepdims)
         return ops["max"](self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Minimum over ``axis`` (all axes by default)."""
         if options:
-            return public("min")(self, axis, keepdims, **options)
+            return _with_options("min", options, self, axis, keepdims)
         return ops["min"](self, axis=axis, keepdims=keepdims)
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -85,7 +94,7 @@ class Methods:
     ) -> Tensor:
         """Variance over ``axis`` (all axes by default)."""
         if options:
-            return public("var")(self, axis, ddof, keepdims, **options)
+            return _with_options("var", options, self, axis, ddof, keepdims)
         return ops["var"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def std(
@@ -93,19 +102,19 @@ class Methods:
     ) -> Tensor:
         """Standard deviation over ``axis`` (all axes by default)."""
         if options:
-            return public("std")(self, axis, ddof, keepdims, **options)
+            return _with_options("std", options, self, axis, ddof, keepdims)
         return ops["std"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def any(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether any element is true, over ``axis`` (all axes by default)."""
         if options:
-            return public("any")(self, axis, keepdims, **options)
+            return _with_options("any", options, self, axis, keepdims)
         return ops["any"](self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether all elements are true, over ``axis`` (all axes by default)."""
         if options:
-            return public("all")(self, axis, keepdims, **options)
+            return _with_options("all", options, self, axis, keepdims)
         return ops["all"](self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:

@@ -27,6 +27,8 @@ class Checkpoint:
 
     Parameters
     ----------
+    unnamed
+        Nothing: an object without a name is an error.
     trackables
         Objects by name: modules, optimizers, variables; random generators of gradtape, NumPy or
         Python, and the modules ``gt.random``, ``np.random`` and ``random`` themselves; objects with

@@ -166,3 +166,12 @@ def test_messages_on_arguments_name_the_tensors_method():
         gt.constant(X).swapaxes(0, 1, 2)
     with pytest.raises(TypeError, match=r"^Tensor\.__add__\(\)"):
         gt.constant(X).__add__(1, 2)
+
+
+@pytest.mark.parametrize("method", "sum mean prod max min var std any all".split())
+def test_arguments_of_pytorchs_methods_say_what_they_are_called(method: str) -> None:
+    x = gt.ones((2, 3))
+    with pytest.raises(TypeError, match=rf"{method} takes no argument 'dim'; use axis"):
+        getattr(x, method)(dim=1)
+    with pytest.raises(TypeError, match=rf"{method} takes no argument 'keepdim'; use keepdims"):
+        getattr(x, method)(1, keepdim=True)
