@@ -11,7 +11,7 @@ import numpy as np
 from ..core.extend import warn_user
 from .sources import Indexed, Source, Step
 
-__all__ = ["Shuffle", "note_part"]
+__all__ = ["Shuffle", "note_part", "shuffles_before"]
 
 
 class Shuffle(Step):
@@ -29,6 +29,9 @@ class Shuffle(Step):
         self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
         self.length, self.passes = source.length, 0
         self._told: tuple[int, ...] | None = None
+        #: What decided the order of the last pass, and what is to decide that of the next one.
+        self.order: list[int] = []
+        self.forced: list[int] | None = None
         #: The sides of each cut through the elements that datasets were made of.
         self._cuts: dict[tuple[str, int], set[int]] = {}
         self._warned = False
@@ -48,9 +51,12 @@ class Shuffle(Step):
         return self.whole is not None and self.whole.block == 1
 
     def _generator(self) -> np.random.Generator:
-        number = self.passes if self.anew else 0
-        self.passes += 1
-        return np.random.default_rng([*(self._told or (self.seed,)), number])
+        if self.forced is None:
+            self.order = [*(self._told or (self.seed,)), self.passes if self.anew else 0]
+            self.passes += 1
+        else:
+            self.order, self.forced = self.forced, None
+        return np.random.default_rng(self.order)
 
     def seed_pass(self, numbers: tuple[int, ...]) -> None:
         """Seed the next passes with these numbers, unless the user gave a seed.
@@ -110,6 +116,17 @@ class Shuffle(Step):
                 "and shuffle one of them",
                 UserWarning,
             )
+
+
+def shuffles_before(source: Source) -> Iterator[Shuffle]:
+    """Yield the shuffles that decide the order of a source's next pass."""
+    waiting = [*source.parents()]
+    while waiting:
+        source = waiting.pop()
+        if isinstance(source, Shuffle):
+            yield source
+        if not source.one_order:
+            waiting += source.parents()
 
 
 def note_part(source: Source, cut: tuple[str, int], side: int, who: str) -> None:

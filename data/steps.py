@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import flatten, map_structure
-from .shuffling import Shuffle
+from .shuffling import Shuffle, shuffles_before
 from .sources import Indexed, Source, Step, arrays_of, read_only, rows_of, stacked
 
 __all__ = [
@@ -264,6 +264,8 @@ class Cache(Step):
         self.length = source.length
         self.held: list[Any] = []
         self.whole = False  # whether all elements are in memory
+        #: What decided the order of the elements: a resumed run reads them in it again.
+        self.orders: list[list[int]] | None = None
         self._rest: Iterator[Any] | None = None
         self._lock = threading.RLock()
 
@@ -282,36 +284,42 @@ class Cache(Step):
         with self._lock:
             try:
                 while len(self.held) <= i and not self.whole:
+                    begins = self._rest is None
                     if self._rest is None:
+                        for shuffle, order in zip(shuffles_before(self), self.orders or ()):
+                            shuffle.forced = order
                         self._rest = self.source.elements()
                         self.held = []
                     element = next(self._rest, self)
+                    if begins:
+                        self.orders = [shuffle.order for shuffle in shuffles_before(self)]
                     if element is self:
                         self.whole, self._rest = True, None
                     else:
                         self.held.append(map_structure(read_only, element))
             except BaseException:  # the source cannot go on after this: it starts again
-                self._rest = None
+                self._rest = self.orders = None
                 raise
             return i < len(self.held)
 
     def state(self) -> Any:
-        """Return whether a pass has begun."""
-        return bool(self.held)
+        """Return what decided the order of the elements; ``False`` if no pass has begun."""
+        return False if self.orders is None else self.orders
 
     def load(self, state: Any) -> None:
-        """Restore a state that :meth:`state` returned: a pass that had not begun begins anew."""
-        if not state:
-            self.held, self.whole, self._rest = [], False, None
+        """Restore a state that :meth:`state` returned, unless the elements are in its order."""
+        orders = None if state is False else [[int(x) for x in order] for order in state]
+        if orders != self.orders:
+            self.orders, self.held, self.whole, self._rest = orders, [], False, None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles have; one that is not whole starts again."""
         held = self.held if self.whole else []
-        return {"source": self.source, "held": held, "whole": self.whole}
+        return {"source": self.source, "held": held, "whole": self.whole, "orders": self.orders}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["source"])  # type: ignore[misc]
-        self.held, self.whole = state["held"], state["whole"]
+        self.held, self.whole, self.orders = state["held"], state["whole"], state["orders"]
 
 
 class Numbers(Source):

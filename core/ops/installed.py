@@ -31,8 +31,9 @@ def installed_plugins() -> list[Found]:
 
     A plugin whose distribution is broken has a problem.
     """
+    found: list[Found] = []
     try:
-        points, found = list(importlib.metadata.entry_points(group=PROJECT)), []
+        points = list(importlib.metadata.entry_points(group=PROJECT))
     except Exception:  # a distribution has a broken file: which one, and what do the others have?
         points, found = _one_by_one()
     seen: set[tuple[str, str]] = set()
@@ -66,7 +67,7 @@ def _info(point: EntryPoint) -> PluginInfo:
 @lru_cache
 def _named(distribution: Distribution) -> tuple[str, str]:
     metadata = distribution.metadata  # each access parses it
-    name, version = metadata.get("Name"), metadata.get("Version")
+    name, version = metadata["Name"], metadata["Version"]
     if not name or not version:
         raise PluginError("there is no name, or no version")
     return name, version

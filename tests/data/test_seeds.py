@@ -56,11 +56,12 @@ class Cut(Exception):
     pass
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["", "cached"])
 @pytest.mark.parametrize("seeds", [{}, {"seed": 3}])
 @pytest.mark.parametrize("options", [{}, {"steps_per_epoch": 3}, {"steps_per_epoch": 5}])
 @pytest.mark.parametrize("cut", [1, 8])
 def test_a_run_with_random_data_is_resumed_bit_for_bit(
-    tmp_path: Path, seeds: dict[str, int], options: dict[str, int], cut: int
+    tmp_path: Path, seeds: dict[str, int], options: dict[str, int], cut: int, kept: bool
 ) -> None:
     def run(end: int, seed: int, **more: Any) -> list[Any]:
         came = 0
@@ -74,7 +75,8 @@ def test_a_run_with_random_data_is_resumed_bit_for_bit(
 
         gt.random.set_seed(seed)  # a resumed run goes on with the numbers of the first
         model = layers.Sequential([layers.Dense(1), layers.Dropout(0.3)])
-        data = shuffled().map(lambda x, y: (x + 0.1 * gt.random.normal(x.shape), y))
+        data = shuffled().cache() if kept else shuffled()
+        data = data.map(lambda x, y: (x + 0.1 * gt.random.normal(x.shape), y))
         training.fit(
             model,
             data,
