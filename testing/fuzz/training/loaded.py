@@ -119,6 +119,8 @@ def _with_optimizer(p: Any, carry: Callable[[Any], Any]) -> Pairs:
     tr.fit(both.model, data_of(p), **{**settings, "optimizer": both.optimizer}, **p.goals())
     other = carry(both)
     yield "state", _numbers(other.optimizer), _numbers(both.optimizer)
+    if not _hands_masks_on(other.model, both.model, p):
+        return
     for each in (other, both):
         gt.random.set_seed(3)
         options = {**settings, "optimizer": each.optimizer}

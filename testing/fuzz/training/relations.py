@@ -194,8 +194,8 @@ def differs(got: Any, want: Any, exact: bool = False) -> str:
         return f"{got!r} for {want!r}"
     if isinstance(want, Mapping):
         return _items_differ(got, want, exact)
-    if isinstance(want, (list, tuple)):
-        if not isinstance(got, (list, tuple)) or len(got) != len(want):
+    if isinstance(want, (list, tuple, collections.deque)):
+        if not isinstance(got, (list, tuple, collections.deque)) or len(got) != len(want):
             return f"{got!r} for {want!r}"
         found = ((i, differs(a, b, exact)) for i, (a, b) in enumerate(zip(got, want, strict=True)))
         return next((f"[{i}] {said}" for i, said in found if said), "")
