@@ -64,7 +64,7 @@ STEPS = (
     "L.TimeDistributed(L.Sequential([L.Dense(N, F RULES), L.LayerNormalization()]))",
     "L.TimeDistributed(L.Lambda(gt.tanh))",
     "L.Conv1D(N, 2, padding='causal' RULES)",
-    "L.Bidirectional(L.RNN(L.LSTMCell(N RULES) STEPS))",
+    "L.Bidirectional(L.RNN(L.LSTMCell(N, recurrent_regularizer='l2') STEPS))",
     "L.RNN(L.GRUCell(N) STEPS, go_backwards=True)",
     "SelfAttention()",
 )

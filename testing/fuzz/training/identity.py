@@ -81,8 +81,11 @@ def of_variables(rng: random.Random) -> Program:
         text = rng.choice([*VARIABLES, *VARIABLES, *VALUES, "Scale()"])
         return text.replace("SEED", str(rng.randint(1, 9)))
 
-    items = tuple(f"{name}={_nested(rng, 2, leaf, odd)}" for name in ("a", "b", "weight"))
-    return Program({"state": Line("lambda: dict(ITEMS)", items[: rng.randint(1, 3)])})
+    items: tuple[str, ...] = ()
+    while "Variable" not in str(items):
+        names = ("a", "b", "weight")[: rng.randint(1, 3)]
+        items = tuple(f"{name}={_nested(rng, 2, leaf, odd)}" for name in names)
+    return Program({"state": Line("lambda: dict(ITEMS)", items)})
 
 
 class _Holder:

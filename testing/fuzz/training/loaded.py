@@ -119,6 +119,8 @@ def _with_optimizer(p: Any, carry: Callable[[Any], Any]) -> Pairs:
     tr.fit(both.model, data_of(p), **{**settings, "optimizer": both.optimizer}, **p.goals())
     other = carry(both)
     yield "state", _numbers(other.optimizer), _numbers(both.optimizer)
+    if not _hands_masks_on(other.model, both.model, p):
+        return
     for each in (other, both):
         gt.random.set_seed(3)
         options = {**settings, "optimizer": each.optimizer}
@@ -171,7 +173,10 @@ _ELSEWHERE = {
 def of_keras(rng: Any) -> Program:
     """Draw a run of a model of compat's layers."""
     while True:
-        program = a_run(rng, Options(own=False, several=False, weights=False, tasks=("numbers",)))
+        program = a_run(
+            rng,
+            Options(own=False, several=False, weights=False, constraints=False, tasks=("numbers",)),
+        )
         text = str(program.lines["model"])
         if "functional" not in text and "branches" not in text and "()" not in text:
             break
@@ -189,6 +194,27 @@ def of_keras(rng: Any) -> Program:
 def _compiled(model: Any, p: Any) -> Any:
     model.compile(**p.goals(), optimizer=p.settings().get("optimizer", "sgd"), run_eagerly=True)
     return model
+
+
+@relation("batches", of_keras)
+def compat_sizes(p: Any) -> Pairs:
+    """Compat's ``evaluate``, ``predict`` and history do not depend on the size of batches."""
+    model = built(p)
+    model.compile(**p.goals(), optimizer=gt.training.SGD(0.0))
+    want = model.evaluate(p.x, p.y, batch_size=len(p.x), verbose=0)
+    for size in (1, 2, len(p.x) + 1):
+        got = model.evaluate(p.x, p.y, batch_size=size, verbose=0)
+        yield f"evaluate, batch_size={size}", got, want
+        yield "predict", model.predict(p.x, batch_size=size, verbose=0), model(p.x)
+    validation = {"validation_data": (p.x, p.y), "validation_batch_size": 2}
+    history = model.fit(p.x, p.y, batch_size=2, verbose=0, **validation).history
+    if not _varies(model):
+        yield "validation", history["val_loss"][-1], want[0]
+
+
+def _varies(model: Any) -> bool:
+    """Return whether training changes the model, although its rate is 0."""
+    return any(not variable.trainable for variable in model.variables)
 
 
 @relation("loaded", of_keras)

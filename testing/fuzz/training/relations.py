@@ -176,7 +176,7 @@ def held(kept: Relation, program: Program) -> tuple[str, str]:
 def _is_clear(error: Exception) -> bool:
     """Return whether one of gradtape's ``raise`` statements made the error."""
     if isinstance(error, gt.errors.GradtapeError):
-        return not isinstance(error, gt.saving.DamagedFile)  # these files were written just now
+        return not isinstance(error, gt.saving.LoadError)  # files are refused when they are written
     last = traceback.extract_tb(error.__traceback__)[-1]
     own = _PACKAGE in Path(last.filename).parents and "testing" not in Path(last.filename).parts
     return own and not isinstance(error, _RAW) and (last.line or "").lstrip().startswith("raise")
@@ -194,8 +194,8 @@ def differs(got: Any, want: Any, exact: bool = False) -> str:
         return f"{got!r} for {want!r}"
     if isinstance(want, Mapping):
         return _items_differ(got, want, exact)
-    if isinstance(want, (list, tuple)):
-        if not isinstance(got, (list, tuple)) or len(got) != len(want):
+    if isinstance(want, (list, tuple, collections.deque)):
+        if not isinstance(got, (list, tuple, collections.deque)) or len(got) != len(want):
             return f"{got!r} for {want!r}"
         found = ((i, differs(a, b, exact)) for i, (a, b) in enumerate(zip(got, want, strict=True)))
         return next((f"[{i}] {said}" for i, said in found if said), "")

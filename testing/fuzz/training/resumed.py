@@ -22,7 +22,7 @@ __all__ = ["Interrupted", "PowerCut"]
 #: Callbacks whose files and states are compared.
 CALLBACKS = (
     "tr.CSVLogger('log.csv')",
-    "tr.CSVLogger('log.csv', append=True)",
+    "tr.CSVLogger('more.csv', append=True)",
     "tr.ModelCheckpoint('w-{epoch}.h5', save_weights_only=True)",
     "tr.ModelCheckpoint('best.h5', 'loss', save_best_only=True, save_weights_only=True)",
     "tr.ModelCheckpoint('b-{epoch}-{batch}.h5', save_weights_only=True, save_freq=2)",

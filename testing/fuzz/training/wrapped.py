@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +18,9 @@ from gradtape.layers import constrained
 from gradtape.layers.base.masks import takes_mask
 
 from .batches import built, data_of, losses_of
-from .drawing import Options, a_layer, filled, without
+from .drawing import OPTIMIZERS, Options, a_layer, filled, without
 from .loaded import stirred
-from .parts import Chain, ChainModel, Residual, functional
+from .parts import Chain, ChainModel, Residual, functional, numbers
 from .relations import Line, Pairs, Program, relation
 
 __all__ = ["CONTAINERS"]
@@ -375,6 +376,52 @@ def own_loop(p: Any) -> Pairs:
     if p.w is None and L.mask_of(model(p.x)) is None and isinstance(given, str):
         yield "loss", run.history["loss"][0], total / len(p.x)
     yield "weights", dict(model.named_variables), dict(other.named_variables)
+
+
+def _steps(rng: random.Random) -> Program:
+    shapes = tuple(rng.choice(["(2, 3)", "(3,)", "()", "(1, 2)"]) for _ in range(rng.randint(1, 3)))
+    lines = {
+        "optimizer": Line(f"lambda: {rng.choice(OPTIMIZERS)}"),
+        "shapes": Line("[ITEMS]", shapes),
+        "count": Line(str(rng.randint(1, 4))),
+    }
+    return Program(lines)
+
+
+@relation("wrapped", _steps)
+def optimizer_steps(p: Any) -> Pairs:
+    """Traced steps, steps of a copy and steps with variables in another order are the steps."""
+
+    def carried(optimizer: Any, variables: list[Any]) -> tuple[Any, list[Any]]:
+        return copy.deepcopy((optimizer, variables))
+
+    def pickled(optimizer: Any, variables: list[Any]) -> tuple[Any, list[Any]]:
+        return pickle.loads(pickle.dumps((optimizer, variables)))
+
+    def run(order: int = 1, carry: Any = None, wrap: Any = None) -> list[Any]:
+        optimizer = p.optimizer()
+        variables = [gt.Variable(numbers(shape, i)) for i, shape in enumerate(p.shapes)]
+        for step in range(p.count):
+            slopes = [gt.constant(numbers(s, 7 * step + i)) for i, s in enumerate(p.shapes)]
+            pairs = list(zip(slopes, variables, strict=True))[::order]
+            if wrap is None:
+                optimizer.apply_gradients(pairs)
+            else:
+                wrap(optimizer, pairs)
+            if carry is not None:
+                optimizer, variables = carry(optimizer, variables)
+        return variables
+
+    def traced(optimizer: Any, pairs: Any) -> None:
+        variables = [variable for _, variable in pairs]
+        step = gt.function(lambda *gs: optimizer.apply_gradients(zip(gs, variables, strict=True)))
+        step(*(slope for slope, _ in pairs))
+
+    want = run()
+    yield "in another order", run(order=-1), want
+    yield "copied", run(carry=carried), want
+    yield "pickled", run(carry=pickled), want
+    yield "traced", run(wrap=traced), want
 
 
 class _MeanOf(tr.losses.Loss):
