@@ -250,7 +250,7 @@ class Callbacks:
         """Restore states; those of callbacks of one class, in their order.
 
         An attribute that did not change after ``on_train_begin`` is a setting, or belongs to one
-        run, and keeps its current value. So does one that is no plain value now, such as a file.
+        run, and keeps its current value. An open file or another object keeps it, too.
         """
         waiting = list(self._objects)
         for record in states:
