@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Module, as_tensor, map_structure, ops
@@ -13,7 +14,6 @@ from ..base.masks import along_steps, masking_rows, takes_mask
 from ..base.restored import check_part
 from ..base.symbolic import returned
 from ..basic import Activation
-from .rnn import RNN
 from .stacked import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
@@ -186,7 +186,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         if backward_layer is None:
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
-            if type(layer) is RNN:
+            if "cell" in inspect.signature(type(layer)).parameters:
                 config["cell"] = _another(layer.cell)
             backward_layer = type(layer).from_config(config)
             if not layer.trainable:

@@ -54,6 +54,13 @@ def test_a_layer_gives_what_gradtapes_gives_in_float32(name: str) -> None:
     assert type(twin) is type(layer)
 
 
+def test_both_directions_take_a_layer_of_cells() -> None:
+    cells = keras.layers.RNN([keras.layers.LSTMCell(2), keras.layers.GRUCell(3)])
+    layer = keras.layers.Bidirectional(cells)
+    assert layer(gt.ones((2, 4, 5))).shape == (2, 6)
+    assert len(layer.weights) == 2 * len(cells.weights)
+
+
 def test_every_layer_has_a_keras_name() -> None:
     ours = {name for name in gt.layers.__all__ if inspect.isclass(getattr(gt.layers, name))}
     assert ours - {"BatchNorm"} <= {*keras.layers.__all__, *keras.models.__all__}

@@ -313,8 +313,7 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return type(value) in (list, tuple) and all(map(is_plain, value))
     if isinstance(value, dict):
-        keys = all(type(key) is str for key in value)
-        return type(value) is dict and keys and all(map(is_plain, value.values()))
+        return type(value) is dict and all(map(is_plain, (*value, *value.values())))
     if type(value) is int:
         return abs(value) < 2**64
     if isinstance(value, np.number):  # neither long doubles nor differences of times

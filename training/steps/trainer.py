@@ -150,9 +150,15 @@ class Trainer(Session):
         self.objective.check(y, what)
 
     def prepare(self, batch: tuple[Any, ...]) -> None:
-        """Create the variables of the model and the optimizer, with a call at inference."""
-        for sent in self.ahead([batch], early=False):
-            self._remember(sent[0])
+        """Create the variables of the model, optimizer and metrics, with a call at inference."""
+        for x, y, *weight in self.ahead([batch], early=False):
+            self._remember(x)
+            if any(not metric.variables for metric in self.objective.stateful.values()):
+                self.objective.meet(y)
+                with states_kept(self.model):
+                    predicted = self.call(x, training=False)
+                self.objective.measured(y, predicted, *(weight or [None]))
+                self.objective.reset()
 
     def trackables(self) -> dict[str, Any]:
         """Return the model, the optimizer, and metrics with state."""

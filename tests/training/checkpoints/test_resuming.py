@@ -301,6 +301,7 @@ def test_what_a_callback_was_given_stays_and_what_it_counted_comes_back(tmp_path
 
         def __init__(self, limit: int, start: int) -> None:
             self.limit, self.start, self.turns, self.names = limit, start, 0, {"a": [1.5, None]}
+            self.by_epoch: dict[int, int] = {}
 
         def on_train_begin(self) -> None:
             self.start = 0
@@ -309,6 +310,7 @@ def test_what_a_callback_was_given_stays_and_what_it_counted_comes_back(tmp_path
             self.left -= 1
             self.start += 1
             self.names["a"].append(epoch)
+            self.by_epoch[epoch] = self.left
 
     gt.random.set_seed(0)
     options = {"checkpoint": tmp_path / "run.h5", "verbose": False}
@@ -318,6 +320,20 @@ def test_what_a_callback_was_given_stays_and_what_it_counted_comes_back(tmp_path
     fit(model, (X, LABELS), epochs=2, callbacks=[second], resume=True, **options)
     assert vars(second) == {**vars(first), "limit": 5}
     assert second.left == 7
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_metrics_that_learn_their_shape_from_a_batch_resume(weighted: bool, tmp_path: Path) -> None:
+    def run(epochs: int, **options: Any) -> Any:
+        gt.random.set_seed(0)
+        kind = {"weighted_metrics" if weighted else "metrics": [gt.training.metrics.R2Score()]}
+        data = (X, X[:, :2])
+        options |= {"loss": "mse", "seed": 1, "verbose": False, **kind}
+        return fit(Sequential([Dense(2)]), data, epochs=epochs, **options).history
+
+    options = {"checkpoint": tmp_path / "run.h5", "save_every": 1, "resume": True}
+    run(1, **options)
+    assert run(2, **options) == run(2)
 
 
 class Loader:
