@@ -100,7 +100,9 @@ class Plan:
             elif isinstance(found[0], Slot):
                 self._take(found[0], name, axes)
             elif axes is None:
-                parts.setdefault(found[0].joint, {})[found[0].place] = name
+                other = parts.setdefault(found[0].joint, {}).setdefault(found[0].place, name)
+                if other != name:
+                    self._leave_equal(name, other, f"a part of {found[0].path}")
             else:
                 raise ValueError(
                     f"load_weights: {printable(name)!r} is a part of {found[0].path}; map it to "
@@ -108,13 +110,22 @@ class Plan:
                 )
         for joint, names in parts.items():
             self._take_joint(joint, names)
-        for alias, name in arrays.aliases.items():
+        self._choose_again()
+
+    def _choose_again(self) -> None:
+        """Find the targets of further names of arrays, which have no others."""
+        parts: dict[Joint, dict[int, str]] = {}
+        for alias, name in self._arrays.aliases.items():
             target, axes = self._renamed[alias]
-            if self._renamed[name].name is None:  # left out by mapping
-                continue
-            for slot in self._names.find(target or ""):
-                if isinstance(slot, Slot) and slot not in self._chosen:
-                    self._take(slot, name, axes)
+            for found in self._names.find(target or ""):
+                if not isinstance(found, Slot):
+                    parts.setdefault(found.joint, {})[found.place] = name
+                elif found not in self._chosen:
+                    self._take(found, name, axes)
+        for joint, names in parts.items():
+            whole = len(names) == len(joint.elsewhere[0])
+            if whole and not any(slot in self._chosen for slot in joint.slots):
+                self._take_joint(joint, names)
 
     def _leave(self, name: str, target: str, axes: Any) -> None:
         """Record an array without a target."""
@@ -128,19 +139,15 @@ class Plan:
 
     def _take(self, slot: Slot, name: str, axes: Any) -> None:
         if slot in self._chosen:
-            other = self._chosen[slot][0]
-            first, second = (self._arrays.look_at(x) for x in (other, name))
-            if not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
-                raise ValueError(
-                    f"load_weights: {printable(other)!r} and {printable(name)!r} are both "
-                    f"{slot.path}, and differ; leave one out by mapping it to None"
-                )
-            self.report.left_out[name] = f"the same as {printable(other)}"
+            self._leave_equal(name, self._chosen[slot][0], slot.path)
             return
         if axes is None and name not in self._kept:
             if slot.convert is not None:
                 load = slot.convert[0]
-                self._convert(slot.module, (slot,), [name], lambda own, x: [load(own, x[0])])
+                if not self._convert(
+                    slot.module, (slot,), [name], lambda own, x: [load(own, x[0])]
+                ):
+                    return
             axes = slot.axes
         rank = len(self._arrays.entries[name].shape)
         if axes is not None and sorted(axes) != list(range(rank)):
@@ -152,6 +159,16 @@ class Plan:
             axes = None  # the shapes will not fit, and the message says so
         self._chosen[slot] = name, axes
 
+    def _leave_equal(self, name: str, other: str, path: str) -> None:
+        """Leave out an array for what has one already; raise if they differ."""
+        first, second = (self._arrays.look_at(x) for x in (other, name))
+        if not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
+            raise ValueError(
+                f"load_weights: {printable(other)!r} and {printable(name)!r} are both {path}, and "
+                "differ; leave one out by mapping it to None"
+            )
+        self.report.left_out[name] = f"the same as {printable(other)}"
+
     def _take_joint(self, joint: Joint, names: dict[int, str]) -> None:
         """Choose the arrays that are several variables together, if all are there."""
         given = [names[i] for i in sorted(names)]
@@ -162,9 +179,15 @@ class Plan:
                 f"{printable(given[0])} goes with {', '.join(lacking)}, which the file lacks"
             )
             return
+        label = " + ".join(given)
+        for slot in joint.slots:
+            if slot in self._chosen:
+                raise ValueError(
+                    f"load_weights: {printable(self._chosen[slot][0])!r} and {printable(label)!r} "
+                    f"are both {slot.path}; leave one out by mapping it to None"
+                )
         if self._convert(joint.module, joint.slots, given, joint.load):
-            for slot in joint.slots:
-                self._chosen[slot] = " + ".join(given), None
+            self._chosen.update(dict.fromkeys(joint.slots, (label, None)))
 
     def _convert(self, module: Module, slots: Any, names: list[str], load: Any) -> bool:
         """Convert arrays of a framework to variables of a module; return whether they can be."""
@@ -172,7 +195,7 @@ class Plan:
         try:
             self._converted.update(zip(slots, map(np.asarray, load(module, arrays)), strict=True))
         except (ValueError, IndexError) as error:
-            shapes = ", ".join(f"{name} {x.shape}" for name, x in zip(names, arrays))
+            shapes = ", ".join(f"{printable(name)} {x.shape}" for name, x in zip(names, arrays))
             self._hints.append(
                 f"{self._names.path_of(module) or module.name} cannot take {shapes}: {error}"
             )

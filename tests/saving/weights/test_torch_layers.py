@@ -206,9 +206,63 @@ def test_half_of_what_is_one_variable_is_not_loaded(missing: str) -> None:
     assert not layer.built
 
 
+def test_shared_layers_are_found_by_each_of_their_names(tmp_path: Path) -> None:
+    class Pair(gt.Module):
+        def __init__(self, share: bool) -> None:
+            super().__init__()
+            self.a = L.LSTM(4, return_sequences=True)
+            self.b = self.a if share else L.LSTM(4, return_sequences=True)
+
+        def __call__(self, x: Any) -> Any:
+            return self.b(self.a(x))
+
+    shared, x = Pair(True), inputs("LSTM")
+    shared(x)
+    randomized(shared)
+    shared.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    for share in (True, False):
+        other = Pair(share)
+        assert other.load_weights(tmp_path / "w.safetensors").ok
+        np.testing.assert_array_equal(other(x).numpy(), shared(x).numpy())
+
+
+def test_two_arrays_for_one_variable_are_equal_or_refused() -> None:
+    class Tied(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = self.b = L.LSTM(4)
+
+    once = {f"a.{key}": x for key, x in state("LSTM").items()}
+    twice = once | {f"b.{key}": x for key, x in state("LSTM").items()}
+    report = Tied().load_weights(twice)
+    assert report.left_out == {f"b.{key}": f"the same as a.{key}" for key in state("LSTM")}
+    for key in ("weight_ih_l0", "bias_hh_l0"):
+        with pytest.raises(ValueError, match=rf"'a.{key}' and 'b.{key}' are both .*, and differ"):
+            Tied().load_weights(twice | {f"b.{key}": twice[f"b.{key}"] + 1})
+    with pytest.raises(
+        ValueError, match=r"'a/cell/bias' and 'a.bias_ih_l0 .* are both a/cell/bias"
+    ):
+        Tied().load_weights(once | {"a/cell/bias": np.ones(16)})
+    attention = state("MultiHeadAttention")
+    attention["q_proj_weight"] = attention["in_proj_weight"][:6]
+    with pytest.raises(ValueError, match="are both query_dense/kernel"):
+        L.MultiHeadAttention(2, 3).load_weights(attention)
+
+
+def test_what_cannot_be_converted_is_not_loaded_as_it_is() -> None:
+    layer = L.GRU(2, reset_after=False, return_sequences=True)
+    layer(np.ones((1, 3, 6), "float32"))  # whose kernel is square
+    before = layer.cell.kernel.numpy().copy()
+    arrays = {"weight_ih_l0": np.ones((6, 6)), "weight_hh_l0": np.ones((6, 2))}
+    arrays |= {"bias_ih_l0": np.ones(6), "bias_hh_l0": np.ones(6), "extra": np.ones(1)}
+    with pytest.raises(gt.saving.WeightsMismatch, match="reset_after is False"):
+        layer.load_weights(arrays, strict=False)
+    np.testing.assert_array_equal(layer.cell.kernel.numpy(), before)
+
+
 def test_arrays_of_another_shape_are_named() -> None:
     layer, arrays = L.GRU(4), state("LSTM")  # four gates
-    with pytest.raises(gt.saving.WeightsMismatch, match="wrong shape"):
+    with pytest.raises(gt.saving.WeightsMismatch, match=r"cell cannot take weight_ih_l0 \(16, 4\)"):
         layer.load_weights(arrays)
     attention = L.MultiHeadAttention(4, 3)
     with pytest.raises(gt.saving.WeightsMismatch, match="in_proj_weight"):
