@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ from .notebooks import table
 from .tensor import Tensor
 
 __all__ = ["Pending", "Variable"]
+
+#: What to use for arguments of PyTorch and TensorFlow.
+_MEANT = {
+    "device": "gradtape.backend(place) around it",
+    "requires_grad": "trainable",
+    "shape": "an initial value of that shape, such as gradtape.zeros(shape)",
+    "value": "the first argument, initial_value",
+}
 
 
 class Pending(NamedTuple):
@@ -66,6 +74,8 @@ class Variable(Held):
         A name for messages and saved files.
     dtype
         The dtype, if not the value's own.
+    unknown
+        Any other argument is an error, which says what to use.
 
     Attributes
     ----------
@@ -101,7 +111,11 @@ class Variable(Held):
         trainable: bool = True,
         name: str | None = None,
         dtype: Any = None,
+        **unknown: Never,
     ) -> None:
+        for argument in unknown:
+            instead = _MEANT.get(argument, "initial_value, trainable, name and dtype")
+            raise TypeError(f"Variable takes no argument {argument!r}; use {instead}")
         if isinstance(initial_value, type):
             raise TypeError(f"Variable: the initial value is the class {initial_value.__name__}")
         if callable(initial_value):

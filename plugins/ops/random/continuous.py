@@ -13,6 +13,7 @@ from .parameters import (
     negative,
     refuse,
     scaled,
+    shape_first,
     sizes_of,
 )
 
@@ -67,6 +68,7 @@ class Continuous(Module):
         >>> generator.normal(2, mean=5.0, stddev=0.0).tolist()
         [5.0, 5.0]
         """
+        shape_first("normal", shape, mean, stddev)
         refuse(negative, stddev, "normal: stddev must be at least 0")
         return scaled(self._draw("normal", shape, dtype), mean, stddev)
 
@@ -107,6 +109,7 @@ class Continuous(Module):
         >>> ((x >= 0.0) & (x < 1.0)).all().item()
         True
         """
+        shape_first("uniform", shape, low, high)
         width = high - low
         refuse(negative, width, "uniform: high - low must be at least 0")
         return scaled(self._draw("uniform", shape, dtype), low, width)
@@ -145,6 +148,7 @@ class Continuous(Module):
         >>> (abs(generator.truncated_normal(100)) <= 2.0).all().item()
         True
         """
+        shape_first("truncated_normal", shape, mean, stddev)
         refuse(negative, stddev, "truncated_normal: stddev must be at least 0")
         return scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 

@@ -36,6 +36,7 @@ from .parameters import (
     improbable,
     negative,
     refuse,
+    shape_first,
     sizes_of,
     some_wanted,
     weights,
@@ -274,6 +275,7 @@ class Generator(Continuous):
         >>> generator.randint(3, 5, 6).tolist()
         [5, 5, 5]
         """
+        shape_first("randint", shape, low, high)
         low, high = (
             as_size(n, "random.randint") for n in ((0, low) if high is None else (low, high))
         )

@@ -88,6 +88,12 @@ def with_rows(x: Any, name: str) -> tuple[Tensor, Any]:
     return x, len(x) if x.shape is None else x.shape[0]
 
 
+def shape_first(name: str, shape: Any, *others: Any) -> None:
+    """Raise if the shape is among the other arguments, where NumPy and PyTorch have it."""
+    if type(shape) is float or any(type(x) is tuple for x in others):
+        raise TypeError(f"random.{name}: the shape comes first: random.{name}(shape, ...)")
+
+
 def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
     """Return a user's shape as a tuple of sizes, checked."""
     sizes = as_shape(shape, f"random.{name}")
