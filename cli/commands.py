@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # the reader of the pipe has ended (head, a closed pager): this is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return int(getattr(options, "code", 0))
     except Exception as error:
         if options.traceback:
             traceback.print_exc()

@@ -128,11 +128,13 @@ def _verify(options: argparse.Namespace) -> int:
         max_memory=options.max_memory,
         max_seconds=options.max_seconds,
     )
+    options.code = 0 if report.ok else 1
     print(report.json() if options.json else report.table())
-    return 0 if report.ok else 1
+    return options.code
 
 
 def _diff(options: argparse.Namespace) -> int:
     found = diff(options.a, options.b)
+    options.code = 1 if found else 0
     print(found.json() if options.json else found.table())
-    return 1 if found else 0
+    return options.code

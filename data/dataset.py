@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from ..core.extend import TensorSpec, as_tensor, flatten, map_structure
+from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_user
 
 # by its public name: this package does not know which plugin provides it
 from ..random import uniform
@@ -58,6 +58,12 @@ class Dataset(Made, Grouped):
                 "dictionary of arrays to Dataset.from_tensor_slices"
             )
         elif hasattr(source, "__len__") and hasattr(source, "__getitem__"):
+            if _looks_like_columns(source):
+                warn_user(
+                    f"Dataset: a tuple of {len(source)} arrays is a dataset of {len(source)} "
+                    f"elements; for one of {len(source[0])} rows, use Dataset.from_tensor_slices",
+                    UserWarning,
+                )
             self._source = Items(source)
         elif hasattr(source, "__iter__"):
             if iter(source) is source:
@@ -86,6 +92,8 @@ class Dataset(Made, Grouped):
         >>> [(int(x), int(y)) for x, y in gt.data.Dataset.zip(a, a.skip(1).repeat())]
         [(0, 1), (1, 1)]
         """
+        if not datasets:
+            raise TypeError("zip: pass at least one dataset")
         packed = datasets[0] if len(datasets) == 1 else datasets
         return cls(steps.Zip(tuple(d._source for d in _leaves(packed)), packed))
 
@@ -102,6 +110,7 @@ class Dataset(Made, Grouped):
             The number of threads; -1 means one per processor. By default, the function runs in the
             calling thread. The order of elements stays the same.
         """
+        _check_function("map", map_func)
         threads = 1
         if num_parallel_calls == -1:
             threads = os.cpu_count() or 1
@@ -117,6 +126,7 @@ class Dataset(Made, Grouped):
         predicate
             A function of an element. The parts of a tuple are separate arguments.
         """
+        _check_function("filter", predicate)
         return type(self)(steps.Filter(self._source, predicate))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> Self:
@@ -323,10 +333,7 @@ class Dataset(Made, Grouped):
         """Return all elements in a list, with Python numbers instead of arrays of shape ``()``."""
         if self._source.endless():
             raise ValueError("to_list: the dataset is infinite; call take(n) first")
-        return [
-            map_structure(lambda x: x.item() if not x.ndim else x, element)
-            for element in self._source.elements()
-        ]
+        return [map_structure(_listed, element) for element in self._source.elements()]
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """Return ``reduce_func(state, element)`` after the last element.
@@ -430,8 +437,27 @@ def sharding_of(data: Any) -> tuple[int, int] | None:
     return next((source.shard for source in sources if source.shard is not None), None)
 
 
+def _looks_like_columns(source: Any) -> bool:
+    """Return whether a sequence seems to be meant as ``(x, y)``."""
+    if type(source) is not tuple or len(source) not in (2, 3):
+        return False
+    shapes = [getattr(x, "shape", ()) for x in source]
+    return all(shapes) and len({shape[0] for shape in shapes}) == 1
+
+
 def _shown(value: Any) -> Any:
     return value if isinstance(value, Dataset) else as_tensor(value)  # of windows
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Dataset):  # of windows
+        return value.to_list()
+    return value if value.ndim else value.item()
+
+
+def _check_function(who: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{who}: expected a function, got {function!r}")
 
 
 def _leaves(packed: Any) -> list[Dataset]:

@@ -81,7 +81,17 @@ class Made:
             raise TypeError(
                 f"from_generator: expected a function that returns an iterable, got {generator!r}"
             )
-        return cls(Stream(lambda: generator(*args)))
+
+        def elements() -> Iterable[Any]:
+            found = generator(*args)
+            if not (hasattr(found, "__iter__") or hasattr(found, "__getitem__")):
+                raise TypeError(
+                    f"from_generator: the function returned {found!r:.80} instead of an iterable; "
+                    "write yield in it, or return a list"
+                )
+            return found
+
+        return cls(Stream(elements))
 
     @classmethod
     def range(cls, *args: int) -> Self:
@@ -92,7 +102,8 @@ class Made:
         args
             The arguments of ``range``.
         """
-        return cls(Rows(np.arange(*args, dtype="int64"), "range"))
+        found = range(*args)
+        return cls(Rows(np.arange(found.start, found.stop, found.step, dtype="int64"), "range"))
 
     @classmethod
     def from_csv(
@@ -187,7 +198,12 @@ class Made:
         """
         import h5py
 
-        file = h5py.File(path, "r")
+        try:
+            file = h5py.File(path, "r")
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: there is no such file") from None
+        except OSError as error:
+            raise OSError(f"{path}: this is not an HDF5 file that can be read ({error})") from None
         for name in names:
             if name not in file or not isinstance(file[name], h5py.Dataset):
                 raise ValueError(f"{path}: no dataset {name!r}; there are {list(file)}")

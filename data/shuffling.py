@@ -29,7 +29,7 @@ class Shuffle(Step):
         self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
         self.length, self.passes = source.length, 0
         self._told: tuple[int, ...] | None = None
-        #: What decided the order of the last pass, and what is to decide that of the next one.
+        #: What decided the order of the last pass, and what decides that of the next one.
         self.order: list[int] = []
         self.forced: list[int] | None = None
         #: The sides of each cut through the elements that datasets were made of.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -251,8 +252,15 @@ class Rows(Indexed):
 
     def __init__(self, arrays: Any, name: str) -> None:
         leaves = flatten(arrays)
+        if not leaves:
+            raise ValueError(f"{name}: got no arrays, but {arrays!r}")
         for leaf in leaves:
             if not np.ndim(leaf) if isinstance(leaf, np.ndarray) else not leaf.shape:
+                if leaf.dtype.kind in "OUS":
+                    raise TypeError(
+                        f"{name}: expected arrays, got {leaf.item()!r:.80}; of words, pass a NumPy "
+                        "array; for a generator function, use Dataset.from_generator"
+                    )
                 raise ValueError(f"{name}: an array of shape () has no rows; give it an axis")
         lengths = {int(leaf.shape[0]) for leaf in leaves}
         if len(lengths) != 1:
@@ -357,11 +365,20 @@ class Columns(Source):
     def _lines(self) -> Iterator[dict[str, Any]]:
         with self.path.open(newline="", encoding=self.encoding) as stream:
             lines = csv.reader(stream, delimiter=self.delimiter, skipinitialspace=True)
-            names = [name.strip() for name in next(lines, [])] if self.header else self.names
+            head = next(lines, None) if self.header else []
+            if head is None:
+                raise ValueError(f"{self.path}: the file is empty, without even a header")
+            names = [name.strip() for name in head]
             names = self.names or names or []
             wanted = names if self.columns is None else list(self.columns)
+            counts = Counter(names)
             for name in (*wanted, *self.dtypes, *self.vocabulary):
-                if name not in names:
+                if counts[name] > 1:
+                    raise ValueError(
+                        f"{self.path}: {counts[name]} columns are called {name!r}; pass "
+                        "names=[...] with a name for each"
+                    )
+                if name not in counts:
                     raise ValueError(f"{self.path}: no column {name!r}; there are {names}")
             places = [(name, names.index(name)) for name in wanted]
             for line in lines:
@@ -392,6 +409,11 @@ class Columns(Source):
         try:
             text = text if text.strip() else str(self.missing)
             return np.asarray(int(text) if dtype.kind in "iu" else float(text), dtype)
+        except OverflowError:
+            raise ValueError(
+                f"{self.path}, line {line}: {text} in column {name!r} does not fit into {dtype}; "
+                f"pass dtypes={{{name!r}: ...}}"
+            ) from None
         except ValueError:
             raise ValueError(
                 f"{self.path}, line {line}: {text!r} in column {name!r} is not a number; for "

@@ -36,6 +36,24 @@ __all__ = [
 ]
 
 
+def called(who: str, fn: Callable[..., Any], element: Any) -> Any:
+    """Return a user's function of an element; the parts of a tuple are its arguments."""
+    parts = element if isinstance(element, tuple) else (element,)
+    try:
+        return fn(*parts)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise  # from inside the function
+        raise TypeError(
+            f"{who}: the function {_named(fn)} cannot be called with the {len(parts)} parts of an "
+            f"element, which are separate arguments: {error}"
+        ) from None
+
+
+def _named(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__name__", fn))
+
+
 class Map(Step):
     """Applies a function to each element; the parts of a tuple are its arguments."""
 
@@ -44,7 +62,12 @@ class Map(Step):
         self.fn, self.threads, self.length = fn, threads, source.length
 
     def _one(self, element: Any) -> Any:
-        return arrays_of(self.fn(*element) if isinstance(element, tuple) else self.fn(element))
+        found = called("map", self.fn, element)
+        if found is None:
+            raise TypeError(
+                f"map: the function {_named(self.fn)} returned None; return the new element"
+            )
+        return arrays_of(found)
 
     def elements(self) -> Iterator[Any]:
         """Yield the function's results, in order."""
@@ -85,7 +108,7 @@ class Filter(Step):
     def elements(self) -> Iterator[Any]:
         """Yield the elements for which the function returns True."""
         for element in self.source.elements():
-            found = self.fn(*element) if isinstance(element, tuple) else self.fn(element)
+            found = called("filter", self.fn, element)
             if found is None or np.ndim(found):
                 told = "None" if found is None else f"an array of shape {np.shape(found)}"
                 raise TypeError(f"filter: the function returned {told}; return True or False")

@@ -52,7 +52,7 @@ def confusion(
     ------
     ValueError
         If the lengths differ, if there are no examples, if there are fewer names than classes, or
-        if labels or predictions are no classes, such as probabilities.
+        if labels or predictions are not classes but, for example, probabilities.
     ImportError
         If Matplotlib is not installed.
 
@@ -103,11 +103,11 @@ def _largest(scores: Any) -> Any:
     """Return the class with the largest score of each example."""
     if scores.shape[1] == 1:
         raise ValueError(
-            f"plot.confusion: predictions of shape {scores.shape} have one score for each example, "
-            "which is no class; pass (scores[:, 0] > 0.5), or > 0 for logits"
+            f"plot.confusion: predictions of shape {scores.shape} have one score for each example "
+            "and not its class; pass (scores[:, 0] > 0.5), or > 0 for logits"
         )
     if scores.dtype.kind == "f" and np.isnan(scores).any():
-        raise ValueError("plot.confusion: the predictions contain nan, which is no score")
+        raise ValueError("plot.confusion: the predictions contain nan, which is not a score")
     return scores.argmax(axis=1)
 
 

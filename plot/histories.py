@@ -61,7 +61,7 @@ def history(
     Raises
     ------
     TypeError
-        If ``run`` is something else, or its values are no numbers.
+        If ``run`` is something else, or a value in it is not a number.
     ValueError
         If the run has no values of a name or no finished epoch, or if the numbers of axes and names
         differ.

@@ -325,6 +325,18 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert result.stderr == ""
 
 
+def test_what_a_file_is_found_to_be_reaches_the_exit_code_of_a_pipe(tmp_path: Path) -> None:
+    model = gt.Module("settings")
+    model.rate = gt.Variable(0.5)
+    gt.save(model, tmp_path / "nothing_to_verify.h5")
+    verify = f"{sys.executable} -m gradtape verify nothing_to_verify.h5"
+    command = f"{verify} | true; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert result.stdout == "1\n"
+
+
 def test_columns_are_aligned() -> None:
     assert format_table([("name", "n"), ("a", 10), ("long name", 5)], right=1) == (
         "name        n\n---------  --\na          10\nlong name   5"

@@ -275,3 +275,93 @@ def test_a_shuffle_holds_no_more_than_its_buffer(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 12e6, name  # the buffer has 0.5 MB, a block of the file 4 MB
+
+
+# -- mistakes that are named -----------------------------------------------------------------------
+
+
+def csv(folder: Path, text: str) -> Path:
+    path = folder / "data.csv"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("", {}, "the file is empty, without even a header"),
+        ("a,b,a\n1,2,3\n", {}, "2 columns are called 'a'; pass names="),
+        (
+            "a\n300\n",
+            {"dtypes": {"a": "uint8"}},
+            "line 2: 300 in column 'a' does not fit into uint8",
+        ),
+    ],
+)
+def test_a_file_of_columns_that_loses_something_is_refused(
+    text: str, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        Dataset.from_csv(csv(tmp_path, text), **options).to_list()
+
+
+def test_columns_that_are_not_read_may_have_one_name(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b,a\n1,2,3\n")
+    assert Dataset.from_csv(path, columns=["b"]).to_list() == [{"b": 2.0}]
+    assert Dataset.from_csv(csv(tmp_path, ""), names=["a"], header=False).to_list() == []
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Dataset.range(3).map(None), "map: expected a function, got None"),
+        (lambda: Dataset.range(3).filter(True), "filter: expected a function, got True"),
+        (
+            lambda: Dataset.from_tensor_slices(([1], [2])).map(lambda x: x).to_list(),
+            "the 2 parts of an element, which are separate arguments",
+        ),
+        (
+            lambda: Dataset.range(3).filter(lambda x, y: True).to_list(),
+            "filter: the function <lambda> cannot be called with the 1 parts",
+        ),
+        (lambda: Dataset.range(3).map(lambda x: None).to_list(), "map: .* returned None; return"),
+        (lambda: Dataset.zip(), "zip: pass at least one dataset"),
+        (lambda: Dataset.range(3.5), "cannot be interpreted as an integer"),
+        (lambda: Dataset.from_tensor_slices(iter([1])), "expected arrays, got <list_iterator"),
+        (lambda: Dataset.from_tensor_slices(["a", "b"]), "got 'a'; of words, pass a NumPy array"),
+        (
+            lambda: Dataset.from_generator(lambda: None).to_list(),
+            "from_generator: the function returned None instead of an iterable",
+        ),
+    ],
+)
+def test_what_is_no_function_or_no_source_is_named(make: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+def test_an_error_inside_a_function_is_its_own() -> None:
+    with pytest.raises(TypeError, match=r"^can only concatenate str"):
+        Dataset.range(3).map(lambda x: "a" + 1).to_list()
+
+
+def test_a_file_that_is_not_hdf5_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"data\.csv: this is not an HDF5 file"):
+        Dataset.from_hdf5(csv(tmp_path, "a\n"), "x")
+    with pytest.raises(FileNotFoundError, match=r"absent\.h5: there is no such file"):
+        Dataset.from_hdf5(tmp_path / "absent.h5", "x")
+
+
+def test_a_tuple_of_columns_is_not_a_dataset_of_rows() -> None:
+    with pytest.warns(UserWarning, match="of 2 elements; for one of 3 rows, use Dataset.from_"):
+        assert len(Dataset((np.ones((3, 2)), np.zeros(3)))) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Dataset([np.ones(3), np.zeros(3)])
+        Dataset((np.ones(3), np.zeros(4)))
+        Dataset(("a", "b"))
+        Dataset((1, 2, 3))
+
+
+def test_windows_are_listed() -> None:
+    assert Dataset.range(4).window(2).to_list() == [[0, 1], [2, 3]]
