@@ -51,7 +51,7 @@ def sizes(p: Any) -> Pairs:
     """``evaluate`` gives the same for every size of batches."""
     model, count = built(p), _count(p)
     want = tr.evaluate(model, data_of(p), batch_size=count, compile=False, **p.goals())
-    for size in sorted({1, 2, 3, count - 1, count + 5}):
+    for size in (1, 2, count - 1):
         got = tr.evaluate(model, data_of(p), batch_size=size, compile=False, **p.goals())
         yield f"evaluate, batch_size={size}", got, want
 
@@ -61,7 +61,7 @@ def uneven(p: Any) -> Pairs:
     """``evaluate`` gives the same for batches of any sizes, in any order."""
     model, count = built(p), _count(p)
     want = tr.evaluate(model, data_of(p), batch_size=count, compile=False, **p.goals())
-    for cuts in ((1,), (2, 3), (count - 1,)):
+    for cuts in ((1,), (2, count - 1)):
         edges = [0, *cuts, count]
         rows = [slice(a, b) for a, b in pairwise(edges) if a < b]
         batches = [data_of(p, part) for part in reversed(rows)]

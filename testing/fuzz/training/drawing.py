@@ -268,7 +268,7 @@ def a_run(rng: random.Random, options: Options = Options()) -> Program:  # noqa:
     """Draw a model, data, goals and settings."""
     kind = rng.choice(options.kinds)
     ends = kind in ("rows", "images") or (not options.masks and rng.random() < 0.4)
-    count = rng.randint(4, 7)
+    count = rng.randint(3, 6)
     seed = rng.randint(0, 99)
     shape = f"{count}" if ends else f"{count}, 4"
     names = ["a", "b"] if options.several and rng.random() < 0.15 else [""]

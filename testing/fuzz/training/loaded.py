@@ -236,4 +236,4 @@ def compat(p: Any) -> Pairs:
         histories.append(each.fit(p.x, p.y, **options).history)
     yield "history", *histories
     yield "trained weights", other.get_weights(), model.get_weights()
-    yield "layers", *([type(layer).__name__ for layer in m.layers] for m in (other, model))
+    yield "layers", *([layer.name for layer in m.layers] for m in (other, model))
