@@ -148,8 +148,6 @@ def check_used(model: Module, without: Sequence[Any], method: str) -> None:
     ValueError
         The message names them by paths.
     """
-    if not without:
-        return
     lost = {id(variable) for variable in without}
     paths = [repr(path) for path, x in model.named_variables.items() if id(x) in lost]
     several = "s" * (len(paths) > 1)
