@@ -153,9 +153,9 @@ def check_used(model: Module, without: Sequence[Any], method: str) -> None:
     several = "s" * (len(paths) > 1)
     raise ValueError(
         f"{method}: the loss has no gradient for the variable{several} {', '.join(paths[:4])}"
-        f"{', ...' * (len(paths) > 4)} of the model. Either its call does not use that layer, or "
-        "an op without a gradient comes between, such as stop_gradient, argmax or .numpy(). Use "
-        "the layer, remove it, or freeze it: layer.trainable = False"
+        f"{', ...' * (len(paths) > 4)} of the model. Either its call does not use that layer or "
+        "variable, or an op without a gradient comes between, such as stop_gradient, argmax or "
+        ".numpy(). Use it, remove it, or freeze it: trainable = False"
     )
 
 
