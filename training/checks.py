@@ -148,16 +148,14 @@ def check_used(model: Module, without: Sequence[Any], method: str) -> None:
     ValueError
         The message names them by paths.
     """
-    if not without:
-        return
     lost = {id(variable) for variable in without}
     paths = [repr(path) for path, x in model.named_variables.items() if id(x) in lost]
     several = "s" * (len(paths) > 1)
     raise ValueError(
         f"{method}: the loss has no gradient for the variable{several} {', '.join(paths[:4])}"
-        f"{', ...' * (len(paths) > 4)} of the model. Either its call does not use that layer, or "
-        "an op without a gradient comes between, such as stop_gradient, argmax or .numpy(). Use "
-        "the layer, remove it, or freeze it: layer.trainable = False"
+        f"{', ...' * (len(paths) > 4)} of the model. Either its call does not use that layer or "
+        "variable, or an op without a gradient comes between, such as stop_gradient, argmax or "
+        ".numpy(). Use it, remove it, or freeze it: trainable = False"
     )
 
 

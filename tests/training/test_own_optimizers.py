@@ -23,7 +23,9 @@ class Sign(training.Optimizer):
 
 
 class Marked(Sign):
-    update = by_blocks(Sign.update)
+    @by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        return super().update(value, gradient, state, settings)
 
 
 class Normed(training.Optimizer):

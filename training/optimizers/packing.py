@@ -85,6 +85,7 @@ class Group:
         "_columns",
         "_copies",
         "_gradients",
+        "_is_marked",
         "_new",
         "_rule_now",
         "_rules",
@@ -102,6 +103,7 @@ class Group:
     def __init__(self, members: list[int], columns: list[list[Variable]], update: Update) -> None:
         self.members = members
         self._update = update
+        self._is_marked = getattr(update, "by_blocks", False)  # and elementwise
         #: The variables, followed by the slots of each kind.
         self.variables = list(chain.from_iterable(columns))
         count = len(members)
@@ -159,10 +161,14 @@ class Group:
 
     def _as_written(self, gradients: list[Any], settings: tuple[Any, ...]) -> list[Any]:
         """Return the new flat arrays, from the formula on flat arrays or on the only variable."""
-        given = [*self.flat, self.xp.concat(gradients, axis=None)]
-        if len(self.members) == 1:
-            given = [self.xp.reshape(x, self.bounds[0][2]) for x in given]
-        value, *state, gradient = given
+        value, *state = self.flat
+        gradient = self.xp.concat(gradients, axis=None)
+        if self._is_marked:
+            new, changed = self._update(value, gradient, state, settings)
+            pairs = zip((new, *changed), self.flat, strict=True)
+            return [_as_array(x, old) if isinstance(x, Tensor) else x for x, old in pairs]
+        shape = self.bounds[0][2]
+        value, gradient, *state = [self.xp.reshape(x, shape) for x in (value, gradient, *state)]
         new, changed = self._update(value, gradient, state, settings)
         return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
 

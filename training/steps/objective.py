@@ -42,6 +42,9 @@ class Head:
         self.name, self.key, self.share = name, key, share
         self.loss: Any = None if loss is None else losses.get(loss)
         self.kind = None if loss is None else kind_of(self.loss)
+        #: The name of the loss in histories, and whether it is a sum over the examples.
+        self.loss_name = f"{name}_loss" if name else "loss"
+        self.summed = isinstance(self.loss, losses.Loss) and self.loss.reduction == "sum"
         if metrics is None:
             several = self.kind is not None and self.kind.classes != "binary"
             metrics = ("accuracy",) if several and not weighted else ()
@@ -52,11 +55,6 @@ class Head:
         prefix = f"{name}_" if name else ""
         self.metrics = {prefix + called: x for called, x in (plain | weighing).items()}
         self.weighted = {prefix + called for called in weighing}
-
-    @property
-    def loss_name(self) -> str:
-        """The name of its loss in histories."""
-        return f"{self.name}_loss" if self.name else "loss"
 
     @property
     def needs_labels(self) -> bool:
@@ -71,11 +69,6 @@ class Head:
             return structure[self.key]
         return structure
 
-    @property
-    def summed(self) -> bool:
-        """Whether the loss is a sum over the examples."""
-        return isinstance(self.loss, losses.Loss) and self.loss.reduction == "sum"
-
     def minimised(self, y: Any, predicted: Any, weight: Any) -> tuple[Tensor, Tensor | None]:
         """Return the loss of a batch, a scalar tensor, and the number of values in the mean.
 
@@ -88,7 +81,7 @@ class Head:
                 return loss.reduced(y, predicted, weight, loss.reduction if self.summed else "mean")
             given = {} if weight is None else {"sample_weight": weight}
             return ops["mean"](loss(y, predicted, **given)), None
-        if losses.function_named(getattr(loss, "__name__", None)) is loss and weight is not None:
+        if weight is not None and losses.function_named(getattr(loss, "__name__", None)) is loss:
             y, predicted = in_columns(y, predicted)
         values = in_precision(as_tensor(loss(y, predicted)), "float32")
         if weight is not None and not values.ndim:
@@ -96,7 +89,8 @@ class Head:
                 f"{_name(loss)} returns one number for a batch, so weights of examples cannot "
                 "be applied; return a value for each example"
             )
-        counted = mask_weights(mask_of(predicted), values, None, _name(loss))
+        mask = mask_of(predicted)
+        counted = None if mask is None else mask_weights(mask, values, None, _name(loss))
         return mean_of_counted(values, counted, weight)
 
 

@@ -315,7 +315,8 @@ class Trainer(Session):
         pairs = list(zip(gradients, self.variables, strict=True))
         if self.objective.partial:  # weights for outputs without a loss do not change
             pairs = [(g, v) for g, v in pairs if g is not None]
-        check_used(self.model, [v for g, v in pairs if g is None], self.method)
+        if any(g is None for g, _ in pairs):
+            check_used(self.model, [v for g, v in pairs if g is None], self.method)
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
             variable.assign(constraint(variable.value))
