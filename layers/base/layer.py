@@ -129,9 +129,7 @@ class Layer(Module):
     takes_policy: ClassVar[bool] = True
 
     #: What wrappers read, and a class may define: files hold it for a class that readers lack.
-    _gradtape_described: ClassVar[tuple[str, ...]] = (
-        "state_size", "output_size", "state_dtypes", "initial_states",
-    )  # fmt: skip
+    _gradtape_described: ClassVar = ("state_size", "output_size", "state_dtypes", "initial_states")
 
     dtype: str | None
 

@@ -14,9 +14,9 @@ from ...core.extend import ConcreteFunction, NotSaved, RestoredFunction, Tensor,
 from ..container.write import to_bytes
 from ..records.schema import dump
 from ..records.specs import encode_signature
-from ..writing.contents import plain_signature
 from ..writing.graphs import GraphWriter
 from ..writing.save import ATTRIBUTES
+from ..writing.traces import plain_signature
 from . import restored
 
 __all__ = ["concrete_function", "function", "tensor", "variable"]

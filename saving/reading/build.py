@@ -82,7 +82,8 @@ def load(
     Warns
     -----
     UserWarning
-        If a plugin that the file needs is installed in another version.
+        If a plugin that the file needs is installed in another version, or one of its classes makes
+        variables that the file lacks.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -68,6 +67,7 @@ from .traces import (
     functions_of,
     is_called,
     lost_defaults,
+    plain_signature,
     trace_call,
     trace_callable,
     trace_mask,
@@ -75,7 +75,7 @@ from .traces import (
     with_traces,
 )
 
-__all__ = ["Everything", "plain_signature"]
+__all__ = ["Everything"]
 
 
 class Everything:
@@ -518,17 +518,3 @@ def _stream_record(variable: Variable) -> dict[str, Any]:
     if not isinstance(variable, Stream):
         return {}
     return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
-
-
-def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
-    """Return parameters for a trace, with the names that it knows."""
-    args, kwargs = concrete.arguments
-    kinds = inspect.Parameter
-    known = concrete.names if len(concrete.names) == len(args) else None
-    first = kinds.POSITIONAL_ONLY if known is None else kinds.POSITIONAL_OR_KEYWORD
-    return inspect.Signature(
-        [
-            *(kinds(known[i] if known else f"arg{i}", first) for i in range(len(args))),
-            *(kinds(name, kinds.KEYWORD_ONLY) for name in kwargs),
-        ]
-    )

@@ -37,6 +37,7 @@ __all__ = [
     "functions_of",
     "is_called",
     "lost_defaults",
+    "plain_signature",
     "trace_call",
     "trace_callable",
     "trace_mask",
@@ -470,3 +471,17 @@ def _batched(leaf: Any) -> Any:
         return leaf
     shape: Shape = (None, *leaf.shape[1:])
     return TensorSpec(shape, leaf.dtype, leaf.name)
+
+
+def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+    """Return parameters for a trace, with the names that it knows."""
+    args, kwargs = concrete.arguments
+    kinds = inspect.Parameter
+    known = concrete.names if len(concrete.names) == len(args) else None
+    first = kinds.POSITIONAL_ONLY if known is None else kinds.POSITIONAL_OR_KEYWORD
+    return inspect.Signature(
+        [
+            *(kinds(known[i] if known else f"arg{i}", first) for i in range(len(args))),
+            *(kinds(name, kinds.KEYWORD_ONLY) for name in kwargs),
+        ]
+    )
