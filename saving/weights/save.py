@@ -191,20 +191,31 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
         ) from None
 
 
+def _says_nothing(kind: type[Module]) -> bool:
+    """Return whether a class makes weights in its ``build``, and no names of them elsewhere.
+
+    Variables that modules keep as attributes have the names that their class gives them.
+    """
+    first = {
+        name: next((i for i, c in enumerate(kind.__mro__) if name in vars(c)), len(kind.__mro__))
+        for name in ("build", "names_elsewhere")
+    }
+    return first["build"] < first["names_elsewhere"]
+
+
 def _warn(names: Names, features: Features) -> None:
     """Warn about layers that PyTorch lacks, and about settings that the file does not hold."""
     unknown = {}
     for slot in names.slots:
         kind = type(slot.module)
-        stream = isinstance(slot.variable, Stream)
-        # in classes of the user, attributes have the names that they should have
-        if not slot.state and not stream and kind.saved_as is not None:
+        if not slot.state and not isinstance(slot.variable, Stream) and _says_nothing(kind):
             unknown[names.path_of(slot.module) or slot.module.name] = kind.__name__
     if unknown:
         listed = ", ".join(f"{path} ({kind})" for path, kind in unknown.items())
         warn_user(
             f"save_weights: PyTorch's names are not known for {listed}, whose weights have their "
-            "own names and axes in the file; a subclass can define names_elsewhere",
+            'own names and axes in the file; define names_elsewhere in a class: {"pytorch": {}} if '
+            "they are the same there",
             UserWarning,
         )
     doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]

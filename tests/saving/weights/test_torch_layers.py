@@ -183,6 +183,38 @@ def test_a_layer_whose_names_there_are_unknown_is_told(
         layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
 
 
+class Scale(L.Layer):
+    def build(self, input_shape: Any) -> None:
+        self.factor = self.add_weight((input_shape[-1],), "ones", "factor")
+
+    def call(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class NamedScale(Scale):
+    names_elsewhere: ClassVar[Any] = {"pytorch": {}}
+
+
+class Held(gt.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense, self.factor = L.Dense(3), gt.Variable([1.0, 1.0, 1.0])
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x) * self.factor
+
+
+@pytest.mark.parametrize(("make", "told"), [(Scale, True), (NamedScale, False), (Held, False)])
+def test_a_layer_of_ones_own_says_its_names(make: Any, told: bool, tmp_path: Path) -> None:
+    layer = make()
+    layer(np.ones((2, 3), "float32"))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        layer.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    assert len(found) == told
+    assert "factor" in gt.saving.read_weights(tmp_path / "w.safetensors")
+
+
 def test_a_setting_with_another_default_there_is_told_when_saving(tmp_path: Path) -> None:
     layer = L.BatchNorm()
     layer(np.ones((2, 3), "float32"))
