@@ -164,8 +164,9 @@ def hide_private_names(cls: type) -> None:
 
     Before Python 3.13, tracebacks suggest names from ``dir``: "Did you mean: '_read'?".
     """
-    if cls.__dir__ is object.__dir__:
-        cls.__dir__ = _public_names_of  # type: ignore[method-assign, assignment]
+    made: Any = cls
+    if made.__dir__ is object.__dir__:
+        made.__dir__ = _public_names_of
 
 
 def _public_names_of(self: Any) -> list[str]:
@@ -223,20 +224,20 @@ def _hint(module_name: str, name: str) -> str:
         import_module(".core.ops.host", _ROOT).registry(strict=False)
     hints = import_module(".hints", _ROOT)
     place = module_name.removeprefix(_ROOT).lstrip(".")
-    instead = hints.INSTEAD.get(place, {}).get(name)
+    instead: str | None = hints.INSTEAD.get(place, {}).get(name)
     if instead is not None:
-        return hints.told(instead)
+        return str(hints.told(instead))
     from difflib import get_close_matches  # for messages only
 
     paths: dict[str, list[str]] = {}
     for home, known in _public_names():
         # a name in the module itself takes precedence over the same name elsewhere
-        place = 0 if home == module_name else len(paths)
-        paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
+        at = 0 if home == module_name else len(paths)
+        paths.setdefault(known.lower(), []).insert(at, f"{home}.{known}")
     found = paths.get(name.lower())
     instead = None if found else hints.instead_of(place, name)
     if instead is not None:
-        return hints.told(instead)
+        return str(hints.told(instead))
     found = found or _in_tensorflow(name)
     if not found:
         own = [x for x in paths if paths[x][0].rpartition(".")[0] == module_name]

@@ -90,7 +90,7 @@ class Module:
         super().__init_subclass__(**kwargs)
         cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
         if "forward" in vars(cls) and not any("__call__" in vars(base) for base in cls.__mro__):
-            cls.__call__ = _only_forward  # type: ignore[attr-defined]
+            setattr(cls, "__call__", _only_forward)  # noqa: B010  # types: a module has no call
         call = cls.__dict__.get("__call__")
         if call not in (None, _only_forward) and not isinstance(call, Function):
             cls.__call__ = noting(handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]

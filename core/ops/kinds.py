@@ -342,7 +342,8 @@ class _Hints(Kind):
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         registry.hints[name] = item
         info.hints.append(".".join(filter(None, name)))
-        hints.add(*name, item)
+        place, lacking = name
+        hints.add(place, lacking, item)
 
 
 #: In the order of merging: rules and kernels come after the ops that they belong to.

@@ -34,7 +34,6 @@ _MEANT = {
     "device": "gradtape.backend(place) around it",
     "requires_grad": "trainable",
     "shape": "an initial value of that shape, such as gradtape.zeros(shape)",
-    "value": "the first argument, initial_value",
 }
 
 
