@@ -12,7 +12,7 @@ import argparse
 from collections import Counter
 
 from ..commands import Clock
-from . import batches, identity, loaded, resumed, seeded, undisturbed, wrapped  # noqa: F401
+from . import batches, compat, identity, loaded, resumed, seeded, undisturbed, wrapped  # noqa: F401
 from .relations import RELATIONS, Line, Program, Relation, held, hold, reduced, relation, shown
 
 __all__ = [

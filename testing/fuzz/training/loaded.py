@@ -15,10 +15,10 @@ from gradtape import training as tr
 from gradtape.core.extend import flatten
 
 from .batches import built, data_of, losses_of
-from .drawing import Options, a_run, without
-from .relations import Line, Pairs, Program, relation
+from .drawing import without
+from .relations import Pairs, relation
 
-__all__ = ["CARRIERS", "of_keras", "stirred"]
+__all__ = ["CARRIERS", "hands_masks_on", "stirred"]
 
 
 def stirred(model: Any) -> Any:
@@ -91,7 +91,7 @@ def _alike(p: Any, carry: Callable[[Any, Any], Any]) -> Pairs:
     yield "variables", dict(other.named_variables), dict(model.named_variables)
     yield "trainable", _trainable(other), _trainable(model)
     yield "gradients", _gradients(other, p), _gradients(model, p)
-    if not _hands_masks_on(other, model, p):
+    if not hands_masks_on(other, model, p):
         return
     measures = [tr.evaluate(m, data_of(p), compile=False, **p.goals()) for m in (other, model)]
     yield "evaluate", *measures
@@ -104,7 +104,7 @@ def _alike(p: Any, carry: Callable[[Any, Any], Any]) -> Pairs:
     yield "trained variables", dict(other.named_variables), dict(model.named_variables)
 
 
-def _hands_masks_on(other: Any, model: Any, p: Any) -> bool:
+def hands_masks_on(other: Any, model: Any, p: Any) -> bool:
     """Return whether results have masks alike; a file holds none, so that padding counts there."""
     masks = [[L.mask_of(y) is None for y in flatten(m(p.x))] for m in (other, model)]
     return masks[0] == masks[1]
@@ -119,7 +119,7 @@ def _with_optimizer(p: Any, carry: Callable[[Any], Any]) -> Pairs:
     tr.fit(both.model, data_of(p), **{**settings, "optimizer": both.optimizer}, **p.goals())
     other = carry(both)
     yield "state", _numbers(other.optimizer), _numbers(both.optimizer)
-    if not _hands_masks_on(other.model, both.model, p):
+    if not hands_masks_on(other.model, both.model, p):
         return
     for each in (other, both):
         gt.random.set_seed(3)
@@ -155,85 +155,3 @@ def _trainable(model: Any) -> list[str]:
 
 for _name, _carry in CARRIERS.items():
     relation("loaded", without(), name=_name)(lambda p, carry=_carry: _alike(p, carry))
-
-
-# -- compat ----------------------------------------------------------------------------------------
-
-#: Names there, where they are not in ``tf.keras.layers``; the longest first.
-_ELSEWHERE = {
-    "L.regularizers": "tf.keras.regularizers",
-    "L.Sequential": "tf.keras.Sequential",
-    "L.Input": "tf.keras.Input",
-    "tr.": "tf.keras.optimizers.",
-    "L.BatchNorm(": "tf.keras.layers.BatchNormalization(",
-    "L.": "tf.keras.layers.",
-}
-
-
-def of_keras(rng: Any) -> Program:
-    """Draw a run of a model of compat's layers."""
-    while True:
-        program = a_run(
-            rng,
-            Options(own=False, several=False, weights=False, constraints=False, tasks=("numbers",)),
-        )
-        text = str(program.lines["model"])
-        if "functional" not in text and "branches" not in text and "()" not in text:
-            break
-    lines = dict(program.lines)
-    lines["goals"] = Line("lambda: dict(loss='mse', metrics=['mae'])")
-    for name in ("model", "settings"):
-        line = lines[name]
-        for here, there in _ELSEWHERE.items():
-            items = tuple(item.replace(here, there) for item in line.items)
-            line = Line(line.text.replace(here, there), items)
-        lines[name] = line
-    return Program(lines)
-
-
-def _compiled(model: Any, p: Any) -> Any:
-    model.compile(**p.goals(), optimizer=p.settings().get("optimizer", "sgd"), run_eagerly=True)
-    return model
-
-
-@relation("batches", of_keras)
-def compat_sizes(p: Any) -> Pairs:
-    """Compat's ``evaluate``, ``predict`` and history do not depend on the size of batches."""
-    model = built(p)
-    model.compile(**p.goals(), optimizer=gt.training.SGD(0.0))
-    want = model.evaluate(p.x, p.y, batch_size=len(p.x), verbose=0)
-    for size in (1, 2, len(p.x) + 1):
-        got = model.evaluate(p.x, p.y, batch_size=size, verbose=0)
-        yield f"evaluate, batch_size={size}", got, want
-        yield "predict", model.predict(p.x, batch_size=size, verbose=0), model(p.x)
-    validation = {"validation_data": (p.x, p.y), "validation_batch_size": 2}
-    history = model.fit(p.x, p.y, batch_size=2, verbose=0, **validation).history
-    if not _varies(model):
-        yield "validation", history["val_loss"][-1], want[0]
-
-
-def _varies(model: Any) -> bool:
-    """Return whether training changes the model, although its rate is 0."""
-    return any(not variable.trainable for variable in model.variables)
-
-
-@relation("loaded", of_keras)
-def compat(p: Any) -> Pairs:
-    """Compat's ``save`` and ``load_model``."""
-    models = gt.compat.tensorflow.keras.models
-    model = _compiled(stirred(built(p)), p)
-    model.save("m.keras")
-    other = _compiled(models.load_model("m.keras"), p)
-    yield "predict", other.predict(p.x, verbose=0), model.predict(p.x, verbose=0)
-    yield "weights", other.get_weights(), model.get_weights()
-    if not _hands_masks_on(other, model, p):
-        return
-    yield "evaluate", *(m.evaluate(p.x, p.y, verbose=0) for m in (other, model))
-    options = {"epochs": 1, "shuffle": False, "verbose": 0, "batch_size": 2}
-    histories = []
-    for each in (other, model):
-        gt.random.set_seed(3)
-        histories.append(each.fit(p.x, p.y, **options).history)
-    yield "history", *histories
-    yield "trained weights", other.get_weights(), model.get_weights()
-    yield "layers", *([layer.name for layer in m.layers] for m in (other, model))

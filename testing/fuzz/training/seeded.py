@@ -9,7 +9,6 @@ from gradtape import training as tr
 
 from .batches import built, data_of
 from .drawing import without
-from .loaded import of_keras
 from .relations import Pairs, relation
 
 __all__: list[str] = []
@@ -86,19 +85,3 @@ def pipelines(p: Any) -> Pairs:
         history = tr.fit(model, data, **settings, **p.goals()).history
         runs.append((history, {n: v.numpy() for n, v in model.named_variables.items()}))
     yield from _beside(*runs)
-
-
-@relation("seeded", of_keras, exact=True)
-def compat(p: Any) -> Pairs:
-    """``tf.keras.utils.set_random_seed`` and ``tf.random.set_seed`` repeat compat's ``fit``."""
-    tf = gt.compat.tensorflow
-    for what, seed in (("keras", tf.keras.utils.set_random_seed), ("random", tf.random.set_seed)):
-        runs = []
-        for _ in range(2):
-            seed(3)
-            model = built(p)
-            model.compile(**p.goals(), optimizer=p.settings().get("optimizer", "sgd"))
-            history = model.fit(p.x, p.y, batch_size=2, epochs=2, verbose=0).history
-            runs.append((history, model.get_weights()))
-        yield f"set_seed of {what}: history", runs[0][0], runs[1][0]
-        yield f"set_seed of {what}: weights", runs[0][1], runs[1][1]
