@@ -165,7 +165,7 @@ def hide_private_names(cls: type) -> None:
     Before Python 3.13, tracebacks suggest names from ``dir``: "Did you mean: '_read'?".
     """
     made: Any = cls
-    if made.__dir__ is object.__dir__:
+    if made.__dir__ is object.__dir__:  # type: ignore[comparison-overlap]
         made.__dir__ = _public_names_of
 
 
@@ -232,8 +232,8 @@ def _hint(module_name: str, name: str) -> str:
     paths: dict[str, list[str]] = {}
     for home, known in _public_names():
         # a name in the module itself takes precedence over the same name elsewhere
-        at = 0 if home == module_name else len(paths)
-        paths.setdefault(known.lower(), []).insert(at, f"{home}.{known}")
+        position = 0 if home == module_name else len(paths)
+        paths.setdefault(known.lower(), []).insert(position, f"{home}.{known}")
     found = paths.get(name.lower())
     instead = None if found else hints.instead_of(place, name)
     if instead is not None:

@@ -441,7 +441,7 @@ def _looks_like_columns(source: Any) -> bool:
     """Return whether a sequence seems to be meant as ``(x, y)``."""
     if type(source) is not tuple or len(source) not in (2, 3):
         return False
-    shapes = [getattr(x, "shape", ()) for x in source]
+    shapes: list[Any] = [getattr(x, "shape", ()) for x in source]
     return all(shapes) and len({shape[0] for shape in shapes}) == 1
 
 

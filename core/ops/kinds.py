@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ... import hints
+from ...hints import add as add_hint
 from ..errors import PluginError
 from .backend import Backend
 from .checks import check_rules
@@ -343,7 +343,7 @@ class _Hints(Kind):
         registry.hints[name] = item
         info.hints.append(".".join(filter(None, name)))
         place, lacking = name
-        hints.add(place, lacking, item)
+        add_hint(place, lacking, item)
 
 
 #: In the order of merging: rules and kernels come after the ops that they belong to.

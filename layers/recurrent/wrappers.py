@@ -187,7 +187,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
             if "cell" in inspect.signature(type(layer)).parameters:
-                config["cell"] = _another(layer.cell)
+                config["cell"] = _another(vars(layer)["cell"])
             backward_layer = type(layer).from_config(config)
             if not layer.trainable:
                 backward_layer.trainable = False

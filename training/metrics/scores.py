@@ -458,8 +458,8 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
             y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
         if y_true.ndim != 2:
             raise ValueError(
-                f"R2Score: expected shape (batch,) or (batch, outputs), got {y_pred.shape}; reshape "
-                "labels and predictions"
+                f"R2Score: expected shape (batch,) or (batch, outputs), got {y_pred.shape}; "
+                "reshape labels and predictions"
             )
         if "weight" not in vars(self):
             for name in ("weight", "sums", "squares", "rests"):

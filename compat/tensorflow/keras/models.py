@@ -329,7 +329,7 @@ class _Loaded(Model):
         ]
 
     @property
-    def layers(self) -> list[Any]:
+    def layers(self) -> list[Any]:  # type: ignore[misc]
         """The layers that the file names; changing the list does not change the model."""
         return list(vars(self)["_gradtape_layers"])
 
