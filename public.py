@@ -165,7 +165,7 @@ def hide_private_names(cls: type) -> None:
     Before Python 3.13, tracebacks suggest names from ``dir``: "Did you mean: '_read'?".
     """
     made: Any = cls
-    if made.__dir__ is object.__dir__:  # type: ignore[comparison-overlap]
+    if made.__dir__ is object.__dir__:
         made.__dir__ = _public_names_of
 
 

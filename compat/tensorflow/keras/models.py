@@ -328,8 +328,8 @@ class _Loaded(Model):
             for part in modules
         ]
 
-    @property
-    def layers(self) -> list[Any]:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def layers(self) -> list[Any]:
         """The layers that the file names; changing the list does not change the model."""
         return list(vars(self)["_gradtape_layers"])
 
