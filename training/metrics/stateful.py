@@ -92,7 +92,7 @@ class OfScores(Stateful):
         if not logits:
             return y_pred
         if kind is not None and kind.classes != "binary":
-            return softmax(y_pred, axis=kind.axis)  # type: ignore[no-any-return]
+            return softmax(y_pred, axis=kind.axis)
         return ops["sigmoid"](y_pred)
 
     def checked(self, p: Tensor, weight: Tensor) -> Tensor:
