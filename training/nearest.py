@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["meant"]
+__all__ = ["meant", "nearest"]
 
 
 def meant(name: object, known: Iterable[str]) -> str:
@@ -30,6 +30,13 @@ def meant(name: object, known: Iterable[str]) -> str:
     if not found:
         return "; known: "
     return f"; did you mean {' or '.join(repr(folded[x]) for x in found[:3])}? Known: "
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that an unknown one most resembles, if any does."""
+    from difflib import get_close_matches  # for messages only
+
+    return next(iter(get_close_matches(name, list(known), 1, 0.75)), None)
 
 
 def _folded(name: str) -> str:

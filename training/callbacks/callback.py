@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, ClassVar
+
+from ..nearest import nearest
 
 __all__ = ["Callback", "LambdaCallback"]
 
@@ -127,8 +128,8 @@ class Watching(Callback):
         falls = any(part in name for part in _FALLING)
         falls = falls or name.rpartition("_")[2] in _FALLING_NAMES
         if not falls and not any(part in name for part in _GROWING):
-            close = get_close_matches(name, _USUAL, 1, 0.75)
-            meant = self.monitor.replace(name, close[0]) if close else ""
+            close = nearest(name, _USUAL)
+            meant = "" if close is None else self.monitor.replace(name, close)
             hint = f"; did you mean {meant!r}? Otherwise" if meant else ";"
             raise ValueError(
                 f"{type(self).__name__}: the name {self.monitor!r} does not say whether a larger "
@@ -155,8 +156,8 @@ class Watching(Callback):
             if "val_*" in known and self.monitor.startswith("val_"):
                 return None
             there = {**dict.fromkeys(x for x in known if x != "val_*"), **logs}
-            close = get_close_matches(self.monitor, there, 1, 0.75)
-            hint = f"; did you mean {close[0]!r}? There" if close else "; there"
+            close = nearest(self.monitor, there)
+            hint = "; there" if close is None else f"; did you mean {close!r}? There"
             raise ValueError(
                 f"{type(self).__name__}: there is no {self.monitor!r}{hint} are {', '.join(there)}"
             )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from typing import Any
 
 from ...core.extend import warn_user
+from ..nearest import nearest
 from .options import OPTIONS
 
 __all__ = ["warn_of_name"]
@@ -38,7 +38,7 @@ def warn_of_name(optimizer: Any, name: str) -> None:
         return
     held = [x for x in vars(optimizer) if not x.startswith("_") and x not in optimizer.slots]
     known = [*dict.fromkeys([*held, *OPTIONS])]
-    meant = _ELSEWHERE.get(name) or next(iter(get_close_matches(name, known, 1, 0.75)), None)
+    meant = _ELSEWHERE.get(name) or nearest(name, known)
     if meant is None and name not in _arguments_of_all(type(optimizer)):
         return
     hint = "" if meant is None else f" Did you mean {meant}?"
