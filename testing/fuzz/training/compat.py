@@ -11,7 +11,7 @@ from gradtape import training as tr
 from .batches import built
 from .drawing import Options, a_run
 from .loaded import hands_masks_on, stirred
-from .relations import Line, Pairs, Program, relation
+from .relations import Line, Pairs, Program, relation, tensorflow
 
 __all__ = ["of_keras"]
 
@@ -69,7 +69,7 @@ def compat(p: Any) -> Pairs:
     """``save`` and ``load_model``."""
     model = _compiled(stirred(built(p)), p)
     model.save("m.keras")
-    other = _compiled(gt.compat.tensorflow.keras.models.load_model("m.keras"), p)
+    other = _compiled(tensorflow().keras.models.load_model("m.keras"), p)
     yield "predict", other.predict(p.x, verbose=0), model.predict(p.x, verbose=0)
     yield "weights", other.get_weights(), model.get_weights()
     if not hands_masks_on(other, model, p):
@@ -102,7 +102,7 @@ def compat_weights(p: Any) -> Pairs:
 @relation("seeded", of_keras, exact=True)
 def compat_seeds(p: Any) -> Pairs:
     """``tf.keras.utils.set_random_seed`` and ``tf.random.set_seed`` repeat ``fit``."""
-    tf = gt.compat.tensorflow
+    tf = tensorflow()
     for what, seed in (("keras", tf.keras.utils.set_random_seed), ("random", tf.random.set_seed)):
         runs = []
         for _ in range(2):
@@ -117,7 +117,7 @@ def compat_seeds(p: Any) -> Pairs:
 @relation("undisturbed", of_keras, exact=True)
 def compat_validation(p: Any) -> Pairs:
     """Validation, ``evaluate``, ``predict`` and files change no training."""
-    tf = gt.compat.tensorflow
+    tf = tensorflow()
     runs = []
     for disturbed in (True, False):
         tf.keras.utils.set_random_seed(3)
@@ -142,9 +142,9 @@ def compat_validation(p: Any) -> Pairs:
 @relation("wrapped", of_keras)
 def compat_steps(p: Any) -> Pairs:
     """``train_on_batch`` and a ``train_step`` as Keras documents it are the steps of ``fit``."""
-    tf = gt.compat.tensorflow
+    tf = tensorflow()
 
-    class Own(tf.keras.Sequential):  # type: ignore[misc, name-defined]
+    class Own(tf.keras.Sequential):  # type: ignore[misc, name-defined, unused-ignore]
         def train_step(self, data: Any) -> Any:
             x, y = data
             with tf.GradientTape() as tape:

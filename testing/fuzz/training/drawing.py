@@ -202,7 +202,7 @@ def without(*names: str, **options: object) -> Callable[[random.Random], Program
 def filled(rng: random.Random, text: str, options: Options, keeps: bool = True) -> str:
     """Return a template as an expression."""
     rules = REGULARIZERS + (CONSTRAINTS if options.constraints else ())
-    found = {
+    found: dict[str, Callable[[], str]] = {
         "N": lambda: str(rng.randint(1, 3)),
         "F": lambda: rng.choice(ACTIVATIONS),
         "RULES": lambda: f", {rng.choice(rules)}" if rng.random() < 0.45 else "",

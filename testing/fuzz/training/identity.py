@@ -115,7 +115,7 @@ def checkpoint(p: Any) -> Pairs:
 @relation("identity", of_values, exact=True)
 def attributes(p: Any) -> Pairs:
     """Attributes of a module, in ``gt.save`` and in copies."""
-    module = gt.Module()
+    module: Any = gt.Module()
     module.held = p.state()
     yield "copied", copy.deepcopy(module).held, p.state()
     with warnings.catch_warnings(record=True) as said:
@@ -159,7 +159,7 @@ def callback(p: Any) -> Pairs:
 
 
 def _module(p: Any, zero: bool = False) -> Any:
-    module = gt.Module()
+    module: Any = gt.Module()
     for name, value in p.state().items():
         setattr(module, name, value)
     if zero:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def hands_masks_on(other: Any, model: Any, p: Any) -> bool:
 
 def _with_optimizer(p: Any, carry: Callable[[Any], Any]) -> Pairs:
     """A model and its optimizer go on after they were carried."""
-    both = gt.Module()
+    both: Any = gt.Module()
     both.model = built(p)
     both.optimizer = p.settings().get("optimizer") or tr.Adam(0.05)
     settings = {**p.settings(), "verbose": 0, "compile": False, "epochs": 1}
@@ -144,7 +145,7 @@ for _name, _bring in {
     "optimizer_pickled": lambda both: pickle.loads(pickle.dumps(both)),
 }.items():
     relation("loaded", without("noise", epochs=1), name=_name)(
-        lambda p, bring=_bring: _with_optimizer(p, bring)
+        partial(_with_optimizer, carry=_bring)
     )
 
 
@@ -154,4 +155,4 @@ def _trainable(model: Any) -> list[str]:
 
 
 for _name, _carry in CARRIERS.items():
-    relation("loaded", without(), name=_name)(lambda p, carry=_carry: _alike(p, carry))
+    relation("loaded", without(), name=_name)(partial(_alike, carry=_carry))

@@ -174,7 +174,7 @@ class ChainModel(gt.Model):
         super().__init__()
         self.parts = {str(i): part for i, part in enumerate(parts)}
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, x: Any, training: bool = False) -> Any:  # type: ignore[override]
         """Call them."""
         for part in self.parts.values():
             x = part(x)
@@ -243,7 +243,8 @@ class Counted(tr.Callback):
 
     def on_train_begin(self) -> None:
         """Begin at 0."""
-        self.batches, self.seen = 0, {}
+        self.batches = 0
+        self.seen: dict[int, Any] = {}
 
     def on_train_batch_end(self, batch: int, logs: Any) -> None:
         """Count a batch."""

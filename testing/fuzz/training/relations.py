@@ -36,10 +36,11 @@ __all__ = [
     "reduced",
     "relation",
     "shown",
+    "tensorflow",
 ]
 
 #: What a relation yields: what is compared, the value, and the value that it must equal.
-Pairs = Iterator[tuple[str, Any, Any]]
+Pairs = Iterator[tuple[Any, ...]]
 
 #: Relations by ``"class.name"``; :func:`relation` adds to it.
 RELATIONS: dict[str, Relation] = {}
@@ -82,8 +83,8 @@ class Program(NamedTuple):
     def run(self) -> SimpleNamespace:
         """Return the objects by name."""
         scope = {**vars(parts), "collections": collections, "types": types}
-        if "tf." in str(self):  # above this package
-            scope["tf"] = import_module("gradtape.compat.tensorflow")
+        if "tf." in str(self):
+            scope["tf"] = tensorflow()
         exec(compile(str(self), "<program>", "exec"), scope)
         return SimpleNamespace(**{name: scope[name] for name in self.lines})
 
@@ -92,6 +93,11 @@ class Program(NamedTuple):
         for name, line in self.lines.items():
             for other in line.simpler():
                 yield Program({**self.lines, name: other})
+
+
+def tensorflow() -> Any:
+    """Return ``gradtape.compat.tensorflow``, which is above this package."""
+    return import_module("gradtape.compat.tensorflow")
 
 
 class Relation(NamedTuple):

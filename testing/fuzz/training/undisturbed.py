@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gradtape as gt
@@ -182,6 +183,4 @@ def _kept(p: Any, disturb: Callable[[Any, Any], dict[str, Any]]) -> Pairs:
 
 
 for _name, _disturb in DISTURBANCES.items():
-    relation("undisturbed", _run, exact=True, name=_name)(
-        lambda p, disturb=_disturb: _kept(p, disturb)
-    )
+    relation("undisturbed", _run, exact=True, name=_name)(partial(_kept, disturb=_disturb))

@@ -6,6 +6,7 @@ import copy
 import pickle
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ _OPTIONS = Options(noise=False, constraints=False)
 
 def _weighted(outputs: Any) -> Any:
     """Return a sum of outputs in which every element has another factor."""
-    total = 0.0
+    total: Any = 0.0
     for y in flatten(outputs):
         total = total + gt.sum(y * (0.5 + np.arange(np.prod(y.shape)).reshape(y.shape) % 7))
     return total
@@ -189,7 +190,7 @@ def cell(p: Any) -> Pairs:
     wrapped = p.cell()
     wrapped(p.x)
     _with_weights_of(wrapped, layer)
-    calls = [observed(lambda x, m=m: m(x, **_masked(p)), p.x, m) for m in (wrapped, layer)]
+    calls = [observed(partial(m, **_masked(p)), p.x, m) for m in (wrapped, layer)]
     yield from alike(*calls)
 
 
@@ -266,7 +267,7 @@ def _held(p: Any, hold: Callable[[Any, Any], Any]) -> Pairs:
     own = options if L.takes_training(layer) else {}
     told = options if L.takes_training(wrapped) else {}
     calls = ((wrapped, told), (layer, own))
-    yield from alike(*(observed(lambda x, m=m, o=o: m(x, **o), p.x, m) for m, o in calls))
+    yield from alike(*(observed(partial(m, **o), p.x, m) for m, o in calls))
 
 
 def _any_layer(rng: random.Random) -> Program:
@@ -277,7 +278,7 @@ def _any_layer(rng: random.Random) -> Program:
 
 
 for _name, _hold in CONTAINERS.items():
-    relation("wrapped", _any_layer, name=f"in_{_name}")(lambda p, hold=_hold: _held(p, hold))
+    relation("wrapped", _any_layer, name=f"in_{_name}")(partial(_held, hold=_hold))
 
 
 @relation("wrapped", _any_layer)
@@ -344,7 +345,7 @@ def in_one_another(p: Any) -> Pairs:
         models.append(make())
         models[-1](p.x)
     yield "evaluate", *(tr.evaluate(m, data_of(p), compile=False, **p.goals()) for m in models)
-    settings = {"verbose": 0, "compile": False}
+    settings: dict[str, Any] = {"verbose": 0, "compile": False}
     runs = [tr.fit(m, data_of(p), **p.settings(), **settings, **p.goals()) for m in models]
     yield "history", *(run.history for run in runs)
     yield "outputs after training", *(m(p.x) for m in models)
