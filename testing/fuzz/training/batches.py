@@ -164,7 +164,7 @@ def _of_metric(rng: random.Random) -> Program:
 
 @relation("batches", _of_metric)
 def metrics(p: Any) -> Pairs:
-    """A metric of batches is that of their examples, and its state goes on after a copy."""
+    """A metric of batches is that of their examples, and a copy continues from its state."""
     given = [p.y, p.p] if p.w is None else [p.y, p.p, p.w]
     whole, parts = p.metric(), p.metric()
     whole.update_state(*given)

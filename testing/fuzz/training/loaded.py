@@ -139,11 +139,12 @@ def _in_file(both: Any) -> Any:
     return gt.load("both.h5")
 
 
-for _name, _bring in {
+_BRING: dict[str, Callable[[Any], Any]] = {
     "optimizer_saved": _in_file,
     "optimizer_copied": copy.deepcopy,
     "optimizer_pickled": lambda both: pickle.loads(pickle.dumps(both)),
-}.items():
+}
+for _name, _bring in _BRING.items():
     relation("loaded", without("noise", epochs=1), name=_name)(
         partial(_with_optimizer, carry=_bring)
     )

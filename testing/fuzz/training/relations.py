@@ -198,6 +198,8 @@ def differs(got: Any, want: Any, exact: bool = False) -> str:
     got, want = (x.numpy() if isinstance(x, (gt.Tensor, gt.Variable)) else x for x in (got, want))
     if exact and type(got) is not type(want) and not _are_numbers(got, want):
         return f"{got!r} for {want!r}"
+    if isinstance(want, types.SimpleNamespace) and type(got) is type(want):
+        got, want = vars(got), vars(want)
     if isinstance(want, Mapping):
         return _items_differ(got, want, exact)
     if isinstance(want, (list, tuple, collections.deque)):
