@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+import numpy as np
+
 from ...core.extend import Module
 from ..base.calls import takes_training
 from ..base.configured import Configured
@@ -99,9 +101,12 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
 
     def initial_states(self, x: Any) -> list[Any]:
         """Return zeros, for inputs ``x`` of one step."""
-        usual = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
-        pairs = zip(self.state_size, self.state_dtypes, strict=True)
-        return [zeros_beside(x, n, dtype or usual) for n, dtype in pairs]
+        dtype = x.dtype if x.dtype.kind == "f" else self.variables[0].dtype
+        known, found = iter(self.state_dtypes), []
+        for cell in self.cells:  # each one computes in the widest dtype so far
+            dtype = np.result_type(dtype, *(v.dtype for v in cell.variables if v.dtype.kind == "f"))
+            found += [zeros_beside(x, n, next(known) or dtype) for n in _sizes(cell)]
+        return found
 
     def masks(self, x: Any, training: Any) -> list[Any]:
         """Return the masks of every cell, for inputs ``x`` of one step: the same at each step."""

@@ -105,3 +105,12 @@ def test_stacked_cells_take_integers_at_first() -> None:
 def test_what_is_no_cell_is_refused() -> None:
     with pytest.raises(TypeError, match="StackedRNNCells: a cell must be a layer with"):
         L.RNN([L.GRUCell(3), L.Dense(2)])
+
+
+def test_a_stack_keeps_states_in_the_dtypes_of_its_cells() -> None:
+    wide = [L.GRUCell(3, dtype="float64"), L.LSTMCell(2)]
+    y, *states = L.RNN(wide, return_state=True)(gt.ones((2, 4, 5)))
+    assert {x.dtype.name for x in (y, *states)} == {"float64"}
+    narrow = [L.GRUCell(3), L.LSTMCell(2, dtype="float64")]
+    y, *states = L.RNN(narrow, return_state=True)(gt.ones((2, 4, 5)))
+    assert [x.dtype.name for x in (y, *states)] == ["float64", "float32", "float64", "float64"]
