@@ -131,7 +131,7 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
         return "disabled", ""
     if info.problem:
         return "failed", info.problem
-    if not any(getattr(info, kind) for kind in (*KINDS, "late_ops", "functions", "hints")):
+    if not any(isinstance(provided, list) and provided for provided in vars(info).values()):
         return "empty", "it provides nothing: no function is a hook, or all hooks returned nothing"
     reasons = _unavailable(info, found)
     usable = len(reasons) < len(info.backends) + len(info.collectives) or not reasons

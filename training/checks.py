@@ -297,10 +297,6 @@ class FirstLook(Recorder):
                     "through; compute with gradtape's functions or NumPy's on tensors, without "
                     ".numpy(), np.asarray() or float()"
                 )
-            if part is None and part is predicted:
-                raise TypeError(
-                    f"{name}: the model returned None; end its call with return and the result"
-                )
             if not isinstance(part, Tensor):
                 raise TypeError(
                     f"{name}: the {what} {_an(type(part).__name__)} of "

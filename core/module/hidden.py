@@ -46,12 +46,19 @@ def untracked(value: Any) -> Iterator[tuple[str, Variable | Module]]:
     queue: deque[tuple[str, Any]] = deque([("", value)])
     while queue and len(seen) < _MOST:
         path, owner = queue.popleft()
-        for place, item in islice(_children(owner), _MOST):
+        for place, item in _looked_at(owner):
             if isinstance(item, (Variable, Module)):
                 yield path + place, item
             elif id(item) not in seen and item is not None and not isinstance(item, _CLOSED):
                 seen.add(id(item))
                 queue.append((path + place, item))
+
+
+def _looked_at(owner: Any) -> list[tuple[str, Any]]:
+    try:
+        return list(islice(_children(owner), _MOST))
+    except Exception:  # a proxy of nothing yet, or what another thread changes
+        return []
 
 
 def warn_of_hidden(root: Module, method: str) -> None:

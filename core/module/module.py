@@ -402,6 +402,10 @@ class Module:
 
 def _only_forward(self: Module, *args: Any, **kwargs: Any) -> Any:
     """Refuse a call of a class that is written as for PyTorch."""
+    for base in type(self).__mro__:  # a mixin behind the class may have a call
+        call = vars(base).get("__call__", _only_forward)
+        if call is not _only_forward:
+            return call(self, *args, **kwargs)
     raise TypeError(
         f"{type(self).__name__} defines forward, but gradtape calls the method __call__ of a "
         "Module, or call of a Layer or Model: rename it"

@@ -10,6 +10,7 @@ import numpy as np
 from ..base.context import active_tapes
 from ..base.recorder import Everything
 from ..base.unknown import warn_user
+from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
@@ -25,7 +26,8 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
     """Raise or warn if numbers are about to replace a variable.
 
     The module would compute with them, but not train them, and the optimizer would go on with the
-    variable. Under a tape, a tensor may be meant: a step of training that is differentiated itself.
+    variable. Under a tape or in ``vmap``, a tensor may be meant to replace a weight: in a step of
+    training that is differentiated itself, or in a function of weights.
 
     Parameters
     ----------
@@ -47,13 +49,21 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
         return
     if inspect.isdatadescriptor(inspect.getattr_static(type(module), name, None)):
         return
-    if is_tensor and any(type(tape.records) is not Everything for tape in active_tapes.get()):
+    if is_tensor and variable.trainable and _is_differentiated(value):
         return
+    lost = "does not train" if variable.trainable else "is no variable of the module"
     told = (
         f"module {module.name!r} ({type(module).__name__}): {name!r} is a variable, and a value of "
-        f"type {type(value).__name__}, which does not train, {{}} it; to change its value, write "
+        f"type {type(value).__name__}, which {lost}, {{}} it; to change its value, write "
         f".{name}.assign(...), and to replace it, set a gradtape.Variable"
     )
     if not is_tensor and name in (getattr(module, "weight_names", None) or ()):
         raise TypeError(told.format("cannot replace"))
     warn_user(told.format("replaces"), UserWarning)
+
+
+def _is_differentiated(value: Tensor) -> bool:
+    """Return whether a tape records, or the value is a batch of ``vmap``."""
+    if any(type(tape.records) is not Everything for tape in active_tapes.get()):
+        return True
+    return is_transformed(value.array) and not hasattr(value.array, "graph")

@@ -11,9 +11,8 @@ from ...core.extend import (
     penalties,
 )
 from .calls import takes_training
-from .carried import stateful_layers, states_kept
+from .carried import stateful_layers, states_continued, states_kept
 from .layer import Layer
-from .symbolic import returned
 
 __all__ = [
     "Layer",
@@ -23,8 +22,8 @@ __all__ = [
     "keep_mask",
     "mask_of",
     "penalties",
-    "returned",
     "stateful_layers",
+    "states_continued",
     "states_kept",
     "takes_training",
 ]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from ...core.extend import Module, Variable
 
-__all__ = ["Carrying", "stateful_layers", "states_kept"]
+__all__ = ["Carrying", "stateful_layers", "states_continued", "states_kept"]
+
+#: Whether blocks of :func:`states_kept` let states go on.
+_CONTINUED: ContextVar[bool] = ContextVar("gradtape_states_continued", default=False)
 
 
 class Carrying:
@@ -46,6 +50,9 @@ def stateful_layers(model: Module) -> list[Any]:
 @contextmanager
 def states_kept(model: Module) -> Iterator[None]:
     """Run a block that leaves the states of stateful layers as they are; new states are zero."""
+    if _CONTINUED.get():
+        yield
+        return
     before = {state: state.array for state in _states(model)}
     try:
         yield
@@ -55,6 +62,16 @@ def states_kept(model: Module) -> Iterator[None]:
                 state.set_array(before[state])
             else:
                 state.assign(np.zeros(state.shape, state.dtype.name))
+
+
+@contextmanager
+def states_continued() -> Iterator[None]:
+    """Run a block in which predictions continue the states of stateful layers, as in Keras."""
+    token = _CONTINUED.set(True)
+    try:
+        yield
+    finally:
+        _CONTINUED.reset(token)
 
 
 def _states(model: Module) -> list[Variable]:

@@ -186,7 +186,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         if backward_layer is None:
             config = {**layer.get_config(), "go_backwards": not layer.go_backwards}
             config["name"] = f"{layer.name}_backward"
-            if "cell" in inspect.signature(type(layer)).parameters:
+            if "cell" in inspect.signature(type(layer)).parameters and "cell" not in config:
                 config["cell"] = _another(vars(layer)["cell"])
             backward_layer = type(layer).from_config(config)
             if not layer.trainable:

@@ -96,7 +96,8 @@ class StateWriter:
         kept = rules_given(module)
         own = dict(self._own(module))
         described = getattr(module, "_gradtape_described", ())
-        own |= {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
+        told = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
+        own |= {k: x for k, x in told.items() if not (is_code(x) and _is_ours(x))}
         for name, value in own.items():
             path = f"{self._path(module)}.{name}"
             if id(value) in kept:
@@ -392,3 +393,8 @@ def twin_of(module: Module, where: str) -> Module:
             f"{where} refuses its own configuration, so it could not be loaded: {error}"
         ) from error
     return made
+
+
+def _is_ours(code: Any) -> bool:
+    """Return whether code is the package's, such as a cell's method that a layer hands out."""
+    return str(getattr(code, "__module__", "")).startswith(f"{__name__.partition('.')[0]}.")

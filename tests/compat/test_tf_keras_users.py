@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,40 @@ def test_a_seed_repeats_a_run(seed: Any, make: Any, form: str) -> None:
         return model.fit(*data, batch_size=16, epochs=2, verbose=0, **split).history["loss"]
 
     assert run() == run()
+
+
+def test_predictions_of_stateful_models_take_steps_labels_and_repeated_data() -> None:
+    x = RANDOM.normal(size=(8, 10, 3)).astype("float32")
+    cells = keras.layers.LSTM(5, stateful=True)
+    model = keras.Sequential([keras.Input(batch_shape=(4, 10, 3)), cells, keras.layers.Dense(1)])
+    rows = tf.data.Dataset.from_tensor_slices
+    assert model.predict(x, batch_size=4, steps=1, verbose=0).shape == (4, 1)
+    assert model.predict(rows(x).batch(4).repeat(), steps=3, verbose=0).shape == (12, 1)
+    cells.reset_states()
+    first, second = (model.predict(rows((x, x)).batch(4), verbose=0) for _ in range(2))
+    assert np.abs(first - second).max() > 0  # programs call it step by step
+    cells.reset_states()
+    np.testing.assert_array_equal(model.predict(x, batch_size=4, verbose=0), first)
+
+
+def test_a_layer_that_is_not_used_only_warns() -> None:
+    class Pooled(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out, self.pooler = keras.layers.Dense(1), keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.out(x)
+
+    model = Pooled()
+    model.pooler(X)
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="no gradients for the variables"):
+        model.fit(X, X[:, :1], verbose=0)
+
+
+def test_recurrent_models_are_saved_without_a_word(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.layers.Bidirectional(keras.layers.GRU(2))])
+    model.predict(X[:, None], verbose=0)
+    with warnings.catch_warnings(action="error"):
+        model.save(tmp_path / "m.keras")

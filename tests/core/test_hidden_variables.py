@@ -27,6 +27,15 @@ class Plain:
         vars(self).update(held)
 
 
+class Unbound:
+    """What a proxy is before there is anything behind it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return object.__getattribute__(self, name)
+        raise RuntimeError("nothing is bound")
+
+
 class Slotted:
     __slots__ = ("head",)
 
@@ -104,6 +113,7 @@ def test_what_is_found_or_is_no_part_is_not_named(tmp_path: Path) -> None:
         step=Plain(f=gt.function(lambda x: x * other.out.kernel)),
         optimizer=Plain(of=SGD(0.1)),
         words={str(i): i for i in range(20_000)},
+        app=Unbound(),
     )
     net.owner = Plain(first=net, second=other)
     net.out.owner = net.owner

@@ -196,6 +196,21 @@ class Called(Forward):
         return self.forward(x)
 
 
+def test_a_mixin_may_call_forward() -> None:
+    class Calling:
+        def __call__(self, x: Any) -> Any:
+            return self.forward(x)  # type: ignore[attr-defined]
+
+    class Doubled(gt.Module):
+        def forward(self, x: Any) -> Any:
+            return 2 * x
+
+    class Both(Doubled, Calling):
+        pass
+
+    assert Both()(gt.ones(2)).tolist() == [2.0, 2.0]
+
+
 def test_forward_without_a_call_says_how_to_name_it(tmp_path: Path) -> None:
     with pytest.raises(
         TypeError, match=r"Forward defines forward.*__call__ of a Module.*rename it"

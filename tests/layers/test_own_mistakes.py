@@ -140,3 +140,25 @@ def test_arrays_that_do_not_train_are_listed() -> None:
     assert note in model.summary("html")
     with pytest.raises(ValueError, match=r"no trainable variables; .*\.Variable of w \(2, 1\)"):
         training.fit(Mix(), DATA, loss="mse", verbose=0)
+
+
+def test_tensors_in_place_of_variables_that_do_not_train_are_told_under_a_tape_too() -> None:
+    module = Own()
+    module.mean = gt.Variable(np.zeros(2, "float32"), trainable=False)
+    with gt.GradientTape(), pytest.warns(UserWarning, match="which is no variable of the module"):
+        module.mean = 0.9 * module.mean + 0.1 * X[0]
+
+
+def test_functions_of_weights_may_be_mapped() -> None:
+    module = Own()
+    held = module.w
+
+    def with_weight(w: Any) -> Any:
+        module.w = w
+        try:
+            return w * 2.0
+        finally:
+            module.w = held
+
+    with warnings.catch_warnings(action="error"):
+        gt.vmap(with_weight)(gt.ones((3, *held.shape)))

@@ -12,7 +12,9 @@ __all__ = ["Kind", "kind_of"]
 
 _CLASSES = {
     "binary_crossentropy": "binary",
+    "binary_focal_crossentropy": "binary",
     "categorical_crossentropy": "categorical",
+    "categorical_focal_crossentropy": "categorical",
     "sparse_categorical_crossentropy": "sparse",
     "sparse_categorical_crossentropy_from_logits": "sparse",
 }

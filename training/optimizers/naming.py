@@ -62,4 +62,5 @@ def _is_own(optimizer: Any) -> bool:
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_name == "__setattr__":
         frame = frame.f_back
-    return frame.f_locals.get("self") is optimizer
+    names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    return bool(names) and frame.f_locals.get(names[0]) is optimizer

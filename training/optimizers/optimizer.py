@@ -120,6 +120,8 @@ class Optimizer(Decaying):
     """
     #: The constructor's arguments for the formula, which are also attributes.
     _arguments: ClassVar[tuple[str, ...]] = ()
+    #: Whether steps leave out variables without a gradient, instead of refusing them.
+    skips_missing: ClassVar[bool] = False
 
     learning_rate: Any
     clipnorm: float | None = None

@@ -47,7 +47,7 @@ class ClassWeights:
                     f"are not negative, got {label!r}: {weight!r}"
                 )
         self._table = np.ones(max(given, default=0) + 2, "float32")  # the last is for all others
-        self._table[list(given)] = list(given.values())
+        self._table[[int(label) for label in given]] = list(given.values())
         #: The classes of ``given`` that no label had yet.
         self.unseen = {int(label) for label in given}
         self._one_hot = kind is None or kind.classes != "sparse"

@@ -27,7 +27,6 @@ from ...layers import (
     constrained,
     forward_pass,
     penalties,
-    returned,
     states_kept,
     takes_training,
 )
@@ -141,7 +140,7 @@ class Trainer(Session):
         if predicted is None:
             raise TypeError(
                 f"{self.method}: a call of the model {self.model.name!r} "
-                f"({type(self.model).__name__}) returns None; its method lacks a return"
+                f"({type(self.model).__name__}) returned None; end it with return and the result"
             )
         return predicted
 
@@ -315,7 +314,7 @@ class Trainer(Session):
         pairs = list(zip(gradients, self.variables, strict=True))
         if self.objective.partial:  # weights for outputs without a loss do not change
             pairs = [(g, v) for g, v in pairs if g is not None]
-        if any(g is None for g, _ in pairs):
+        if any(g is None for g, _ in pairs) and not self.optimizer.skips_missing:
             check_used(self.model, [v for g, v in pairs if g is None], self.method)
         self.optimizer.apply_gradients(pairs)
         for variable, constraint in self._limits:
@@ -418,7 +417,7 @@ class Trainer(Session):
                 x = part[0] if isinstance(part, (tuple, list)) and not early else part
                 # the first call creates the weights
                 found.append(self.applying((x,)) if found else self.call(x, training=False))
-                _check_rows(x, returned(self.model, found[-1]))
+                _check_rows(x, found[-1])
         return found
 
 

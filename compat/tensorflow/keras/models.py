@@ -187,10 +187,10 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         """Return the outputs at inference as NumPy arrays."""
         options = _known("predict", options)
         size = 32 if batch_size is None else batch_size
-        # programs call predict step by step: unlike gradtape's, it continues the states of layers
-        if self._has_own("predict_step") or gradtape.layers.stateful_layers(self):
+        if self._has_own("predict_step"):
             return own_steps.predict(self, x, batch_size=size)
-        found = gradtape.training.predict(self, x, batch_size=size, **options)
+        with gradtape.layers.states_continued():  # programs call predict step by step
+            found = gradtape.training.predict(self, x, batch_size=size, **options)
         return map_structure(lambda y: np.array(y.numpy()), found)
 
     def train_on_batch(

@@ -22,6 +22,7 @@ class Optimizer(gradtape.training.Optimizer):
     """Base class of optimizers, which skip gradients that are None."""
 
     _gradtape_any_name = True
+    skips_missing = True
 
     @property
     def lr(self) -> Any:
