@@ -6,6 +6,7 @@ The loop of :func:`gradtape.training.fit` calls these methods with one batch aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..layers import states_kept
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .metrics import Mean, MeanMetricWrapper, Metric
+from .metrics.objects import meeting
 from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History, Session
@@ -81,7 +83,8 @@ class Compiled:
             parts = [y, y_pred, sample_weight]
             labels, output, share = [head.of(x) if several else x for x in parts]
             for name in head.metrics:
-                update(metrics[name], labels, output, share if name in head.weighted else None)
+                with meeting([(metrics[name], head.kind)]):
+                    update(metrics[name], labels, output, share if name in head.weighted else None)
 
 
 class Stepping:
@@ -232,7 +235,13 @@ class OwnSteps(Session):
 
     def prepare(self, batch: Any) -> None:
         """Create all variables with a training step; values from a file then replace them."""
-        self.model.train_step(batch)
+        with self._meeting():
+            self.model.train_step(batch)
+
+    def _meeting(self) -> AbstractContextManager[None]:
+        """Return a context in which the model's metrics know the losses: steps may update them."""
+        compiled = vars(self.model).get("_gradtape_compiled")
+        return nullcontext() if compiled is None else compiled.objective.meeting()
 
     def trackables(self) -> dict[str, Any]:
         """Return the model, its optimizer and its metrics."""
@@ -247,7 +256,8 @@ class OwnSteps(Session):
 
     def train(self, batch: Any) -> dict[str, float]:
         """Return what ``train_step`` returns for a batch."""
-        return as_numbers(self.model.train_step(batch), "fit: train_step")
+        with self._meeting():
+            return as_numbers(self.model.train_step(batch), "fit: train_step")
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
@@ -255,7 +265,7 @@ class OwnSteps(Session):
         """Reset the metrics, run ``test_step`` on the batches, and return its last values."""
         self.model.reset_metrics()
         logs: dict[str, float] = {}
-        with states_kept(self.model):
+        with states_kept(self.model), self._meeting():
             for batch in batches:
                 logs = as_numbers(self.model.test_step(batch), "evaluate: test_step")
                 if stop():

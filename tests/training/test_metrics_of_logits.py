@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+import gradtape.compat.tensorflow as tf
 from gradtape import training
 from gradtape.training.losses.kinds import kind_of
 
@@ -164,3 +165,61 @@ def test_own_metrics_count_exactly() -> None:
     metric.seen.assign(2.0**24)
     metric.update_state(np.ones(1, "float32"), None)
     assert metric.seen.item() == 2**24 + 1
+
+
+def _ends(metric: Any, **_: Any) -> None:
+    """A run that fails, as the loss takes logits but the metric probabilities."""
+    if isinstance(metric, training.metrics.BinaryAccuracy):
+        return  # it has no such argument
+    metric.take_logits(False)
+    with pytest.raises(ValueError, match="leave the argument out"):
+        training.evaluate(identity(), (LOGITS, YES), loss="binary_crossentropy", metrics=[metric])
+    metric.take_logits(None)
+
+
+def _own_steps(metric: Any, **_: Any) -> None:
+    class Stepping(tf.keras.Sequential):
+        def train_step(self, data: Any) -> Any:
+            return super().train_step(data)
+
+    net = Stepping([gt.layers.Dense(1)])
+    net.compile("sgd", gt.training.losses.BinaryCrossentropy(), metrics=[metric])
+    net.fit(LOGITS, YES, verbose=0)
+
+
+USES: dict[str, Callable[..., Any]] = {
+    "evaluate": lambda metric, **given: training.evaluate(identity(), (LOGITS, YES), **given),
+    "fit": lambda metric, **given: training.fit(
+        gt.layers.Sequential([gt.layers.Dense(1)]), (LOGITS, YES), verbose=0, **given
+    ),
+    "own steps": _own_steps,
+    "an error": _ends,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", ["BinaryAccuracy", "Recall", "AUC"])
+def test_a_metric_takes_probabilities_again_after_a_run(name: str, use: str) -> None:
+    make = getattr(training.metrics, name)
+    expected, metric = make()(YES, PROBABILITIES).item(), make()
+    USES[use](metric, loss="binary_crossentropy", metrics=[metric])
+    metric.reset_state()
+    assert metric(YES, PROBABILITIES).item() == expected
+
+
+def test_a_callback_may_evaluate_with_the_metrics_of_the_run() -> None:
+    found = []
+    for nested in (False, True):
+        gt.random.set_seed(0)
+        net, metric = gt.layers.Sequential([gt.layers.Dense(1)]), training.metrics.BinaryAccuracy()
+
+        def other(
+            epoch: int, logs: Any, net: Any = net, metric: Any = metric, nested: bool = nested
+        ) -> None:
+            if nested:
+                training.evaluate(net, (LOGITS, YES), loss="mse", metrics=[metric])
+
+        data, given = (LOGITS, YES), {"loss": "binary_crossentropy", "metrics": [metric]}
+        run = training.fit(net, data, epochs=3, seed=0, verbose=0, callbacks=[other], **given)
+        found.append(run.history["binary_accuracy"])
+    assert found[0] == found[1]

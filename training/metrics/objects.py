@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,12 +83,14 @@ class Metric(Module):
     def meet_loss(self, kind: Any) -> None:
         """Note the loss that ``fit`` or ``evaluate`` computes from the same predictions.
 
+        These call it before an update, and with None after it.
+
         Parameters
         ----------
         kind
             For a cross-entropy, an object with its ``name``, its ``classes`` (``"binary"``,
             ``"categorical"`` or ``"sparse"``), and whether it takes logits (``from_logits``).
-            None for any other loss.
+            None for any other loss, and without one.
         """
         vars(self)["_gradtape_kind"] = kind
 
@@ -151,6 +154,19 @@ class Metric(Module):
         """Return the constructor's arguments."""
         given = {argument: getattr(self, argument) for argument in self._arguments}
         return {**given, "name": self.name}
+
+
+@contextmanager
+def meeting(pairs: Iterable[tuple[Metric, Any]]) -> Iterator[None]:
+    """Run a block in which metrics know the kinds of their losses, and no longer."""
+    met = [(metric, metric._gradtape_kind, kind) for metric, kind in pairs]
+    try:
+        for metric, _, kind in met:
+            metric.meet_loss(kind)
+        yield
+    finally:
+        for metric, before, _ in met:  # runs nest: a callback may evaluate
+            metric.meet_loss(before)
 
 
 class Mean(Metric, saved_as="training.metrics.Mean"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .. import losses
 from .. import metrics as known_metrics
 from ..checks import check_labels
 from ..losses.kinds import kind_of
-from ..metrics.objects import MeanOf
+from ..metrics.objects import MeanOf, meeting
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "update"]
@@ -187,6 +188,11 @@ class Objective:
         found = [pair for head in self.heads for pair in head.metrics.items()]
         return {name: x for name, x in found if isinstance(x, known_metrics.Metric)}
 
+    def meeting(self) -> AbstractContextManager[None]:
+        """Return a context in which the metrics with state know the losses of their outputs."""
+        pairs = [(x, head.kind) for head in self.heads for x in head.metrics.values()]
+        return meeting([pair for pair in pairs if isinstance(pair[0], known_metrics.Metric)])
+
     def meet(self, y: Any) -> None:
         """Infer the number of outputs from labels, if it is still unknown."""
         if not self.several and isinstance(y, (list, tuple, dict)):
@@ -307,8 +313,9 @@ class Objective:
             for name, metric in head.metrics.items():
                 if isinstance(metric, known_metrics.Metric):
                     own = share if name in head.weighted else None
-                    update(metric, labels, output, own)
-                    results[name] = as_tensor(metric.result())
+                    with meeting([(metric, head.kind)]):
+                        update(metric, labels, output, own)
+                        results[name] = as_tensor(metric.result())
                     continue
                 means[name] = values = as_tensor(metric(labels, output))
                 if mask is not None:
