@@ -31,7 +31,7 @@ from .base.dtypes import (
     refuse_bfloat16,
 )
 from .base.handle import next_id
-from .base.holders import COUNTS, Kept
+from .base.holders import COUNTS, Kept, WeakIdentityDict
 from .base.limits import deriving, tell_lacking
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.precision import (
@@ -272,6 +272,7 @@ __all__ = [
     "UnaryOp",
     "Variable",
     "Watcher",
+    "WeakIdentityDict",
     "Wish",
     "Written",
     "active_graph",

@@ -221,7 +221,7 @@ def _warn(names: Names, features: Features) -> None:
     doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]
     if doubts := in_doubt(doubtful):
         warn_user(f"save_weights: {doubts}", UserWarning)
-    for text in differing({slot.module for slot in names.slots}, "pytorch"):
+    for text in dict.fromkeys(differing((slot.module for slot in names.slots), "pytorch")):
         warn_user(f"save_weights: {text}", UserWarning)
 
 

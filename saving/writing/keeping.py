@@ -41,7 +41,7 @@ def keeping_state(modules: Iterable[Module]) -> Iterator[None]:
     """
     modules = list(modules)
     restores = list(_restores(modules))
-    added = {module: ADDED[module] for module in modules if module in ADDED}
+    added = [(module, ADDED[module]) for module in modules if module in ADDED]
     try:
         yield
     finally:
