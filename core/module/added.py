@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -28,6 +28,7 @@ __all__ = [
     "forward_pass",
     "keep_adding",
     "keep_mask",
+    "keeping_added",
     "losses_of",
     "mask_of",
     "passing",
@@ -108,12 +109,20 @@ def collecting(root: Module) -> Iterator[list[Any]]:
     They do not count until they are added again: those of the body of a loop belong to its graph.
     """
     modules = (root, *root.submodules)
-    before = [(module, ADDED.pop(module)) for module in modules if module in ADDED]
     found: list[Any] = []
-    try:
+    with keeping_added(modules):
+        forget(root)
         yield found
         for module in modules:
             found += ADDED.get(module, ())
+
+
+@contextmanager
+def keeping_added(modules: Sequence[Module]) -> Iterator[None]:
+    """Restore the losses that modules added before a block, after the block calls them."""
+    before = [(module, [*ADDED[module]]) for module in modules if module in ADDED]
+    try:
+        yield
     finally:
         for module in modules:
             ADDED.pop(module, None)
