@@ -31,7 +31,7 @@ from .base.dtypes import (
     refuse_bfloat16,
 )
 from .base.handle import next_id
-from .base.holders import COUNTS, Kept
+from .base.holders import COUNTS, Kept, WeakIdentityDict
 from .base.limits import deriving, tell_lacking
 from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
 from .base.precision import (
@@ -141,6 +141,7 @@ from .module.added import (
     forward_pass,
     keep_adding,
     keep_mask,
+    keeping_added,
     losses_of,
     mask_of,
     passing,
@@ -272,6 +273,7 @@ __all__ = [
     "UnaryOp",
     "Variable",
     "Watcher",
+    "WeakIdentityDict",
     "Wish",
     "Written",
     "active_graph",
@@ -363,6 +365,7 @@ __all__ = [
     "joined_pulls",
     "keep_adding",
     "keep_mask",
+    "keeping_added",
     "kernel_of",
     "key_for_examples",
     "kind_of",

@@ -1,14 +1,18 @@
-"""Whether reference counts show that an object has other holders, and arrays reused by them."""
+"""Who holds an object: reference counts, arrays reused by them, and what lives with an object."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Iterator, MutableMapping
+from typing import Any, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COUNTS", "Kept"]
+__all__ = ["COUNTS", "Kept", "WeakIdentityDict"]
+
+T = TypeVar("T")
 
 
 def _counts() -> bool:
@@ -63,3 +67,34 @@ class Kept:
         while len(self._held) > self._SIZES:
             self._held.pop(next(iter(self._held)), None)
         return array
+
+
+class WeakIdentityDict(MutableMapping[Any, T]):
+    """A dictionary whose keys are objects themselves, each as long as it lives.
+
+    Unlike in ``WeakKeyDictionary``, objects that are equal remain apart, and those of classes
+    without a hash, such as dataclasses, are keys too.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[ref[Any], T]] = {}
+
+    def __getitem__(self, key: Any) -> T:
+        return self._held[id(key)][1]
+
+    def __setitem__(self, key: Any, value: T) -> None:
+        number, held = id(key), self._held
+        held[number] = ref(key, lambda _: held.pop(number, None)), value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._held[id(key)]
+
+    def __contains__(self, key: Any) -> bool:
+        return id(key) in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Any]:
+        keys = [held() for held, _ in self._held.values()]
+        return iter([key for key in keys if key is not None])

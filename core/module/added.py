@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
 
+from ..base.holders import WeakIdentityDict
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -28,6 +28,7 @@ __all__ = [
     "forward_pass",
     "keep_adding",
     "keep_mask",
+    "keeping_added",
     "losses_of",
     "mask_of",
     "passing",
@@ -43,9 +44,9 @@ RULED = "_gradtape_rules"
 passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
 #: The losses that modules added in the last call. They are kept neither on modules nor in files;
 #: files keep the part of the graph that computes them.
-ADDED: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+ADDED: WeakIdentityDict[list[Any]] = WeakIdentityDict()
 #: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
-IN_TRACES: WeakSet[Any] = WeakSet()
+IN_TRACES: WeakIdentityDict[bool] = WeakIdentityDict()
 #: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
 _MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
@@ -108,12 +109,20 @@ def collecting(root: Module) -> Iterator[list[Any]]:
     They do not count until they are added again: those of the body of a loop belong to its graph.
     """
     modules = (root, *root.submodules)
-    before = {module: ADDED.pop(module) for module in modules if module in ADDED}
     found: list[Any] = []
-    try:
+    with keeping_added(modules):
+        forget(root)
         yield found
         for module in modules:
             found += ADDED.get(module, ())
+
+
+@contextmanager
+def keeping_added(modules: Sequence[Module]) -> Iterator[None]:
+    """Restore the losses that modules added before a block, after the block calls them."""
+    before = [(module, [*ADDED[module]]) for module in modules if module in ADDED]
+    try:
+        yield
     finally:
         for module in modules:
             ADDED.pop(module, None)
@@ -125,9 +134,10 @@ def keep_adding(root: Module) -> None:
     for module in (root, *root.submodules):
         values = ADDED.get(module)
         if values is None:
-            ADDED.update({module: [None]} if module in IN_TRACES else {})
+            if module in IN_TRACES:
+                ADDED[module] = [None]
         elif any(value is None or _is_gone(value) for value in values):
-            IN_TRACES.add(module)
+            IN_TRACES[module] = True
 
 
 def penalties(root: Module) -> list[tuple[Variable, Any]]:

@@ -10,7 +10,7 @@ import gc
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet, ref
+from weakref import WeakSet, ref
 
 from ...core.errors import TraceError
 from ...core.extend import (
@@ -19,6 +19,7 @@ from ...core.extend import (
     Tensor,
     TensorSpec,
     Variable,
+    WeakIdentityDict,
     blunt,
     flatten,
     forget,
@@ -44,9 +45,9 @@ __all__ = [
 
 _NUMBERS = itertools.count()
 #: The nodes of each layer's calls, as long as a model or a placeholder needs them.
-_CALLS: WeakKeyDictionary[Any, WeakSet[Node]] = WeakKeyDictionary()
+_CALLS: WeakIdentityDict[WeakSet[Node]] = WeakIdentityDict()
 #: The ``Sequential`` that each layer is in.
-_ROWS: WeakKeyDictionary[Any, ref[Any]] = WeakKeyDictionary()
+_ROWS: WeakIdentityDict[ref[Any]] = WeakIdentityDict()
 
 
 class Placeholder:

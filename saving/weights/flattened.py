@@ -25,6 +25,7 @@ from ...core.extend import (
     flatten,
     function,
     init_scope,
+    keeping_added,
     known_size,
     same_size,
     sizes_differ,
@@ -146,14 +147,20 @@ def _graphs(model: Module) -> list[Graph]:
 
 def _traced(model: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[list[Graph]]:
     """Yield a list of the trace of a call, if it can be traced; the call is then forgotten."""
-    before = [(module, _state(module)) for module in (model, *model.submodules)]
+    modules = (model, *model.submodules)
+    before = [(module, _state(module)) for module in modules]
     shared = Stream.shared
     drawn = None if shared is None else shared.array
     kwargs = {**kwargs, **({"training": False} if kwargs.get("training") else {})}
     graph = None
     try:
         # a call may do anything, also warn again of what it has warned of before
-        with contextlib.suppress(Exception), warnings.catch_warnings(), init_scope():
+        with (
+            contextlib.suppress(Exception),
+            warnings.catch_warnings(),
+            init_scope(),
+            keeping_added(modules),
+        ):
             warnings.simplefilter("ignore")
             traced = function(lambda *args, **kwargs: model(*args, **kwargs))
             graph = traced.get_concrete_function(*args, **kwargs).graph

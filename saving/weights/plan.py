@@ -11,6 +11,7 @@ from ...core.extend import (
     Module,
     Stream,
     Variable,
+    WeakIdentityDict,
     backend_of,
     default_dtype,
     exclusive,
@@ -67,8 +68,9 @@ class Plan:
         self._strict = strict
         self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
         self._converted: dict[Slot, np.ndarray[Any, Any]] = {}  # whose values differ in the file
-        self._waiting: dict[Module, dict[str, tuple[str, Any]]] = {}
-        self._before: dict[Module, dict[str, Any]] = {}  # of layers that are built here
+        self._waiting: WeakIdentityDict[dict[str, tuple[str, Any]]] = WeakIdentityDict()
+        # of layers that are built here
+        self._before: WeakIdentityDict[dict[str, Any]] = WeakIdentityDict()
         self._hints: list[str] = []
         self._features = NO_FEATURES
         self._later: list[str] = []  # arrays of flattened images, perhaps, that wait for a layer
@@ -269,7 +271,7 @@ class Plan:
         if problems:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
             told.append(f"{report.path}: not all was loaded ({report.counts()}):{listed}")
-        modules = dict.fromkeys(slot.module for slot in self._chosen)
+        modules = (slot.module for slot in self._chosen)
         texts = dict.fromkeys(differing(modules, report.layout))
         return [*told, *(f"{report.path}: {text}" for text in texts)]
 
@@ -277,7 +279,7 @@ class Plan:
 
     def _build(self) -> None:
         """Build the layers that know for which inputs their weights would have these shapes."""
-        unbuilt: dict[Module, list[Slot]] = {}
+        unbuilt: WeakIdentityDict[list[Slot]] = WeakIdentityDict()
         for slot in self._names.slots:
             if slot.variable is None:
                 unbuilt.setdefault(slot.module, []).append(slot)
@@ -309,10 +311,12 @@ class Plan:
     def _unbuild_what_does_not_fit(self, values: dict[Slot, Any]) -> None:
         """Unbuild layers that were built for a weight of a wrong shape."""
         report = self.report
-        wrong = {x.module: 0 for x in self._chosen if x.path in report.wrong_shape}
-        for module in [module for module in wrong if module in self._before]:
+        for module in [x.module for x in self._chosen if x.path in report.wrong_shape]:
+            before = self._before.pop(module, None)
+            if before is None:
+                continue
             vars(module).clear()
-            vars(module).update(self._before.pop(module))
+            vars(module).update(before)
             for slot in [x for x in values if x.module is module]:
                 del values[slot], report.loaded[slot.path]
                 report.missing.append(f"{slot.path} (not built)")
@@ -325,8 +329,8 @@ class Plan:
         entry = self._arrays.entries[name]
         return _ordered(entry.shape, axes), entry.dtype
 
-    def _read_waiting(self) -> dict[Module, Waiting]:
-        found = {}
+    def _read_waiting(self) -> WeakIdentityDict[Waiting]:
+        found: WeakIdentityDict[Waiting] = WeakIdentityDict()
         for module, names in self._waiting.items():
             path = self._names.path_of(module)
             values = {}

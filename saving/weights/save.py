@@ -159,7 +159,7 @@ def _for_pytorch(names: Names, features: Features) -> Iterator[tuple[list[str], 
         variables = [slot.variable for slot in joint.slots]
         if done.intersection(joint.slots) or None in variables:
             continue
-        own = [np.asarray(v.numpy()) for v in variables if v is not None]
+        own = [features.to_theirs(v, np.asarray(v.numpy())) for v in variables if v is not None]
         values = _saved(joint.save, names, joint.slots[0], joint.module, own)
         if values is None:  # the next one may apply
             continue
@@ -221,7 +221,7 @@ def _warn(names: Names, features: Features) -> None:
     doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]
     if doubts := in_doubt(doubtful):
         warn_user(f"save_weights: {doubts}", UserWarning)
-    for text in differing({slot.module for slot in names.slots}, "pytorch"):
+    for text in dict.fromkeys(differing((slot.module for slot in names.slots), "pytorch")):
         warn_user(f"save_weights: {text}", UserWarning)
 
 

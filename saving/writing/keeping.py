@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import ADDED, STORE, Function, Module, RestoredFunction, Tensor, Variable
+from ...core.extend import (
+    STORE,
+    Function,
+    Module,
+    RestoredFunction,
+    Tensor,
+    Variable,
+    keeping_added,
+)
 
 __all__ = ["keeping_state"]
 
@@ -41,15 +49,12 @@ def keeping_state(modules: Iterable[Module]) -> Iterator[None]:
     """
     modules = list(modules)
     restores = list(_restores(modules))
-    added = {module: ADDED[module] for module in modules if module in ADDED}
     try:
-        yield
+        with keeping_added(modules):
+            yield
     finally:
         for restore in restores:
             restore()
-        for module in modules:
-            ADDED.pop(module, None)
-        ADDED.update(added)
 
 
 def _restores(modules: Iterable[Module]) -> Iterator[Callable[[], None]]:

@@ -118,8 +118,8 @@ class ParallelTrainer(Trainer):
         told = ", ".join(f"{v.name} {v.dtype}{list(v.shape)}" for v in self.variables)
         self.ranks.agree(f"called fit to train {told} by {type(self.optimizer).__name__}")
         # a short run is never traced, and compares no graphs
-        layers = dict.fromkeys((self.model, *self.model.submodules))
-        settings = {f"layer {i} of the model": x for i, x in enumerate(layers)}
+        layers = enumerate((self.model, *self.model.submodules))
+        settings = {f"layer {i} of the model": x for i, x in layers}
         self.ranks.agree_on("fit", settings)
         broadcast_variables([*held, shared().state])
         self._snapshot = [(variable, variable.array) for variable, _ in self._snapshot or ()]

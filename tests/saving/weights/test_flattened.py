@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -252,3 +252,47 @@ def test_a_model_that_was_never_called_stays_as_if_it_was_not() -> None:
     gt.random.set_seed(3)
     twin.load_weights(own)  # which traces nothing
     np.testing.assert_array_equal(twin(IMAGES, training=True).numpy(), dropped)
+
+
+class Gated(L.Layer):
+    """Two matrices that are one in PyTorch."""
+
+    weight_names = ("left", "right")
+    names_elsewhere: ClassVar[Any] = {
+        "pytorch": {
+            ("left", "right"): (
+                ("weight",),
+                (
+                    lambda layer, x: [y.T for y in np.split(x[0], 2)],
+                    lambda layer, x: [np.concatenate([y.T for y in x])],
+                ),
+            )
+        }
+    }
+
+    def build(self, input_shape: Any) -> None:
+        for name in self.weight_names:
+            setattr(self, name, self.add_weight((input_shape[-1], 2), name=name))
+
+    def call(self, x: Any) -> Any:
+        return x @ self.left * gt.nn.sigmoid(x @ self.right)
+
+
+def test_matrices_that_are_one_there_are_saved_as_they_are_loaded(tmp_path: Path) -> None:
+    model = L.Sequential([L.Conv2D(4, 3), L.Flatten(), Gated()])
+    expected = model(IMAGES).numpy()
+    model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    stored = gt.saving.read_weights(tmp_path / "w.safetensors")["2.weight"]
+    np.testing.assert_array_equal(reordered(stored[:2]), model.layers[2].left)
+    model.load_weights(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(model(IMAGES).numpy(), expected)
+
+
+def test_losses_of_the_last_call_remain(tmp_path: Path) -> None:
+    model = L.Sequential([L.Conv2D(4, 3, activity_regularizer="l2"), L.Flatten(), L.Dense(2)])
+    model(IMAGES)
+    expected = [float(loss) for loss in model.losses]
+    model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    assert [float(loss) for loss in model.losses] == expected
+    model.load_weights(tmp_path / "w.safetensors")
+    assert [float(loss) for loss in model.losses] == expected
