@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,8 @@ class _Writer(StateWriter):
                 f"{path}: a module in the state of another object is not saved; pass it to the "
                 "checkpoint by a name of its own"
             )
+        if type(value) is OrderedDict:  # of PyTorch; it equals the dictionary that comes back
+            value = dict(value)
         encoded = super().encode(value.value if isinstance(value, Variable) else value, path)
         if encoded is None or self.left_out:
             what = self.left_out[0] if self.left_out else f"{path} ({type(value).__name__})"

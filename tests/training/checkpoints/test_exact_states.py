@@ -85,13 +85,22 @@ def test_a_state_comes_back_as_it_was(state: Any, tmp_path: Path) -> None:
     assert exactly(found.state, state)
 
 
+def test_ordered_dictionaries_as_those_of_pytorch_come_back_as_equal_ones(tmp_path: Path) -> None:
+    state = {"steps": collections.OrderedDict([("b", 1), ("a", ONE)])}
+    path = Checkpoint(held=Held(state)).save(tmp_path / "now.h5")
+    found = Held("nothing")
+    Checkpoint(held=found).restore(path)
+    assert found.state == state
+    assert list(found.state["steps"]) == ["b", "a"]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (Kind.ONLY, "(a Kind comes back as its value)"),
         (Pair(1, 2), "(a Pair comes back as a plain tuple)"),
         (Pair(1, ONE), "(a Pair comes back as a plain tuple)"),
-        (collections.OrderedDict(a=ONE), "(a OrderedDict comes back as a plain dict)"),
+        (collections.defaultdict(int, a=ONE), "(a defaultdict comes back as a plain dict)"),
         (collections.deque([1]), "(an object of class deque)"),
         (2**64, "(an integer of more than 64 bits)"),
         (np.longdouble(1), "(an object of class longdouble)"),
