@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_tensor, in_precision, ops, public
+from ....core.extend import F, Tensor, as_tensor, current_backend, in_precision, ops, public
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
 from ..common.kernels import at_hand, in_float32, kind_of
@@ -427,14 +427,15 @@ def clip_norms(
 
     def clip_large() -> list[Tensor]:
         """Clip where a norm overflows: dividing by infinity would give zeros."""
-        large = np.asarray(_UNITS.get(size.dtype.name, 1.0), size.dtype.name)
-        return clip(ops["where"](fits, np.ones_like(large), large))
+        full_like = public("full_like")
+        unit = _UNITS.get(size.dtype.name, 1.0)
+        return clip(ops["where"](fits, full_like(size, 1.0), full_like(size, unit)))
 
     if isinstance(size.array, (np.ndarray, np.generic)):
         fits = np.isfinite(size.array)
         return clip() if fits.all() else clip_large(), size
     fits = ops["isfinite"](size)
-    if not getattr(size.array, "traced", False):  # on a device, which nobody waits for
-        return clip_large(), size
+    if not getattr(size.array, "traced", False) or current_backend().waits:
+        return clip_large(), size  # on a device, without reading whether they fit
     found = public("cond")(ops["all"](fits), lambda: tuple(clip()), lambda: tuple(clip_large()))
     return list(found), size
