@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Variable
+from ...core.extend import Module, Variable, flatten
 
 __all__ = ["Carrying", "stateful_layers", "states_continued", "states_kept"]
 
@@ -34,17 +34,26 @@ class Carrying:
         """
         model: Any = self
         for layer in stateful_layers(model):
-            if layer is not self:
+            if layer is not self and hasattr(layer, "reset_states"):
                 layer.reset_states()
+            else:
+                _zero(_states_of(layer))
 
 
 def stateful_layers(model: Module) -> list[Any]:
     """Return the layers inside that carry states: those whose attribute ``stateful`` is true.
 
-    Layers of your own take part if their ``states`` are a list of variables, as those of
-    :class:`RNN` are.
+    Layers of your own take part if they have ``states``, a variable or a container of variables,
+    or a method ``reset_states``. Otherwise ``stateful`` means something else.
     """
-    return [x for x in (model, *model.submodules) if getattr(x, "stateful", False) is True]
+    found = [x for x in (model, *model.submodules) if getattr(x, "stateful", False) is True]
+    return [x for x in found if hasattr(x, "states") or _resets(x)]
+
+
+def _resets(layer: Any) -> bool:
+    """Return whether a layer, which may have no states yet, has its own way to reset them."""
+    own = getattr(type(layer), "reset_states", Carrying.reset_states)
+    return own is not Carrying.reset_states
 
 
 @contextmanager
@@ -53,15 +62,16 @@ def states_kept(model: Module) -> Iterator[None]:
     if _CONTINUED.get():
         yield
         return
-    before = {state: state.array for state in _states(model)}
+    before = {state: state.array for layer in stateful_layers(model) for state in _states_of(layer)}
     try:
         yield
     finally:
-        for state in _states(model):
-            if state in before:
-                state.set_array(before[state])
-            else:
-                state.assign(np.zeros(state.shape, state.dtype.name))
+        for layer in stateful_layers(model):
+            for state in _states_of(layer):
+                if state in before:
+                    state.set_array(before[state])
+                else:
+                    _zero([state])
 
 
 @contextmanager
@@ -74,6 +84,10 @@ def states_continued() -> Iterator[None]:
         _CONTINUED.reset(token)
 
 
-def _states(model: Module) -> list[Variable]:
-    found = [x for layer in stateful_layers(model) for x in getattr(layer, "states", None) or ()]
-    return [x for x in found if isinstance(x, Variable)]
+def _states_of(layer: Any) -> list[Variable]:
+    return [x for x in flatten(getattr(layer, "states", None)) if isinstance(x, Variable)]
+
+
+def _zero(states: list[Variable]) -> None:
+    for state in states:
+        state.assign(np.zeros(state.shape, state.dtype.name))

@@ -283,8 +283,14 @@ def test_a_wrong_number_is_named(
     ],
 )
 def test_an_error_of_a_script_is_shown_with_its_lines(
-    command: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str,
+    text: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # under PYTHONSAFEPATH, Python does not do it either
     (tmp_path / "beside.py").write_text("def f():\n    raise ValueError('wrong')\n")
     script = tmp_path / "script.py"
     script.write_text(text)

@@ -413,6 +413,49 @@ def test_a_string_that_excludes_nothing_is_refused_at_the_first_step() -> None:
     np.testing.assert_array_equal(model.named_variables["layers/0/layers/1/gamma"], [1.0, 1.0])
 
 
+@pytest.mark.parametrize("built", ["nothing", "backbone"])
+@pytest.mark.parametrize("words", [["head"], ["encoder", "head"], ["layers/1"]])
+@pytest.mark.parametrize("loop", ["fit", "own"])
+def test_layers_that_are_built_later_are_excluded_too(
+    loop: str, words: list[str], built: str
+) -> None:
+    inner = gt.layers.Sequential([gt.layers.Dense(2, name="narrow")], name="encoder")
+    model = gt.layers.Sequential([inner, gt.layers.Dense(1, name="head")])
+    x = np.ones((4, 3), "float32")
+    if built == "backbone":
+        inner(x)
+    optimizer = gt.training.AdamW(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=words, model=model)
+    if loop == "own":
+        model(x)
+        optimizer.apply_gradients([(gt.zeros_like(v.value), v) for v in model.trainable_variables])
+    else:
+        zero = {"loss": lambda y, p: gt.sum(p * 0.0, axis=-1), "verbose": 0}
+        gt.training.fit(model, (x, x[:, :1]), optimizer=optimizer, **zero)
+    weights = [inner.layers[0].kernel, model.layers[1].kernel]
+    before = [v.numpy().copy() for v in weights]
+    optimizer.apply_gradients([(gt.zeros_like(v.value), v) for v in model.trainable_variables])
+    kept = [np.array_equal(a, v.numpy()) for a, v in zip(before, weights, strict=True)]
+    assert kept == [words[0] == "encoder", True]
+
+
+def test_variables_of_later_steps_are_excluded_too() -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(2, name="body"), gt.layers.Dense(1, name="head")])
+    optimizer = gt.training.SGD(0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["body"], model=model)
+    model.layers[1](np.ones((1, 2), "float32"))
+    with pytest.raises(ValueError, match=r"'body', which is in no name") as told:
+        optimizer.build(model.trainable_variables)
+    assert "pass model=" not in str(told.value)
+    optimizer.exclude_from_weight_decay(var_names=["layers"], model=model)
+    optimizer.build(model.trainable_variables)
+    model(np.ones((1, 3), "float32"))
+    kernel = model.layers[0].kernel
+    before = kernel.numpy().copy()
+    optimizer.apply_gradients([(gt.zeros_like(kernel.value), kernel)])
+    np.testing.assert_array_equal(kernel, before)
+
+
 def test_a_frozen_layer_counts_as_one_that_is_there() -> None:
     model, optimizer = tower(), gt.training.AdamW(0.1, weight_decay=0.5)
     model.layers[0].trainable = False

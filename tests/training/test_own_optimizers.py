@@ -126,3 +126,35 @@ def test_own_attributes_give_none() -> None:
         keras = tf.keras.optimizers.Adam(0.1)
         keras.lr = 0.01
     assert float(keras.learning_rate) == pytest.approx(0.01) == float(keras.lr)
+
+
+def test_an_attribute_that_the_formula_reads_gives_none() -> None:
+    class Reading(training.Optimizer):
+        slots = ("velocity",)
+
+        def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
+            return rate, getattr(self, "beta_1", 1.0)
+
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            velocity = self.momentum * state[0] + gradient
+            return value - settings[0] * settings[1] * velocity, (velocity,)
+
+    class Inside(training.Optimizer):
+        @property
+        def factor(self) -> Any:
+            return next(self.eps for _ in range(1))
+
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - self.factor * gradient, state
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = Reading(1.0)
+        optimizer.momentum, optimizer.beta_1 = 0.5, 2.0
+        Inside(1.0).eps = 0.5
+    w = gt.Variable(0.0)
+    for _ in range(2):
+        optimizer.apply_gradients([(gt.constant(1.0), w)])
+    assert w.item() == -5.0
+    with pytest.warns(UserWarning, match="Did you mean learning_rate"):
+        Reading(1.0).lr = 0.5

@@ -11,6 +11,7 @@ import pytest
 import gradtape as gt
 import gradtape.compat.tensorflow as tf
 from gradtape import layers, training
+from gradtape.core.extend import flatten
 
 X = np.random.default_rng(0).normal(size=(8, 5, 2)).astype("float32")
 Y = np.ones((8, 3), "float32")
@@ -33,12 +34,34 @@ class Leaky(layers.Layer):
         self.states[0].assign(np.zeros(self.states[0].shape, "float32"))
 
 
+class Held(layers.Layer):
+    """A layer of one's own whose states come in some container, without ``reset_states``."""
+
+    stateful = True
+
+    def __init__(self, pack: Any) -> None:
+        super().__init__()
+        self.pack = pack
+
+    def build(self, input_shape: Any) -> None:
+        self.total = self.add_weight((), "zeros", trainable=False)
+        self.kernel = self.add_weight((2, 3))
+        self.states = self.pack(self.total)
+
+    def call(self, x: Any) -> Any:
+        self.total.assign(0.5 * self.total.value + gt.mean(x))
+        return (gt.mean(x, axis=1) + self.total.value) @ self.kernel
+
+
 KINDS: dict[str, Any] = {
     "gru": lambda: layers.GRU(3, stateful=True),
     "lstm": lambda: layers.LSTM(3, stateful=True),
     "bidirectional": lambda: layers.Bidirectional(layers.SimpleRNN(3, stateful=True), "sum"),
     "cell": lambda: layers.RNN(layers.GRUCell(3), stateful=True),
     "own": Leaky,
+    "a variable": lambda: Held(lambda state: state),
+    "a dictionary": lambda: Held(lambda state: {"total": state}),
+    "nested": lambda: Held(lambda state: [(state,)]),
 }
 
 
@@ -55,7 +78,8 @@ def fit(net: Any, **options: Any) -> list[float]:
 
 
 def states(net: Any) -> list[Any]:
-    return [x.numpy().tolist() for layer in gt.layers.stateful_layers(net) for x in layer.states]
+    held = [flatten(layer.states) for layer in gt.layers.stateful_layers(net)]
+    return [x.numpy().tolist() for found in held for x in found]
 
 
 @pytest.mark.parametrize("compile", [False, True])
@@ -109,6 +133,21 @@ def test_a_shuffled_stateful_layer_gives_one_warning() -> None:
         fit(model("gru"))
         fit(layers.Sequential([layers.GRU(3)]), shuffle=True)
         training.fit(model("gru"), [(X[:4], Y[:4])], loss="mse", verbose=0)
+
+
+def test_stateful_without_states_means_something_else() -> None:
+    class Counting(layers.Dense):
+        stateful = True
+
+    class Whole(layers.Sequential):
+        stateful = True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net = Whole([Counting(3), layers.GlobalAveragePooling1D()])
+        for _ in range(2):
+            fit(net, shuffle=True)
+        net.reset_states()
 
 
 def test_keras_models_keep_states_in_fit_and_continue_them_in_predict() -> None:

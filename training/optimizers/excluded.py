@@ -28,6 +28,7 @@ class Excluded:
         self.words: tuple[str, ...] = ()
         self.places: set[int] = set()
         self.variables: list[Variable] = []
+        self._models: list[Module] = []
         self._labels: dict[Variable, list[str]] = {}
         self._checked = True
 
@@ -55,15 +56,19 @@ class Excluded:
                 )
         self.words, self.variables = tuple(words), variables
         self._checked = not self.words
-        self._labels = {}
+        self._labels, self._models = {}, []
         if model is not None:
             self.name(model)
 
     def name(self, model: Module) -> None:
-        """Learn the names of the layers, and the paths, that lead to a model's variables."""
-        if self._checked or self._labels:
-            return
-        waiting: list[tuple[Module, str, str]] = [(model, "", "")]
+        """Note a model, whose layers may create their variables later."""
+        if self.words and all(model is not known for known in self._models):
+            self._models.append(model)
+
+    def _learn(self) -> None:
+        """Learn the names of the layers, and the paths, that lead to the models' variables."""
+        self._labels = {}
+        waiting: list[tuple[Module, str, str]] = [(model, "", "") for model in self._models]
         seen: set[int] = set()
         for module, path, names in waiting:  # grows in the loop
             if id(module) in seen:
@@ -80,6 +85,8 @@ class Excluded:
         if any(variable is known for known in self.variables):
             self.places.add(place)
             self.variables = [known for known in self.variables if known is not variable]
+        if self.words and variable not in self._labels:
+            self._learn()  # a layer created it since
         if any(word in label for word in self.words for label in self._labels_of(variable)):
             self.places.add(place)
 
@@ -93,11 +100,12 @@ class Excluded:
         """
         if self._checked:
             return
+        self._learn()
         labels = [self._labels_of(x) for x in self._labels or variables]
         for word in self.words:
             if not any(word in label for found in labels for label in found):
                 there = ", ".join(dict.fromkeys(found[-1] for found in labels))
-                hint = "" if self._labels else "; to exclude by layers and paths, also pass model="
+                hint = "" if self._models else "; to exclude by layers and paths, also pass model="
                 raise ValueError(
                     f"exclude_from_weight_decay: var_names has {word!r}, which is in no name or "
                     f"path of a variable; there are {there}{hint}"
@@ -112,7 +120,7 @@ class Excluded:
         return place in self.places or any(word in variable.name for word in self.words)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_labels": {}}  # a copy's variables are others
+        return {**vars(self), "_labels": {}, "_models": []}  # a copy's variables are others
 
     def config(self) -> dict[str, Any] | None:
         """Return the strings and the places for a file; None if there are none."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from inspect import unwrap
+from types import CodeType
 from typing import Any
 
 from ...core.extend import warn_user
@@ -41,6 +44,8 @@ def warn_of_name(optimizer: Any, name: str) -> None:
     meant = _ELSEWHERE.get(name) or nearest(name, known)
     if meant is None and name not in _arguments_of_all(type(optimizer)):
         return
+    if any(name in (*code.co_names, *code.co_consts) for code in _code_of(type(optimizer))):
+        return  # the formula reads it
     hint = "" if meant is None else f" Did you mean {meant}?"
     warn_user(
         f"{type(optimizer).__name__} has no attribute {name!r}, so setting it has no effect on the "
@@ -49,9 +54,26 @@ def warn_of_name(optimizer: Any, name: str) -> None:
     )
 
 
+def _root(kind: Any) -> Any:
+    """Return the base class of all optimizers."""
+    return next(x for x in reversed(kind.__mro__) if "_arguments" in vars(x))
+
+
+def _code_of(kind: Any) -> Iterator[CodeType]:
+    """Yield the code of the methods that a class adds to the base class."""
+    added = kind.__mro__[: kind.__mro__.index(_root(kind))]
+    for method in [x for found in added for x in vars(found).values()]:
+        function = getattr(method, "fget", None) or getattr(method, "__func__", method)
+        waiting = [getattr(unwrap(function), "__code__", None)]
+        for code in waiting:  # grows in the loop
+            if isinstance(code, CodeType):
+                waiting += [x for x in code.co_consts if isinstance(x, CodeType)]
+                yield code
+
+
 def _arguments_of_all(kind: Any) -> set[str]:
     """Return the settings of all classes of optimizers."""
-    waiting = [next(x for x in reversed(kind.__mro__) if "_arguments" in vars(x))]
+    waiting = [_root(kind)]
     for found in waiting:  # grows in the loop
         waiting += found.__subclasses__()
     return {name for found in waiting for name in vars(found).get("_arguments", ())}
