@@ -78,6 +78,30 @@ after_batches: ContextVar[bool] = ContextVar("gradtape_after_batches", default=F
 strictness: ContextVar[bool] = ContextVar("gradtape_strictness", default=False)
 
 
+#: Whether decorated functions run as a part of what calls them, as they do in a trace.
+inlined: ContextVar[bool] = ContextVar("gradtape_inlined", default=False)
+#: One item for each block on any thread that inlines: asking whether there are any is quicker.
+INLINING: list[None] = []
+
+
+@contextmanager
+def inlining(wanted: bool = True) -> Iterator[None]:
+    """Run a block in which decorated functions are a part of what calls them, if ``wanted``.
+
+    A graph of their own would give the results alone, without losses that layers add and masks.
+    """
+    if not wanted:
+        yield
+        return
+    token = inlined.set(True)
+    INLINING.append(None)
+    try:
+        yield
+    finally:
+        INLINING.pop()
+        inlined.reset(token)
+
+
 #: Turns each rank's gradients with respect to variables into those of all ranks.
 reducing: ContextVar[Reducer | None] = ContextVar("gradtape_reducing", default=None)
 

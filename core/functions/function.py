@@ -12,10 +12,12 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..base.context import (
+    INLINING,
     active_batches,
     active_graph,
     calling_in,
     converting,
+    inlined,
     noting_trainable,
     reducing,
     tracing_into,
@@ -167,6 +169,7 @@ class Function(Generic[P, R]):
             known = self._traces.quick.get(quick)
             if (
                 known is not None
+                and not INLINING
                 and active_graph.get() is None
                 and not active_batches.get()
                 and reducing.get() is None
@@ -177,7 +180,7 @@ class Function(Generic[P, R]):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         alone = active_graph.get() is None and not active_batches.get() and reducing.get() is None
-        if not alone:  # part of an outer trace, batch or distributed step
+        if not alone or inlined.get():  # part of an outer trace, batch or distributed step
             leaves = flatten((given, named))
             if self.input_signature is not None:  # its code may rely on it
                 tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ...core.extend import flatten, mask_of, ops, sizes_differ
+from ...core.extend import flatten, inlining, mask_of, ops, sizes_differ
 from .layer import Layer
 from .symbolic import returned
 
@@ -57,7 +57,8 @@ def _of_rows(layer: Any, x: Any) -> Any:
 
 def mask_by_call(model: Any, x: Any, mask: Any) -> Any:
     """Call a model, and return the mask of the result; a list for several tensors."""
-    y = model(x) if mask is None or not takes_mask(model) else model(x, mask=mask)
+    with inlining():
+        y = model(x) if mask is None or not takes_mask(model) else model(x, mask=mask)
     masks = [mask_of(part) for part in flatten(y)]
     return masks[0] if len(masks) == 1 else masks
 

@@ -17,6 +17,7 @@ from ...core.extend import (
     added_losses,
     flatten,
     forward_pass,
+    inlining,
     mask_of,
     ruled_weights,
 )
@@ -42,7 +43,7 @@ def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Calla
     @functools.wraps(call)
     def traced(*args: Any, **kwargs: Any) -> Any:
         losses: list[Any] = []
-        with forward_pass(root):
+        with forward_pass(root), inlining():
             results = call(*args, **kwargs)
             try:
                 losses = added_losses(root)

@@ -292,3 +292,78 @@ def test_files_keep_masks_of_padding(make: Callable[[], Any], tmp_path: Path) ->
         for compile in (False, True):
             run = training.evaluate(model, data, loss=losses, metrics=[], compile=compile)
             assert run["loss"] == pytest.approx(expected, rel=1e-6)
+
+
+class Inside(gt.Model):
+    """A model that calls a layer in a decorated function."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.part = layer
+
+    @gt.function
+    def encoded(self, x: Any) -> Any:
+        return self.part(x)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return self.encoded(x)
+
+
+class Called(Inside):
+    @gt.function
+    def call(self, x: Any, training: bool = False) -> Any:
+        return self.part(x)
+
+
+class Wrapped(Inside):
+    def __init__(self, layer: Any) -> None:
+        super().__init__(layer)
+        self.whole = gt.function(self.part)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        return self.whole(x)
+
+
+class Whole(gt.Module):
+    """A decorated module that is not a layer."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.part = layer
+
+    @gt.function
+    def __call__(self, x: Any) -> Any:
+        return self.part(x)
+
+
+DECORATED: dict[str, Callable[[Any], Any]] = {
+    "helper": Inside,
+    "call": Called,
+    "wrapped": Wrapped,
+    "module": Whole,
+    "nested": lambda layer: layers.Sequential([Called(layer)]),
+}
+decorated = pytest.mark.parametrize("around", DECORATED.values(), ids=DECORATED)
+
+
+@decorated
+def test_files_keep_the_losses_of_layers_in_decorated_functions(
+    around: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    layer = layers.Dense(2, activity_regularizer="l2")
+    model = around(layer)
+    model(X)
+    expected = _evaluated(layers.Sequential([layer]))
+    loaded = _loaded(model, tmp_path / "m.h5")
+    assert _evaluated(loaded) == pytest.approx(expected, rel=1e-6)
+
+
+@decorated
+def test_files_keep_the_masks_of_layers_in_decorated_functions(
+    around: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    words = np.array([[1, 2, 0, 0], [0, 0, 0, 0], [1, 1, 3, 4]], "int32")
+    model = around(layers.Sequential([layers.Embedding(5, 3, mask_zero=True), layers.Dense(3)]))
+    model(words)
+    loaded = _loaded(model, tmp_path / "m.h5")
+    np.testing.assert_array_equal(layers.mask_of(loaded(words)), words > 0)
