@@ -78,9 +78,10 @@ def load_weights(
         key or an expression that matches nothing.
     LoadError
         If the file cannot be read, or its kind is not supported; the message names the kind if it
-        is known.
+        is known. Also if a function in ``names_elsewhere`` of a class fails.
     TypeError
-        If ``model`` is not a module, or the mapping is of another kind.
+        If ``model`` is not a module, the mapping is of another kind, or ``names_elsewhere`` of a
+        class has a wrong form.
     RuntimeError
         If it is called while a function is traced.
 

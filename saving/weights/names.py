@@ -247,7 +247,7 @@ class Names:
         if slot is None:
             first = self._paths.get(key) or _joined(self._paths[id(module)], name)
             slot = self._known[key] = Slot(first, module, name, variable)
-            if how is not None and callable(how[0]):
+            if how and callable(how[0]):
                 slot.convert = how
             else:
                 slot.axes = how
@@ -317,9 +317,43 @@ def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:
 
 
 def _declared(module: Module, layout: str) -> Mapping[Any, Any]:
-    names: Any = getattr(module, "names_elsewhere", None)
-    found: Mapping[Any, Any] = (names or {}).get(layout, {})
+    """Return what a module's class says of names in a framework.
+
+    Raises
+    ------
+    TypeError
+        If it does not have the form that the guide shows.
+    """
+    names: Any = getattr(module, "names_elsewhere", None) or {}
+    where = f"{type(module).__name__}.names_elsewhere"
+    if not isinstance(names, Mapping):
+        raise TypeError(f"{where} must be a dictionary by framework, got {names!r}")
+    found: Any = names.get(layout, {})
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{where}[{layout!r}] must be a dictionary by attribute, got {found!r}")
+    for ours, said in found.items():
+        together = isinstance(ours, tuple)
+        if (said is None and not together) or _is_said(said, together):
+            continue
+        form = (
+            '(("name", ...), (load, save)): a tuple of names, and two functions'
+            if together
+            else '("name", how): how is None, an order of axes, or (load, save), two functions'
+        )
+        raise TypeError(f"{where}[{layout!r}][{ours!r}] must be {form}; got {said!r}")
     return found
+
+
+def _is_said(said: Any, together: bool) -> bool:
+    """Return whether a value of ``names_elsewhere`` has the form for one or several variables."""
+    if not isinstance(said, (tuple, list)) or len(said) != 2:
+        return False
+    theirs, how = said
+    pair = isinstance(how, (tuple, list)) and len(how) == 2 and all(map(callable, how))
+    if together:
+        return pair and isinstance(theirs, tuple) and all(isinstance(x, str) for x in theirs)
+    axes = isinstance(how, (tuple, list)) and all(i in how for i in range(len(how)))
+    return isinstance(theirs, str) and (how is None or pair or axes)
 
 
 def _form(declared: Mapping[Any, Any], name: str) -> str:

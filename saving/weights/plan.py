@@ -18,7 +18,7 @@ from ...core.extend import (
     init_scope,
     warn_user,
 )
-from ..errors import printable
+from ..errors import LoadError, printable
 from .arrays import Arrays, Entry, of_arrays
 from .flattened import NO_FEATURES, Features, features_of, in_doubt, looks_flattened
 from .layouts import recognised
@@ -203,6 +203,12 @@ class Plan:
             )
             self.report.unexpected += names
             return False
+        except Exception as error:
+            raise LoadError(
+                f"load_weights: {type(module).__name__} cannot convert "
+                f"{', '.join(map(printable, names))}: its function in names_elsewhere raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
         return True
 
     # -- everything ----------------------------------------------------------------------------

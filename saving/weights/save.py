@@ -46,8 +46,10 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     SaveError
         If a layer has no weights yet, because it was never called, the path has the ending of a
         format that is not written (``.pt``), or the file cannot be written. Also if two variables
-        would have one name, or PyTorch has no layer that computes the same. The old file is then
-        unchanged.
+        would have one name, PyTorch has no layer that computes the same, or a function in
+        ``names_elsewhere`` of a class fails. The old file is then unchanged.
+    TypeError
+        If ``names_elsewhere`` of a class has a wrong form.
     ValueError
         If ``layout`` is unknown, or not available for the format.
 
@@ -164,6 +166,13 @@ def _for_pytorch(names: Names, features: Features) -> Iterator[tuple[list[str], 
         if values is None:  # the next one may apply
             continue
         done.update(joint.slots)
+        given, said = len(values), len(joint.elsewhere[0])
+        if given != said:
+            raise SaveError(
+                f"save_weights: {type(joint.module).__name__} names {said} arrays of PyTorch for "
+                f"{', '.join(slot.attribute for slot in joint.slots)} in names_elsewhere, and its "
+                f"function returned {given}; return one for each name"
+            )
         for i, value in enumerate(values):
             places = [each[i].replace("/", ".") for each in joint.elsewhere]
             yield places, value
@@ -189,6 +198,11 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
             f"save_weights: {slot.path} of {type(module).__name__} "
             f"{names.path_of(module) or module.name!r} has no form in PyTorch: {error}"
         ) from None
+    except Exception as error:
+        raise SaveError(
+            f"save_weights: {type(module).__name__} cannot convert {slot.path}: its function in "
+            f"names_elsewhere raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _says_nothing(kind: type[Module]) -> bool:
