@@ -475,3 +475,20 @@ def test_layers_excluded_by_name_stay_so_in_files(tmp_path: Path) -> None:
         np.testing.assert_array_equal(root.model.layers[0].layers[1].gamma, [1.0, 1.0])
         gt.save(root, tmp_path / "root.h5")
         root = gt.load(tmp_path / "root.h5")
+
+
+def test_lists_that_serve_many_models_are_taken() -> None:
+    model, optimizer = tower(), gt.training.AdamW(0.1, weight_decay=0.5)
+    words = ["LayerNorm", "layer_norm", "bias", "beta"]
+    optimizer.exclude_from_weight_decay(var_names=words, model=model)
+    before = {path: v.numpy().copy() for path, v in model.named_variables.items()}
+    optimizer.apply_gradients([(gt.zeros_like(v.value), v) for v in model.trainable_variables])
+    for path, variable in model.named_variables.items():
+        if path.endswith(("bias", "gamma", "beta")):
+            np.testing.assert_array_equal(variable, before[path])
+        else:
+            assert (variable.numpy() != before[path]).any()
+    alone = gt.training.AdamW(0.1, weight_decay=0.5)
+    alone.exclude_from_weight_decay(var_names=["bias", "gamma"])
+    w = gt.Variable(1.0, name="w")
+    alone.apply_gradients([(gt.constant(0.0), w)])

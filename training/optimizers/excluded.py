@@ -11,6 +11,10 @@ from .slots import Slots
 __all__ = ["Decaying", "Excluded"]
 
 
+#: Names of weights in lists that serve many models; a model need not have all of them.
+_USUAL = ("beta", "bias", "gamma")
+
+
 class Excluded:
     """The variables that do not decay.
 
@@ -78,7 +82,8 @@ class Excluded:
                 if isinstance(leaf, Module):
                     waiting.append((leaf, f"{path}{step}/", f"{names}{leaf.name}/"))
                 else:
-                    self._labels.setdefault(leaf, []).extend([path + step, names + leaf.name])
+                    kind = f"{type(module).__name__}/{leaf.name}"
+                    self._labels.setdefault(leaf, []).extend([kind, path + step, names + leaf.name])
 
     def meet(self, variable: Variable, place: int) -> None:
         """Note the place of a variable among those that are trained."""
@@ -103,7 +108,8 @@ class Excluded:
         self._learn()
         labels = [self._labels_of(x) for x in self._labels or variables]
         for word in self.words:
-            if not any(word in label for found in labels for label in found):
+            known = any(word in label for found in labels for label in found)
+            if not known and word not in _USUAL:
                 there = ", ".join(dict.fromkeys(found[-1] for found in labels))
                 hint = "" if self._models else "; to exclude by layers and paths, also pass model="
                 raise ValueError(
@@ -176,9 +182,9 @@ class Decaying(Slots):
         var_list
             Variables.
         var_names
-            Strings. Variables do not decay if one of them is in their names, in the names of the
-            layers that hold them (``"layer_norm/gamma"``), or in their paths
-            (``"layers/1/gamma"``).
+            Strings. Variables do not decay if one of them is in their names, in the names or the
+            class of the layers that hold them (``"layer_norm/gamma"``, ``"LayerNorm"``), or in
+            their paths (``"layers/1/gamma"``).
         model
             The model, for names of layers and paths in a training loop of your own. ``fit`` knows
             its model.
@@ -187,7 +193,8 @@ class Decaying(Slots):
         ------
         ValueError
             If the optimizer has done steps: their traces contain the earlier choice. At the first
-            step, if a string is in no name or path.
+            step, if a string is in no name or path, except for ``"bias"``, ``"gamma"`` and
+            ``"beta"``.
         TypeError
             If an entry is not a variable, or not a string.
 
