@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,40 @@ def test_a_result_of_another_shape_is_refused_and_another_dtype_is_cast() -> Non
     Wide(0.1).apply_gradients([(gt.ones(2), w)])
     assert w.dtype == "float32"
     assert w.numpy().tolist() == [0.5, 0.5]
+
+
+RESULTS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "one slot": (lambda new, state: (new, (state[0],)), "a state of 1"),
+    "no slot": (lambda new, state: (new, ()), "a state of 0"),
+    "a slot more": (lambda new, state: (new, (*state, new)), "a state of 3"),
+    "a slot that is no tuple": (lambda new, state: (new, state[0]), "the state "),
+    "only the value": (lambda new, state: new, "but returned "),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"use_ema": True}, {"weight_decay": 0.1}])
+@pytest.mark.parametrize("size", [2, 60_000])
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("wrong", RESULTS)
+def test_a_state_of_another_length_is_refused(
+    wrong: str, marked: bool, traced: bool, size: int, options: Any
+) -> None:
+    result, words = RESULTS[wrong]
+
+    def update(self: Any, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        return result(value - settings[0] * gradient, state)
+
+    body = {"slots": ("one", "two"), "update": by_blocks(update) if marked else update}
+    optimizer = type("Mine", (training.Optimizer,), body)(0.1, **options)
+    w = gt.Variable(np.ones(size, "float32"))
+
+    def step() -> None:
+        optimizer.apply_gradients([(gt.ones(size), w)])
+
+    with pytest.raises(ValueError, match=rf"Optimizer.update must return .*\(2\).*{words}"):
+        (gt.function(step) if traced else step)()
+    assert w.numpy().tolist() == [1.0] * size
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.extend import Tensor, ops
 from .clipping import CLIPPING, check_clipping
-from .rules import by_blocks
+from .rules import by_blocks, returned
 
 __all__ = [
     "AVERAGES",
@@ -151,10 +151,10 @@ def with_options(
         if decays:
             value = value - value * shrink
         if not average:
-            new, changed = update(value, gradient, state, tuple(numbers))
+            new, changed = returned(update(value, gradient, state, tuple(numbers)), state)
             return new, tuple(changed)
         *own, mean = state
-        new, changed = update(value, gradient, own, tuple(numbers))
+        new, changed = returned(update(value, gradient, own, tuple(numbers)), own)
         return new, (*changed, mean + (new - mean) * share)
 
     return by_blocks(updated) if getattr(update, "by_blocks", False) else updated

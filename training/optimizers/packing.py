@@ -25,7 +25,7 @@ from ...core.extend import (
     put_back,
     set_arrays,
 )
-from .rules import Rule
+from .rules import Rule, returned
 
 __all__ = ["Group", "do_step"]
 
@@ -164,12 +164,12 @@ class Group:
         value, *state = self.flat
         gradient = self.xp.concat(gradients, axis=None)
         if self._is_marked:
-            new, changed = self._update(value, gradient, state, settings)
+            new, changed = returned(self._update(value, gradient, state, settings), state)
             pairs = zip((new, *changed), self.flat, strict=True)
             return [_as_array(x, old) if isinstance(x, Tensor) else x for x, old in pairs]
         shape = self.bounds[0][2]
         value, gradient, *state = [self.xp.reshape(x, shape) for x in (value, gradient, *state)]
-        new, changed = self._update(value, gradient, state, settings)
+        new, changed = returned(self._update(value, gradient, state, settings), state)
         return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
 
     def _rule(self, settings: tuple[Any, ...]) -> Rule | None:

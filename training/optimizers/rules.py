@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
 
-__all__ = ["Rule", "by_blocks"]
+__all__ = ["Rule", "by_blocks", "returned"]
 
 Update = TypeVar("Update", bound=Callable[..., Any])
 Array = NDArray[Any]
@@ -28,6 +28,28 @@ def by_blocks(update: Update) -> Update:
     """Mark an ``update`` that is elementwise, and depends only on its arguments and attributes."""
     update.by_blocks = True  # type: ignore[attr-defined]
     return update
+
+
+def returned(result: Any, state: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """Return the new value and the new state that an ``update`` returned.
+
+    Raises
+    ------
+    ValueError
+        If they are not a pair, or there is not one array for each slot.
+    """
+    if isinstance(result, (tuple, list)) and len(result) == 2:
+        value, changed = result
+        if isinstance(changed, (tuple, list)) and len(changed) == len(state):
+            return value, changed
+        several = isinstance(changed, (tuple, list))
+        found = f"a state of {len(changed)}" if several else f"the state {type(changed).__name__}"
+    else:
+        found = type(result).__name__
+    raise ValueError(
+        f"Optimizer.update must return the new value and a tuple of the new state, as many arrays "
+        f"as it gets ({len(state)}), but returned {found}"
+    )
 
 
 class Term(ArrayOperators):
@@ -131,7 +153,7 @@ class Rule:
         value, gradient, *others = (Term(steps, dtype) for _ in range(2 + state + settings))
         held, told = others[:state], others[state:]
         try:
-            new, changed = update(value, gradient, held, tuple(told))
+            new, changed = returned(update(value, gradient, held, tuple(told)), held)
             return cls(steps, [value, *held, gradient, *told], [new, *changed])
         except (_NotPlainError, TypeError):  # more than ufuncs, such as gradtape's functions
             return None

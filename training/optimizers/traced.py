@@ -7,6 +7,7 @@ from typing import Any
 from ...core.extend import Tensor, Variable, as_tensor, ops, public
 from .clipping import clipped
 from .options import SUMS
+from .rules import returned
 
 __all__ = ["traced_step"]
 
@@ -59,7 +60,8 @@ def _update(
             cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
         state = [slot.value for slot in held]
         formula = optimizer._step_formula(optimizer._decays_at(variable, place))
-        value, changed = formula(variable.value, gradient, state, cast[variable.dtype])
+        found = formula(variable.value, gradient, state, cast[variable.dtype])
+        value, changed = returned(found, state)
         if frequency is not None:
             value = ops["where"](ops["equal"](n % frequency, 0.0), changed[-1], value)
         variable.assign(value)
