@@ -15,7 +15,7 @@ from ..reading.contents import open_contents
 from ..records.schema import take
 from .attributes import attribute_text, with_arrays
 from .difference import Change, Difference
-from .functions import FunctionRecord, TraceRecord
+from .functions import FunctionRecord, TraceRecord, asides
 from .inspection import array_text, inspection_of
 from .listing import listing
 from .statistics import distance
@@ -109,7 +109,7 @@ class _Side:
         with self._file:
             names = Names(self._labels, self.constant)
             graph = view(take(trace.record, "graph", dict, trace.name), names, trace.name)
-        return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}"]
+        return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}", *asides(trace)]
 
     def meaning(self, trace: TraceRecord) -> Any:
         """Return a trace's JSON without parts that may differ between files of the same graph."""

@@ -14,7 +14,7 @@ from ..records.schema import take
 from .tree import ModuleRecord
 from .words import counted, shown
 
-__all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of", "rules_of"]
+__all__ = ["FunctionRecord", "TraceRecord", "asides", "find", "functions_of", "rules_of"]
 
 
 # How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
@@ -134,6 +134,16 @@ def _trace(contents: Contents, trace: Any, name: str, positional: list[str]) -> 
         _custom_gradients(nodes),
         function,
     )
+
+
+def asides(trace: TraceRecord) -> list[str]:
+    """Return lines on the outputs of a trace that are not results of the call."""
+    words = {"added": "adds to the loss", "masks": "masks of the results"}
+    return [
+        f"{told}: outputs {printable(str(trace.record[key]))}"
+        for key, told in words.items()
+        if key in trace.record
+    ]
 
 
 def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:

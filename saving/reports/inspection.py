@@ -14,7 +14,7 @@ from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import dictionaries, take
 from .drawing.svg import svg
-from .functions import FunctionRecord, find, functions_of, rules_of
+from .functions import FunctionRecord, asides, find, functions_of, rules_of
 from .listing import listing
 from .page.html import page
 from .statistics import Spread, spread
@@ -132,6 +132,7 @@ class Inspection:
             lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
             lines += listing(view_of(self, trace), indent="  ")
             lines += [f"  results: {trace.results}"] if trace.results else []
+            lines += [f"  {line}" for line in asides(trace)]
             blocks.append("\n".join(lines))
         return Text("\n\n".join(blocks))
 

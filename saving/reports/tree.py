@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,6 +166,13 @@ class _Walk:
         self._contents = contents
         self._variables = variables
         self._named: set[int] = set()
+        # each with what tells it apart from others of its name
+        self._functions: list[tuple[str, str]] = []
+        count: Counter[str] = Counter()
+        for record in contents.functions:
+            name = printable(take(record, "name", str, "function"))
+            self._functions.append((name, f"@{count[name]}" if count[name] else ""))
+            count[name] += 1
         self.modules: dict[int, ModuleRecord] = {}
         self.leaves: dict[str, Any] = {}
         self.whole = True
@@ -208,6 +216,19 @@ class _Walk:
             yield from self._attribute(found, encoded, depth + 1, level + 1, inside, key)
         for key, reason in found.untraced.items():
             yield Row(depth + 1, path, key, "note", f"not in the file ({reason})")
+        yield from self._rules(record, depth + 1, path)
+
+    def _rules(self, record: Any, depth: int, path: str) -> Iterator[Row]:
+        """Yield the rows of the regularizers and constraints of a module's weights."""
+        for kind in ("regularizers", "constraints"):
+            for pair in take(record, kind, list, "module") if kind in record else ():
+                if type(pair) is not list or len(pair) != 2:
+                    raise DamagedFile(f"module: {kind}: not a variable and a function")
+                variable = at(self._variables, pair[0], "variable", "module")
+                told, apart = at(self._functions, pair[1], "function", "module")
+                name = f"{kind[:-1]} of {variable.path}"
+                yield Row(depth, path, name, "note", told)
+                self._keep(f"{path}: {name}" if path else name, {"value": told + apart})
 
     def _attribute(
         self, owner: ModuleRecord, encoded: Any, depth: int, level: int, path: str, name: str

@@ -332,3 +332,64 @@ def test_gradient_rules_of_ops_are_shown_and_compared(tmp_path: Path) -> None:
     assert any("3.0" in line for line in changed.custom_gradients[0].lines)
     left = gt.saving.diff(tmp_path / "own.h5", tmp_path / "a.h5")
     assert {"functions", "custom_gradients"} <= groups(left)
+
+
+class Ruled(gt.layers.Layer):
+    """A layer whose weights have rules."""
+
+    def __init__(self, **rules: Any) -> None:
+        super().__init__()
+        self._given, self.w, self.v = rules, None, None
+
+    def build(self, shape: Any) -> None:
+        for name in ("w", "v"):
+            rule = {key[2:]: rule for key, rule in self._given.items() if key[0] == name}
+            setattr(self, name, self.add_weight((2, 2), name=name, initializer="ones", **rule))
+
+    def call(self, x: Any) -> Any:
+        return x @ self.w @ self.v
+
+
+def ruled(**rules: Any) -> Any:
+    layer = Ruled(**rules)
+    layer(np.ones((1, 2), "float32"))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({}, {"w_regularizer": "l2"}),
+        ({"w_regularizer": "l1"}, {"w_regularizer": "l2"}),
+        (
+            {"w_regularizer": gt.layers.regularizers.L2(0.1)},
+            {"w_regularizer": gt.layers.regularizers.L2(0.2)},
+        ),
+        ({"w_regularizer": "l2"}, {"w_regularizer": "l2", "v_regularizer": "l2"}),
+        ({"w_regularizer": "l2"}, {"v_regularizer": "l2"}),
+        ({"w_constraint": "non_neg"}, {"v_constraint": "non_neg"}),
+        ({"w_constraint": "non_neg"}, {}),
+    ],
+)
+def test_regularizers_and_constraints_are_compared(a: Any, b: Any, tmp_path: Path) -> None:
+    assert not files(tmp_path, ruled(**b), ruled(**b))
+    assert files(tmp_path, ruled(**a), ruled(**b))
+
+
+def test_what_a_file_adds_to_the_loss_is_shown(tmp_path: Path) -> None:
+    def model(rate: float) -> Any:
+        made = gt.layers.Sequential(
+            [gt.layers.Dense(2, activity_regularizer=gt.layers.regularizers.L2(rate))]
+        )
+        gt.random.set_seed(0)
+        made(np.ones((1, 2), "float32"))
+        return made
+
+    found = files(tmp_path, ruled(w_regularizer="l2", v_constraint="non_neg"), model(0.1))
+    table = gt.saving.inspect_text(tmp_path / "a.h5")
+    assert "regularizer of w: " in table
+    assert "constraint of v: " in table
+    graph = gt.saving.inspect(tmp_path / "b.h5").graph_text("sequential.__call__")
+    assert "adds to the loss: outputs [" in graph
+    assert found
+    assert files(tmp_path, model(0.1), model(0.2))
