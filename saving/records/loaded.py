@@ -11,14 +11,17 @@ from ...core.extend import (
     ADDED,
     Module,
     RestoredFunction,
+    Stream,
     Variable,
     add_to_loss,
     apply_constraints,
     flatten,
     forget,
+    is_frozen,
     keep_mask,
     losses_of,
     passing,
+    warn_user,
 )
 from ...hints import Lacking, told
 from ..errors import UnsafeFile
@@ -77,6 +80,8 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
+        if kwargs.get("training") and is_frozen(self):
+            _warn_of_statistics(self, call)
         result, losses, masks = call.with_asides(*args, **kwargs)
         if ADDED and not passing.get():
             forget(self)
@@ -131,6 +136,20 @@ def _fixed(module: LoadedModule, name: str) -> str:
         f"since a graph of this file {what}, and would go on with it. {advice}, or set it "
         "where the Python code is, and save again"
     )
+
+
+def _warn_of_statistics(module: LoadedModule, call: RestoredFunction) -> None:
+    """Warn if a frozen module's graph for training moves statistics, as no frozen layer does."""
+    updates = [set(trace.graph.updates) for trace in call.concrete_functions]
+    moving = set().union(*updates) - set(updates[0]).intersection(*updates)
+    names = [x.name for x in moving if not isinstance(x, Stream)]
+    if names:
+        warn_user(
+            f"module {module.name!r}, saved from class {module.class_name}, is frozen, but its "
+            f"graph for training=True updates {', '.join(sorted(set(names)))}, since it was traced "
+            "when it was not; call it with training=False, or freeze it before it is saved",
+            UserWarning,
+        )
 
 
 def _missing(module: LoadedModule, name: str) -> str:

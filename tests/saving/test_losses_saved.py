@@ -367,3 +367,26 @@ def test_files_keep_the_masks_of_layers_in_decorated_functions(
     model(words)
     loaded = _loaded(model, tmp_path / "m.h5")
     np.testing.assert_array_equal(layers.mask_of(loaded(words)), words > 0)
+
+
+def test_a_frozen_model_whose_graph_moves_statistics_is_told(tmp_path: Path) -> None:
+    class Block(layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = layers.BatchNorm()
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            return self.norm(x, training=training)
+
+    model = Block()
+    model(X)
+    loaded = _loaded(model, tmp_path / "m.h5")
+    loaded(X, training=True)
+    loaded.trainable = False
+    loaded(X)
+    with pytest.warns(UserWarning, match=r"'block'.* is frozen, but its graph .* moving_mean"):
+        loaded(X, training=True)
+    model.trainable = False
+    before = model.norm.moving_mean.numpy()
+    _loaded(model, tmp_path / "m.h5")(X, training=True)
+    np.testing.assert_array_equal(before, model.norm.moving_mean)
