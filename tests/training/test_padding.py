@@ -108,6 +108,30 @@ def test_whatever_the_loss_is_padding_does_not_count(loss: Any) -> None:
     assert training.evaluate(model, (IDS, other), loss=loss, metrics=["mse"], batch_size=5) == found
 
 
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_that_overrides_its_call_is_the_same_for_every_batch_size(
+    reduction: str, compile: bool
+) -> None:
+    class Called(training.losses.MeanSquaredError):
+        def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+            return super().__call__(y_true, y_pred, sample_weight)
+
+    class Fixed(training.losses.MeanSquaredError):
+        def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+            super().__call__(y_true, y_pred)
+            return gt.constant(3.0)
+
+    data = (IDS, np.eye(3, dtype="float32")[Y])
+    model = tagger()
+    expected = training.evaluate(model, data, loss=training.losses.MeanSquaredError(reduction))
+    for size in (1, 2, 5):
+        given: dict[str, Any] = {"batch_size": size, "compile": compile}
+        found = training.evaluate(model, data, loss=Called(reduction), **given)
+        np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
+        assert training.evaluate(model, data, loss=Fixed(), **given) == {"loss": 3.0}
+
+
 def test_metrics_with_state_leave_padding_out() -> None:
     model = layers.Sequential(
         [layers.Embedding(5, 3, mask_zero=True), layers.Dense(1, activation="sigmoid")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
@@ -10,11 +12,16 @@ from ..shapes import mask_weights, mean_of_counted, weights_like
 
 __all__ = ["Loss"]
 
+#: The results of calls, with the numbers of values in their means; None outside training.
+_COUNTS: ContextVar[list[tuple[Tensor, Tensor | None]] | None] = ContextVar("counts", default=None)
 _REDUCTIONS = ("sum_over_batch_size", "mean", "sum", "none", None)
 
 
 class Loss:
     """Base class of losses: ``call(y_true, y_pred)`` returns a value per example.
+
+    Override ``call``. An overridden ``__call__`` may return what ``super().__call__`` returns; from
+    any other number, an epoch's loss is a mean over examples, also if some values are padding.
 
     Parameters
     ----------
@@ -69,7 +76,11 @@ class Loss:
             the predictions have a mask, because a layer of the model masks padding, padding counts
             neither in the sum nor in that number.
         """
-        return self.reduced(y_true, y_pred, sample_weight, self.reduction)[0]
+        value, count = self.reduced(y_true, y_pred, sample_weight, self.reduction)
+        noted = _COUNTS.get()
+        if noted is not None:
+            noted.append((value, count))
+        return value
 
     def reduced(
         self, y_true: Any, y_pred: Any, sample_weight: Any, reduction: str | None
@@ -90,3 +101,17 @@ class Loss:
     def counted(self, y_true: Any, y_pred: Any, values: Tensor) -> Any:
         """Return 1 for values that count and 0 for others, such as padding; None if all count."""
         return mask_weights(mask_of(y_pred), values, None, self.name)
+
+
+def counted_call(loss: Callable[..., Any], *args: Any, **given: Any) -> tuple[Any, Tensor | None]:
+    """Return what a loss returns, and the number of values in that mean, if :class:`Loss` took it.
+
+    The number is None if all values count, or another mean was returned.
+    """
+    noted: list[tuple[Tensor, Tensor | None]] = []
+    token = _COUNTS.set(noted)
+    try:
+        value = loss(*args, **given)
+    finally:
+        _COUNTS.reset(token)
+    return value, next((count for known, count in noted if known is value), None)

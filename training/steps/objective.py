@@ -14,6 +14,7 @@ from .. import losses
 from .. import metrics as known_metrics
 from ..checks import check_labels
 from ..losses.kinds import kind_of
+from ..losses.loss import counted_call
 from ..metrics.objects import MeanOf, meeting
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
@@ -81,7 +82,8 @@ class Head:
                 # a training step needs a number: without a reduction, the mean
                 return loss.reduced(y, predicted, weight, loss.reduction if self.summed else "mean")
             given = {} if weight is None else {"sample_weight": weight}
-            return ops["mean"](loss(y, predicted, **given)), None
+            value, count = counted_call(loss, y, predicted, **given)
+            return ops["mean"](value), count
         if weight is not None and losses.function_named(getattr(loss, "__name__", None)) is loss:
             y, predicted = in_columns(y, predicted)
         values = in_precision(as_tensor(loss(y, predicted)), "float32")
