@@ -183,7 +183,8 @@ def losses_of(root: Module) -> list[Any]:
 
 def keep_mask(y: Any, mask: Any) -> None:
     """Keep the mask of a tensor that a model returns."""
-    if mask is not None and type(y) is Tensor:
+    # a mask has no mask: otherwise each could keep the other for ever
+    if mask is not None and mask is not y and type(y) is Tensor and mask_of(mask) is None:
         key = id(y)
         _MASKS[key] = weakref.ref(y, lambda _: _MASKS.pop(key, None)), mask
 

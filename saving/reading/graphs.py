@@ -158,6 +158,8 @@ class GraphReader:
         if "added" in record:
             added = take(record, "added", list, where)
             concrete.added = tuple(at(places, number, "output", where) for number in added)
+            if any(graph.outputs[number].shape != () for number in concrete.added):
+                raise DamagedFile(f"{where}: a term of the loss is not a scalar")
         if "masks" in record:
             masks = take(record, "masks", list, where)
             if len(masks) != len(flatten(results)):
@@ -165,6 +167,9 @@ class GraphReader:
             concrete.masks = tuple(
                 None if number is None else at(places, number, "output", where) for number in masks
             )
+            kinds = {graph.outputs[x].dtype.kind for x in concrete.masks if x is not None}
+            if kinds - {"b"}:
+                raise DamagedFile(f"{where}: a mask does not hold booleans")
         return concrete
 
     def _tree(self, tree: Any, where: str, outputs: int | None) -> Any:

@@ -15,10 +15,12 @@ from ...core.extend import (
     Module,
     Variable,
     added_losses,
+    as_tensor,
     flatten,
     forward_pass,
     inlining,
     mask_of,
+    ops,
     ruled_weights,
 )
 from ..errors import SaveError
@@ -49,11 +51,18 @@ def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Calla
                 losses = added_losses(root)
             except TraceError as error:  # it was added in a loop's body, say
                 lost.append(f"what layers of {root.name!r} add to the loss ({error})")
-        masks = [mask_of(leaf) for leaf in flatten(results)]
+        masks = [_as_mask(mask_of(leaf)) for leaf in flatten(results)]
         return results, losses, [] if masks.count(None) == len(masks) else masks
 
     vars(traced)["__signature__"] = inspect.signature(call)  # without self
     return traced
+
+
+def _as_mask(mask: Any) -> Any:
+    """Return a mask as files keep it: in booleans."""
+    if mask is None or as_tensor(mask).dtype == "bool":
+        return mask
+    return ops["not_equal"](mask, 0)
 
 
 def split_added(concrete: ConcreteFunction) -> ConcreteFunction:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -390,3 +392,80 @@ def test_a_frozen_model_whose_graph_moves_statistics_is_told(tmp_path: Path) -> 
     before = model.norm.moving_mean.numpy()
     _loaded(model, tmp_path / "m.h5")(X, training=True)
     np.testing.assert_array_equal(before, model.norm.moving_mean)
+
+
+def test_masks_of_other_dtypes_are_kept_as_booleans(tmp_path: Path) -> None:
+    class Counting(layers.Layer):
+        makes_mask = True
+
+        def call(self, x: Any) -> Any:
+            return x[..., None] * gt.ones((2,), "int32")
+
+        def compute_mask(self, x: Any, mask: Any = None) -> Any:
+            return gt.cast(x > 0, "int32")
+
+    words = np.array([[1, 2, 0, 0], [1, 1, 3, 4]], "int32")
+    model = layers.Sequential([Counting()])
+    np.testing.assert_array_equal(layers.mask_of(model(words)), words > 0)
+    loaded = _loaded(Tagged(model, words), tmp_path / "m.h5")
+    np.testing.assert_array_equal(layers.mask_of(loaded(words)), words > 0)
+
+
+class Tagged(gt.Module):
+    """A module that returns what a model returns."""
+
+    def __init__(self, model: Any, x: Any) -> None:
+        super().__init__()
+        self.model = model
+        self(x)
+
+    def __call__(self, x: Any) -> Any:
+        return self.model(x)
+
+
+class Twins(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = layers.Sequential([layers.Embedding(5, 3, mask_zero=True)])
+        self(np.zeros((1, 2), "int32"))
+
+    def __call__(self, x: Any) -> Any:
+        return self.model(x), x > 1, x > 2
+
+
+@pytest.mark.parametrize(
+    ("masks", "loads"),
+    [([None, 1, None], True), ([None, 2, 1], True), ([0, None, None], False)],
+)
+def test_masks_in_a_forged_file_keep_no_result_alive(
+    masks: list[Any], loads: bool, tmp_path: Path
+) -> None:
+    gt.save(Twins(), tmp_path / "m.h5")
+
+    def change(draft: Draft) -> None:
+        place = next(path for path, text in draft.texts.items() if '"masks"' in text)
+        draft.put({**draft.json(place), "masks": masks}, place)
+
+    path = rewritten(tmp_path / "m.h5", change)
+    if not loads:
+        with pytest.raises(gt.saving.DamagedFile, match="a mask does not hold booleans"):
+            gt.load(path)
+        return
+    results = gt.load(path)(np.ones((1, 2), "int32"))
+    held = [weakref.ref(result) for result in results]
+    del results
+    gc.collect()
+    assert [x() for x in held] == [None] * 3
+
+
+def test_a_forged_term_of_the_loss_that_is_no_scalar_is_refused(tmp_path: Path) -> None:
+    model = layers.Sequential([Sampling()])
+    model(X)
+    gt.save(model, tmp_path / "m.h5")
+
+    def change(draft: Draft) -> None:
+        place = next(path for path, text in draft.texts.items() if '"added"' in text)
+        draft.put({**draft.json(place), "added": [0]}, place)
+
+    with pytest.raises(gt.saving.DamagedFile, match="is not a scalar"):
+        gt.load(rewritten(tmp_path / "m.h5", change))
