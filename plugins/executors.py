@@ -36,7 +36,7 @@ _STABLEHLO = "gradtape.export.stablehlo(model, spec, path=...) writes StableHLO"
 def gradtape_formats() -> dict[str, Callable[..., Any] | str]:
     """Provide safetensors, and what to call for formats that ``save`` does not write."""
     return {
-        ".safetensors": lambda *given: late("saving.weights.tensors").write_tensors(*given),
+        ".safetensors": _write_tensors,
         **dict.fromkeys((".onnx",), _ONNX),
         **dict.fromkeys((".pt", ".pth"), _TORCH),
         **dict.fromkeys((".npz", ".npy"), _NUMPY),
@@ -44,6 +44,13 @@ def gradtape_formats() -> dict[str, Callable[..., Any] | str]:
         **dict.fromkeys((".mlir", ".stablehlo"), _STABLEHLO),
         ".zarr": "zarr.save_group(path, **gradtape.saving.read_weights(file)) copies weights",
     }
+
+
+def _write_tensors(*given: Any) -> None:
+    late("saving.weights.tensors").write_tensors(*given)
+
+
+_write_tensors.replaces = True  # type: ignore[attr-defined]
 
 
 def _of_plans(name: str, graph: Graph) -> Any:

@@ -113,7 +113,9 @@ def gradtape_formats() -> Mapping[str, Callable[..., Any] | str]:  # type: ignor
     """Return what writes files of other formats, by the end of their names, such as ``".npz"``.
 
     A function ``write(path, arrays, metadata)`` writes NumPy arrays by name, with texts by name:
-    ``gradtape.save_weights`` calls it for such a path. A text says what to call instead: it is the
+    ``gradtape.save_weights`` calls it with a temporary path of that ending, and then replaces the
+    user's file atomically. A function with a true attribute ``replaces`` does that itself, and
+    receives the user's path. A text says what to call instead: it is the
     message for a path of a format that is not one of weights.
     """
 

@@ -96,7 +96,8 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     warn_of_hidden(model, "save_weights")
     try:
         if write is not None:
-            write(os.fsdecode(path), *_arrays_of(model, layout))
+            arrays, metadata = _arrays_of(model, layout)
+            write(arrays, metadata)
         else:
             _check_apart(path for path, _ in model.named_leaves())
             save(_tree(model, {}), path, golden=False)

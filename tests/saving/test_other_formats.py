@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,18 @@ class Formats:
     """A plugin with a format of weights, and one of something else."""
 
     written: Any = None
+    fails = False
 
     @gt.hookimpl
     def gradtape_formats(self) -> Mapping[str, Any]:
         return {".own": self.write, ".mine": "mine to write"}
 
-    def write(self, *given: Any) -> None:
-        self.written = given
+    def write(self, path: str, *given: Any) -> None:
+        self.written = path, *given
+        Path(path).write_bytes(b"half")
+        if self.fails:
+            raise KeyError("float8")
+        Path(path).write_bytes(b"whole")
 
 
 @pytest.fixture
@@ -86,9 +92,43 @@ def test_formats_of_weights_are_written_by_save_weights_alone(
         model.save_weights(tmp_path / f"m{ending}", layout="pytorch")
     assert gt.saving.read_weights(tmp_path / "m.SafeTensors").keys() == {"weight", "bias"}
     path, arrays, metadata = plugin.written
-    assert path == str(tmp_path / "m.own")
+    assert path.endswith(".own")
     assert {name: array.shape for name, array in arrays.items()} == {"weight": (2, 3), "bias": (2,)}
     assert metadata == {"format": "pt"}
+
+
+@pytest.mark.parametrize("name", ["m.own", "M.OWN"])
+def test_a_file_of_a_plugin_is_replaced_completely_or_not_at_all(
+    name: str, plugin: Formats, model: gt.Module, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    plugin.fails = True
+    with pytest.raises(SaveError, match=rf"{name}: .* for \.own failed with KeyError: 'float8'"):
+        model.save_weights(path)
+    assert path.read_bytes() == b"old"
+    plugin.fails = False
+    model.save_weights(path)
+    assert path.read_bytes() == b"whole"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert plugin.written[0].endswith(".own")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_function_that_writes_elsewhere_is_told(model: gt.Module, tmp_path: Path) -> None:
+    class Elsewhere:
+        @gt.hookimpl
+        def gradtape_formats(self) -> Mapping[str, Any]:
+            return {".own": lambda path, arrays, metadata: np.savez(path, **arrays)}
+
+    gt.register_plugin(Elsewhere(), "elsewhere")
+    try:
+        with pytest.raises(SaveError, match=r"for \.own wrote no file .*replaces = True"):
+            model.save_weights(tmp_path / "m.own")
+    finally:
+        gt.unregister_plugin("elsewhere")
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m", "m.ck", "m.keras", "m.onnx.h5", "onnx"])
