@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS", "OUTPUT", "PLAIN", "handing_on", "noting"]
 
+#: Functions here call formulas of the user, in which ``v -= ...`` is no update of a variable.
+_gradtape_formulas = True
+
 #: The attributes for the signatures of a module's calls, and for the shape of its last output.
 CALLS = "_gradtape_calls"
 OUTPUT = "_gradtape_output"

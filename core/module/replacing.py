@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.context import active_tapes
 from ..base.recorder import Everything
+from ..base.table import late
 from ..base.unknown import warn_user
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
@@ -49,7 +50,7 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
         return
     if inspect.isdatadescriptor(inspect.getattr_static(type(module), name, None)):
         return
-    if is_tensor and variable.trainable and _is_differentiated(value):
+    if is_tensor and variable.trainable and _is_meant(value):
         return
     lost = "does not train" if variable.trainable else "is no variable of the module"
     told = (
@@ -62,8 +63,10 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
     warn_user(told.format("replaces"), UserWarning)
 
 
-def _is_differentiated(value: Tensor) -> bool:
-    """Return whether a tape records, or the value is a batch of ``vmap``."""
+def _is_meant(value: Tensor) -> bool:
+    """Return whether a tape records, a layer is called, or the value is a batch of ``vmap``."""
+    if late("core.module.added").passing.get():  # a layer that computes another one's weight
+        return True
     if any(type(tape.records) is not Everything for tape in active_tapes.get()):
         return True
     return is_transformed(value.array) and not hasattr(value.array, "graph")

@@ -14,11 +14,12 @@ from ..base.context import active_tapes
 from ..base.operators import BINARY
 from ..base.recorder import Everything
 from ..base.sizes import same_shape
-from ..base.table import PACKAGE
 from ..base.unknown import warn_user
 from .tensor import Operators, Tensor
 from .variable import Variable
 
+#: A name in modules whose functions call formulas of the user, which may use ``v -= ...``.
+FORMULAS = "_gradtape_formulas"
 #: The operators, as Python writes them.
 _SYMBOLS = dict(zip(BINARY, "+ - * / // % ** @ & | ^ << >>".split(), strict=True))
 #: The methods that update in place; other operators need ``assign``.
@@ -50,8 +51,8 @@ def _seems_an_update(variable: Variable, result: Tensor) -> bool:
     if any(type(tape.records) is not Everything for tape in active_tapes.get()):
         return False
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None:  # a module that computes its output
-        if frame.f_globals.get("__name__") == f"{PACKAGE}.core.module.calls":
+    while frame is not None:  # a module that computes its output, a loss, a metric
+        if FORMULAS in frame.f_globals:
             return False
         frame = frame.f_back
     return True

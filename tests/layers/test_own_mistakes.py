@@ -162,3 +162,28 @@ def test_functions_of_weights_may_be_mapped() -> None:
 
     with warnings.catch_warnings(action="error"):
         gt.vmap(with_weight)(gt.ones((3, *held.shape)))
+
+
+def test_layers_that_compute_the_weights_of_others_and_formulas_are_left_alone() -> None:
+    class WeightNorm(L.Layer):
+        def __init__(self, layer: Any) -> None:
+            super().__init__()
+            self.layer, self.v = layer, layer.kernel
+
+        def call(self, x: Any) -> Any:
+            self.layer.kernel = self.v / gt.sqrt(gt.sum(self.v**2))
+            return self.layer(x)
+
+    dense = L.Dense(1)
+    dense(X)
+    model = L.Sequential([WeightNorm(dense)])
+    weight = gt.Variable(1.0)
+
+    def loss(y: Any, p: Any) -> Any:
+        scale = weight
+        scale *= 2.0
+        return gt.mean((y - p) ** 2, axis=-1) * scale
+
+    with warnings.catch_warnings(action="error"):
+        training.fit(model, DATA, loss="mse", verbose=0)
+        training.evaluate(model, DATA, loss=loss)

@@ -20,6 +20,9 @@ from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "update"]
 
+#: Functions here call formulas of the user, in which ``v -= ...`` is no update of a variable.
+_gradtape_formulas = True
+
 
 class Head:
     """The loss and the metrics of one output.
