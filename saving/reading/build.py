@@ -31,7 +31,7 @@ from ..proofs.golden import frozen_state
 from ..records.counters import check_steps, check_stream
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, take_label
-from ..records.specs import decode_signature
+from ..records.specs import decode_signature, rule_fits_weight
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
@@ -190,7 +190,13 @@ def _ruled(
             if type(pair) is not list or len(pair) != 2:
                 raise DamagedFile(f"{where}: {kind}: not a variable and a function: {pair!r}"[:200])
             variable = at(variables, pair[0], "variable", where)
-            found.setdefault(variable, [None, None])[place] = function(pair[1])
+            rule = found.setdefault(variable, [None, None])[place] = function(pair[1])
+            fits = rule_fits_weight(rule.concrete_functions, variable, kind == "regularizers")
+            if not fits and not isinstance(rule, MissingFunction):
+                raise DamagedFile(
+                    f"{where}: {kind}: function {rule.name[:80]!r} does not fit the variable "
+                    f"{variable.name!r}"
+                )
     return [(variable, *rules) for variable, rules in found.items()]
 
 

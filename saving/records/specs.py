@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import TensorSpec, blunt
+from ...core.extend import ConcreteFunction, Output, TensorSpec, Variable, blunt, shapes_differ
 from ..errors import DamagedFile, SaveError, printable
 from .schema import check_dtype, check_shape, decode, encode, take
 
-__all__ = ["decode_signature", "encode_signature", "read_spec", "spec_record"]
+__all__ = ["decode_signature", "encode_signature", "read_spec", "rule_fits_weight", "spec_record"]
 
 _LONGEST_NAME = 1_024
 _KINDS = {
@@ -114,3 +114,20 @@ def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
     ):
         raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
     return tuple(size if name is None else name for name, size in zip(names, shape, strict=True))
+
+
+def rule_fits_weight(
+    traces: Sequence[ConcreteFunction], weight: Variable, regularizer: bool
+) -> bool:
+    """Return whether a function takes a weight and returns a penalty, or else its new value."""
+    shape = () if regularizer else weight.shape
+    for trace in traces:
+        takes = [spec.admits(weight.shape) for spec in trace.specs]
+        dtypes = (tuple(spec.dtype.name for spec in trace.specs), *trace.also)
+        if takes != [True] or (weight.dtype.name,) not in dtypes:
+            continue
+        result = trace.results
+        if isinstance(result, Output):
+            return not shapes_differ(trace.graph.outputs[result.index].shape, shape)
+        return shape == () and type(result) in (int, float)
+    return False

@@ -396,8 +396,8 @@ class Everything:
             trace_callable(function, module, self._met[id(module)], where, self._sizes)
         )
 
-    def _rule_of(self, rule: Any, weight: Variable, where: str) -> int:
-        return self._function(trace_rule(rule, weight, where))
+    def _rule_of(self, rule: Any, weight: Variable, regularizer: bool, where: str) -> int:
+        return self._function(trace_rule(rule, weight, regularizer, where))
 
     def _signature(self, name: str, function: Any) -> int:
         if not IDENTIFIER.match(name):

@@ -95,7 +95,7 @@ def ruled_records(
     module: Module,
     weights: Iterator[tuple[Variable, Any, Any]],
     number_of: Callable[[Variable], int],
-    save: Callable[[Any, Variable, str], int],
+    save: Callable[[Any, Variable, bool, str], int],
     lost: list[str],
 ) -> dict[str, list[list[int]]]:
     """Return the regularizers and constraints of a module's weights: numbers of both.
@@ -109,7 +109,7 @@ def ruled_records(
     number_of
         Returns the number of a variable.
     save
-        Traces a function of a variable, and returns its number.
+        Traces a function of a variable, a regularizer or else a constraint; returns its number.
     lost
         Receives which of them cannot be traced.
     """
@@ -119,7 +119,8 @@ def ruled_records(
             where = f"{module.name}: the {kind} of {variable.name!r}"
             try:
                 if rule is not None:
-                    pair = [number_of(variable), save(rule, variable, where)]
+                    number = number_of(variable)
+                    pair = [number, save(rule, variable, kind == "regularizer", where)]
                     found.setdefault(f"{kind}s", []).append(pair)
             except SaveError as error:
                 lost.append(f"{where} ({why(error)})")

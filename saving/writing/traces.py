@@ -28,6 +28,7 @@ from ...core.extend import (
 from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
+from ..records.specs import rule_fits_weight
 from .losses import retraced, split_added, with_added
 
 __all__ = [
@@ -377,7 +378,7 @@ def trace_callable(
     )
 
 
-def trace_rule(rule: Any, weight: Variable, where: str) -> SavedFunction:
+def trace_rule(rule: Any, weight: Variable, regularizer: bool, where: str) -> SavedFunction:
     """Trace a regularizer or a constraint for its weight, whose shape never changes."""
     if isinstance(rule, RestoredFunction):
         return SavedFunction(rule.name, where, rule.signature, rule.concrete_functions, rule)
@@ -386,6 +387,9 @@ def trace_rule(rule: Any, weight: Variable, where: str) -> SavedFunction:
         concrete = traced.get_concrete_function(TensorSpec(weight.shape, weight.dtype))
     except Exception as error:
         raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+    if not rule_fits_weight([concrete], weight, regularizer):
+        wanted = "a scalar" if regularizer else f"a tensor of the shape {weight.shape}"
+        raise SaveError(f"{where} does not return {wanted}")
     name = getattr(rule, "__name__", type(rule).__name__)
     return SavedFunction(name, where, traced.signature, [concrete], rule)
 

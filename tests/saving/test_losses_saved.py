@@ -469,3 +469,64 @@ def test_a_forged_term_of_the_loss_that_is_no_scalar_is_refused(tmp_path: Path) 
 
     with pytest.raises(gt.saving.DamagedFile, match="is not a scalar"):
         gt.load(rewritten(tmp_path / "m.h5", change))
+
+
+class Limited(layers.Layer):
+    def __init__(self, **rules: Any) -> None:
+        super().__init__()
+        self._rules = rules
+
+    def build(self, shape: Any) -> None:
+        self.w = self.add_weight((3, 2), name="w", **vars(self).pop("_rules"))
+
+    def call(self, x: Any) -> Any:
+        return x @ self.w
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"regularizer": lambda w: gt.sum(w, axis=0)}, "does not return a scalar"),
+        ({"constraint": lambda w: gt.sum(w, axis=0)}, r"a tensor of the shape \(3, 2\)"),
+    ],
+)
+def test_a_rule_of_the_wrong_kind_is_left_out(rules: Any, words: str, tmp_path: Path) -> None:
+    model = layers.Sequential([Limited(**rules)])
+    model(X)
+    with pytest.warns(UserWarning, match=words):
+        loaded = _loaded(model, tmp_path / "m.h5")
+    np.testing.assert_array_equal(loaded(X), model(X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"regularizer": lambda w: 0.0},
+        {"regularizer": lambda w: gt.cast(gt.sum(w), "float64")},
+        {"regularizer": gt.function(lambda w, rate=0.5: gt.sum(w) * rate)},
+        {"constraint": lambda w: w},
+    ],
+)
+def test_unusual_rules_come_back(rules: Any, tmp_path: Path) -> None:
+    model = layers.Sequential([Limited(**rules)])
+    model(X)
+    loaded = _loaded(_loaded(model, tmp_path / "a.h5"), tmp_path / "b.h5")
+    assert _evaluated(loaded) == pytest.approx(_evaluated(model), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["regularizers", "constraints"])
+def test_a_forged_rule_that_does_not_fit_its_weight_is_refused(kind: str, tmp_path: Path) -> None:
+    model = layers.Sequential([Ruled()])
+    model(X)
+    gt.save(model, tmp_path / "m.h5")
+
+    def change(draft: Draft) -> None:
+        manifest = draft.json()
+        record = next(x for x in manifest["modules"] if kind in x)
+        names = [x["name"] for x in manifest["functions"]]
+        record[kind][0][1] = names.index("call" if "call" in names else "__call__")
+        draft.put(manifest)
+
+    with pytest.raises(gt.saving.DamagedFile, match=f"{kind}: function .* does not fit"):
+        gt.load(rewritten(tmp_path / "m.h5", change))
