@@ -135,6 +135,7 @@ class Names:
         self.layout = layout
         self._known: dict[Any, Slot] = {}
         self._joints: dict[Any, Joint] = {}
+        self._dropped: list[tuple[Module, tuple[str, ...], list[str], list[Slot]]] = []
         # what a name stands for, and how likely: 0 for the model's own path
         self._spelled: dict[str, dict[int, list[Slot | Part]]] = {}
         self._loosely: dict[str, list[Slot | Part]] = {}  # of keys with a dot
@@ -149,6 +150,16 @@ class Names:
             return order.get(id(slot.module if slot.variable is None else slot.variable), 0)
 
         self.slots.sort(key=place)
+
+    def dropped(self) -> Iterator[str]:
+        """Yield a text for each class whose names of several variables do not apply."""
+        for module, ours, lacking, known in self._dropped:
+            if not any(slot.state for slot in known):  # no other key applies either
+                yield (
+                    f"{type(module).__name__}.names_elsewhere[{self.layout!r}][{ours!r}] does not "
+                    f"apply to {self.path_of(module) or module.name!r}, which has no attribute "
+                    f"{' or '.join(map(repr, lacking))}"
+                )
 
     def find(self, name: str) -> list[Slot | Part]:
         """Return the targets of a name; several, if it is ambiguous."""
@@ -272,6 +283,9 @@ class Names:
         found = [self._spelled.get(path[0].of(name), {}).get(0, []) for name in ours]
         known = [x for targets in found for x in targets[:1] if isinstance(x, Slot)]
         if len(known) < len(ours):  # an inner layer that is not built does not know its weights
+            lacking = [x for x in ours if not hasattr(module, x.partition("/")[0])]
+            if known and lacking and not is_unbuilt(module):
+                self._dropped.append((module, ours, lacking, known))
             return
         joint = self._joints.setdefault((id(module), ours, theirs), Joint(module, known, convert))
         joint.elsewhere.append(tuple(path[1].of(name) for name in theirs))

@@ -251,7 +251,8 @@ class Plan:
         lines = list(self.report.problems())
         if not lines:
             lines = ["nothing in the file is for this model"]
-        listed = "".join(f"\n  {line}" for line in (*lines, *self._hints))
+        hints = [*self._hints, *dict.fromkeys(self._names.dropped())]
+        listed = "".join(f"\n  {line}" for line in (*lines, *hints))
         counts = self.report.counts()
         return WeightsMismatch(
             f"{self.report.path}: its weights do not fit module {self._model.name!r}, which is as "

@@ -57,8 +57,9 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     -----
     UserWarning
         If an object that modules do not search (a set, a plain object) holds variables, which are
-        then not in the file. If PyTorch has no such layer, so that names and axes are ours, or if a
-        setting that the file does not hold has another default there.
+        then not in the file. If PyTorch has no such layer, or ``names_elsewhere`` names a missing
+        attribute, so that names and axes are ours. If a setting that the file does not hold has
+        another default there.
 
     Examples
     --------
@@ -236,6 +237,11 @@ def _warn(names: Names, features: Features) -> None:
     doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]
     if doubts := in_doubt(doubtful):
         warn_user(f"save_weights: {doubts}", UserWarning)
+    for text in dict.fromkeys(names.dropped()):
+        warn_user(
+            f"save_weights: {text}; the others have their own names and axes in the file",
+            UserWarning,
+        )
     for text in dict.fromkeys(differing((slot.module for slot in names.slots), "pytorch")):
         warn_user(f"save_weights: {text}", UserWarning)
 

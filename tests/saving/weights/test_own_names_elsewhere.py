@@ -73,3 +73,24 @@ def test_a_wrong_number_of_arrays_is_refused(count: int, tmp_path: Path) -> None
     with pytest.raises(gt.saving.SaveError, match=f"names 2 arrays .* returned {count}"):
         model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
     assert not any(tmp_path.iterdir())
+
+
+def test_a_key_that_names_no_attribute_is_told(tmp_path: Path) -> None:
+    model = module({"pytorch": {("left", "rigth"): (("weight",), IDENTITY)}})
+    told = r"Own.names_elsewhere.* does not apply to 'own', which has no attribute 'rigth'"
+    with pytest.warns(UserWarning, match=told):
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    with pytest.raises(gt.saving.WeightsMismatch, match=told):
+        model.load_weights({"weight": np.ones(4, "float32")}, layout="pytorch")
+
+
+@pytest.mark.filterwarnings("error")
+def test_keys_for_what_an_object_lacks_are_silent(tmp_path: Path) -> None:
+    names = {
+        ("left", "other"): (("weight",), IDENTITY),  # objects with a third variable
+        ("left", "right"): (("a", "b"), IDENTITY),
+        ("one", "two"): (("c", "d"), IDENTITY),
+    }
+    model = module({"pytorch": names})
+    model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    assert model.load_weights(tmp_path / "w.safetensors").ok
