@@ -219,7 +219,7 @@ def test_a_callback_may_evaluate_with_the_metrics_of_the_run() -> None:
             if nested:
                 training.evaluate(net, (LOGITS, YES), loss="mse", metrics=[metric])
 
-        data, given = (LOGITS, YES), {"loss": "binary_crossentropy", "metrics": [metric]}
-        run = training.fit(net, data, epochs=3, seed=0, verbose=0, callbacks=[other], **given)
+        given: dict[str, Any] = {"loss": "binary_crossentropy", "metrics": [metric], "seed": 0}
+        run = training.fit(net, (LOGITS, YES), epochs=3, verbose=0, callbacks=[other], **given)
         found.append(run.history["binary_accuracy"])
     assert found[0] == found[1]

@@ -420,7 +420,7 @@ def test_layers_that_are_built_later_are_excluded_too(
     loop: str, words: list[str], built: str
 ) -> None:
     inner = gt.layers.Sequential([gt.layers.Dense(2, name="narrow")], name="encoder")
-    model = gt.layers.Sequential([inner, gt.layers.Dense(1, name="head")])
+    model: Any = gt.layers.Sequential([inner, gt.layers.Dense(1, name="head")])
     x = np.ones((4, 3), "float32")
     if built == "backbone":
         inner(x)
@@ -432,7 +432,7 @@ def test_layers_that_are_built_later_are_excluded_too(
     else:
         zero = {"loss": lambda y, p: gt.sum(p * 0.0, axis=-1), "verbose": 0}
         gt.training.fit(model, (x, x[:, :1]), optimizer=optimizer, **zero)
-    weights = [inner.layers[0].kernel, model.layers[1].kernel]
+    weights = [model.layers[0].layers[0].kernel, model.layers[1].kernel]
     before = [v.numpy().copy() for v in weights]
     optimizer.apply_gradients([(gt.zeros_like(v.value), v) for v in model.trainable_variables])
     kept = [np.array_equal(a, v.numpy()) for a, v in zip(before, weights, strict=True)]
@@ -440,7 +440,8 @@ def test_layers_that_are_built_later_are_excluded_too(
 
 
 def test_variables_of_later_steps_are_excluded_too() -> None:
-    model = gt.layers.Sequential([gt.layers.Dense(2, name="body"), gt.layers.Dense(1, name="head")])
+    body, head = gt.layers.Dense(2, name="body"), gt.layers.Dense(1, name="head")
+    model: Any = gt.layers.Sequential([body, head])
     optimizer = gt.training.SGD(0.5, weight_decay=0.5)
     optimizer.exclude_from_weight_decay(var_names=["body"], model=model)
     model.layers[1](np.ones((1, 2), "float32"))

@@ -166,6 +166,7 @@ def test_own_attributes_give_none() -> None:
 def test_an_attribute_that_the_formula_reads_gives_none() -> None:
     class Reading(training.Optimizer):
         slots = ("velocity",)
+        momentum: float
 
         def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
             return rate, getattr(self, "beta_1", 1.0)
@@ -175,6 +176,8 @@ def test_an_attribute_that_the_formula_reads_gives_none() -> None:
             return value - settings[0] * settings[1] * velocity, (velocity,)
 
     class Inside(training.Optimizer):
+        eps: float
+
         @property
         def factor(self) -> Any:
             return next(self.eps for _ in range(1))
