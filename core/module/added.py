@@ -183,7 +183,7 @@ def losses_of(root: Module) -> list[Any]:
 
 def keep_mask(y: Any, mask: Any) -> None:
     """Keep the mask of a tensor that a model returns."""
-    # a mask has no mask: otherwise each could keep the other for ever
+    # a mask has no mask: two tensors that mask each other would never be freed
     if mask is not None and mask is not y and type(y) is Tensor and mask_of(mask) is None:
         key = id(y)
         _MASKS[key] = weakref.ref(y, lambda _: _MASKS.pop(key, None)), mask

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.extend import Module, Tensor, Variable
 from ..container.profile import DTYPES
-from ..errors import SaveError
+from ..errors import DamagedFile, SaveError
 from ..reading.modules import StateReader
 from ..records.schema import encode, is_small
 from ..writing.modules import StateWriter
@@ -48,7 +48,16 @@ def encode_state(value: Any, path: str, add_array: Callable[[Array], str]) -> An
 
 def decode_state(encoded: Any, where: str, array: Callable[[str], Array]) -> Any:
     """Return the state of :func:`encode_state`'s JSON; ``array`` returns a dataset by its path."""
-    return StateReader((), (), array).decode(encoded, where)
+    return _Reader((), (), array).decode(encoded, where)
+
+
+class _Reader(StateReader):
+    """Reads states: attributes that refer to nothing."""
+
+    def decode(self, encoded: Any, where: str) -> Any:
+        if type(encoded) is dict and not {"op", "same"}.isdisjoint(encoded):
+            raise DamagedFile(f"{where}: not a state: {str(encoded)[:80]}")
+        return super().decode(encoded, where)
 
 
 class _Writer(StateWriter):

@@ -170,6 +170,8 @@ class StateReader:
         found.update(
             (key, self.decode(x, where)) for key, (_, x) in zip(keys, content, strict=True)
         )
+        if len(found) < len(keys):
+            raise DamagedFile(f"{where}: a key is repeated: {str(content)[:80]}")
         return found
 
     def _array_at(self, tag: str, path: str) -> Any:

@@ -119,7 +119,7 @@ def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
 def rule_fits_weight(
     traces: Sequence[ConcreteFunction], weight: Variable, regularizer: bool
 ) -> bool:
-    """Return whether a function takes a weight and returns a penalty, or else its new value."""
+    """Return whether a function takes a weight and returns a penalty or its new value."""
     shape = () if regularizer else weight.shape
     for trace in traces:
         takes = [spec.admits(weight.shape) for spec in trace.specs]

@@ -109,7 +109,7 @@ def ruled_records(
     number_of
         Returns the number of a variable.
     save
-        Traces a function of a variable, a regularizer or else a constraint; returns its number.
+        Traces a function of a variable, given whether it is a regularizer; returns its number.
     lost
         Receives which of them cannot be traced.
     """

@@ -530,3 +530,33 @@ def test_a_forged_rule_that_does_not_fit_its_weight_is_refused(kind: str, tmp_pa
 
     with pytest.raises(gt.saving.DamagedFile, match=f"{kind}: function .* does not fit"):
         gt.load(rewritten(tmp_path / "m.h5", change))
+
+
+@decorated
+@pytest.mark.parametrize("compile", [False, True])
+def test_decorated_parts_train_with_the_losses_of_their_layers(
+    around: Callable[[Any], Any], compile: bool
+) -> None:
+    found = []
+    for make in (around, lambda layer: layers.Sequential([layer])):
+        gt.random.set_seed(0)
+        model = make(layers.Dense(2, activity_regularizer="l2", kernel_initializer="ones"))
+        model(X)
+        options: dict[str, Any] = {"batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0}
+        history = training.fit(model, (X, Y), loss="mse", compile=compile, **options)
+        found.append([*history.history["loss"], _evaluated(model)])
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@decorated
+def test_padding_in_decorated_parts_does_not_count(around: Callable[[Any], Any]) -> None:
+    words = np.array([[1, 2, 0, 0], [0, 0, 0, 0], [1, 1, 3, 4]], "int32")
+    found = []
+    for make in (around, lambda layer: layer):
+        gt.random.set_seed(0)
+        embedding = layers.Embedding(5, 3, mask_zero=True, embeddings_initializer="ones")
+        model = make(layers.Sequential([embedding, layers.Dense(1, kernel_initializer="ones")]))
+        model(words)
+        data = (words, words[..., None] * 100.0)
+        found.append(training.evaluate(model, data, loss="mse", metrics=[])["loss"])
+    assert found[0] == pytest.approx(found[1], rel=1e-6)

@@ -19,6 +19,8 @@ from ...core.extend import (
     calling_in,
     flatten,
     frozen_variables,
+    inlining,
+    mask_of,
     untrained_arrays,
 )
 from ...layers import (
@@ -103,6 +105,8 @@ class Trainer(Session):
         self._sums = self._no_sums()
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False
+        # whether calls of the model give losses or masks too, which graphs of its functions lack
+        self._inlines: bool | None = None
         self._number: float | None = None  # the loss of an eager step, read before the gradient
         self._fetch: Callable[[], None] = _nothing
 
@@ -335,7 +339,11 @@ class Trainer(Session):
     ) -> tuple[tuple[Any, Any, Any], Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
         """Return labels, predictions and weights; the loss; its parts, and their counts."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
-            predicted = self.call(x, training)
+            with inlining(self._inlines is not False):
+                predicted = self.call(x, training)
+            if self._inlines is None:
+                masked = any(mask_of(leaf) is not None for leaf in flatten(predicted))
+                self._inlines = masked or bool(added_losses(self.model))
             if look is not None and weight is None:
                 warn_of_padding(self.model, x, predicted, self.method)
             y, predicted, weight = self._held_against(y, predicted, weight)

@@ -64,6 +64,11 @@ LIES: dict[str, Any] = {
     "a generator that is a number": lambda m: attributes(m).update(rng={"value": 3}),
     "a state without its keys": lambda m: attributes(m).update(kept={"dict": {}}),
     "a state of a strange kind": lambda m: attributes(m).update(kept={"set": []}),
+    "a state with an op": lambda m: attributes(m)["kept"]["dict"].update(n={"op": "add"}),
+    "a state with a part twice": lambda m: attributes(m)["kept"]["dict"].update(n={"same": 0}),
+    "a state with a key twice": lambda m: attributes(m)["kept"]["dict"].update(
+        n={"items": [[1, {"value": 1}], [1, {"value": 2}]]}
+    ),
     "a state that is a number": lambda m: attributes(m).update(kept={"value": 3}),
     "half of a state": lambda m: attributes(m)["optimizer"]["dict"].pop("second_moments"),
     "too many": lambda m: attributes(m)["optimizer"]["dict"].update(more={"value": 1}),
