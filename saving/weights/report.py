@@ -24,6 +24,9 @@ class WeightsReport:
         The loaded variables, by path: the name in the file.
     cast
         Those whose dtype differs from the file's: ``("float16", "float32")``, from and to.
+    reordered
+        The loaded variables whose features of flattened images were put into the model's order:
+        from channel by channel, as in PyTorch. A mapping that gives the order of axes prevents it.
     pending
         The arrays that wait for a layer to be built, by name in the file: the layer's path.
     missing
@@ -51,6 +54,7 @@ class WeightsReport:
     layout: str
     loaded: dict[str, str] = field(default_factory=dict)
     cast: dict[str, tuple[str, str]] = field(default_factory=dict)
+    reordered: list[str] = field(default_factory=list)
     pending: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
@@ -87,7 +91,8 @@ class WeightsReport:
         rows = [("in the model", "in the file", "what")]
         for path, name in self.loaded.items():
             cast = " from {} to {}".format(*self.cast[path]) if path in self.cast else ""
-            rows.append((path, name, f"loaded{cast}"))
+            order = ", features reordered" if path in self.reordered else ""
+            rows.append((path, name, f"loaded{cast}{order}"))
         rows += [
             (path, name, "waits for the layer's first call") for name, path in self.pending.items()
         ]

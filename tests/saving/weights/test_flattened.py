@@ -123,7 +123,8 @@ def reordered(matrix: Any, channels: int = 4) -> Any:
         (lambda: Net(lambda y: L.Flatten()(gt.concatenate([y, -y], axis=1))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.nn.group_normalization(y, 2))), True),
         (lambda: Net(lambda y: L.Flatten()(shuffled(y))), True),
-        (lambda: Net(lambda y: L.Flatten()(y + places(y))), True),
+        (lambda: Net(lambda y: L.Flatten()(y * gt.mean(y, axis=(1, 2), keepdims=True))), True),
+        (lambda: Net(lambda y: L.Flatten()(gt.nn.avg_pool2d(y, 2, padding="same"))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.transpose(y, (0, 3, 1, 2)))), False),
         (lambda: Net(lambda y: gt.mean(y, axis=(1, 2))), False),
         (lambda: Net(lambda y: L.Flatten()(gt.max(y, axis=(1, 2), keepdims=True))), False),
@@ -218,6 +219,30 @@ def test_the_recipe_of_the_warning_gives_the_order() -> None:
         kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)
     )
     np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["pytorch", None])
+@pytest.mark.parametrize(
+    "between", [L.Flatten(), L.Sequential([L.LayerNormalization(), L.Flatten()])]
+)
+def test_axes_in_the_mapping_are_the_whole_order(between: Any, layout: Any) -> None:
+    model = Net(between)
+    arrays = arrays_of(model)
+    arrays |= {f"between.0.{name}": np.ones(4) for name in ("weight", "bias") if between.variables}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*flattened images")
+        report = model.load_weights(
+            arrays, mapping={"out.weight": ("out/kernel", (1, 0))}, layout=layout
+        )
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+    assert not report.reordered
+
+
+def test_the_report_lists_what_was_reordered() -> None:
+    model = Net()
+    report = model.load_weights(arrays_of(model))
+    assert report.reordered == ["out/kernel"]
+    assert "loaded, features reordered" in report.table()
 
 
 @pytest.mark.parametrize("layout", ["gradtape", None])
