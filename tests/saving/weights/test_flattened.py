@@ -162,6 +162,116 @@ def test_features_in_an_unknown_order_are_told(make: Any, tmp_path: Path) -> Non
         model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
 
 
+POSITIONS = np.arange(24, dtype="float32").reshape(3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        L.LayerNormalization(),
+        L.UnitNormalization(),
+        lambda y: (y - gt.mean(y, axis=-1, keepdims=True)) / gt.std(y, axis=-1, keepdims=True),
+        lambda y: gt.nn.softmax(y),
+        lambda y: gt.cumsum(y, axis=-1),
+        lambda y: gt.flip(y, axis=-1),
+        lambda y: y + POSITIONS,
+        lambda y: y + gt.Variable(POSITIONS),
+        lambda y: y + 0.5 * gt.Variable(POSITIONS),
+        lambda y: y + places(y),
+    ],
+)  # fmt: skip
+def test_steps_along_the_channels_leave_the_order_unknown(step: Any, tmp_path: Path) -> None:
+    model = Net(lambda y: L.Flatten()(step(y)))
+    arrays = arrays_of(model)
+    with pytest.warns(UserWarning, match=r"flattened images.*mapping=.*out/kernel', \(1, 0\)"):
+        report = model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+    assert not report.reordered
+    with pytest.warns(UserWarning, match="save_weights: out/kernel: .*flattened images"):
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    saved = gt.saving.read_weights(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(saved["out.weight"], arrays["out.weight"])
+
+
+def test_a_layer_normalization_after_convolutions_of_sequences_is_told() -> None:
+    model = L.Sequential([L.Conv1D(4, 3), L.LayerNormalization(), L.Flatten(), L.Dense(2)])
+    model(np.ones((2, 8, 3), "float32"))
+    matrix = np.arange(48, dtype="float32").reshape(2, 24)
+    arrays = {"0.weight": np.ones((4, 3, 3)), "0.bias": np.ones(4), "1.weight": np.ones(4)}
+    arrays |= {"1.bias": np.ones(4), "3.weight": matrix, "3.bias": np.ones(2)}
+    with pytest.warns(UserWarning, match="layers/3/kernel: .*flattened images"):
+        model.load_weights(arrays)
+    np.testing.assert_array_equal(model.layers[3].kernel.numpy(), matrix.T)
+
+
+class Raw(Net):
+    """A class that computes with a matrix in its own way."""
+
+    def __call__(self, x: Any) -> Any:
+        y = self.conv(x)
+        if not self.out.built:
+            self.out(L.Flatten()(y))
+        return self.between(y, self.out.kernel)
+
+
+def flat(y: Any) -> Any:
+    return L.Flatten()(y)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda y, w: gt.einsum("bi,io->bo", flat(y), w),
+        lambda y, w: gt.tensordot(flat(y), w, 1),
+        lambda y, w: gt.transpose(gt.transpose(w) @ gt.transpose(flat(y))),
+        lambda y, w: gt.einsum("bhwc,hwco->bo", y, gt.reshape(w, (3, 2, 4, 2))),
+        lambda y, w: gt.reshape(y[:1], (-1,))[None] @ w,
+        lambda y, w: gt.stack([gt.reshape(image, (-1,)) for image in y]) @ w,
+    ],
+)  # fmt: skip
+def test_a_matrix_in_another_op_than_a_product_is_told(compute: Any) -> None:
+    model = Raw(compute)
+    arrays = arrays_of(model)
+    with pytest.warns(UserWarning, match="out/kernel: .*flattened images"):
+        model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda y, w: flat(y) @ w,
+        lambda y, w: gt.sum(flat(y)[:, :, None] * w[None], axis=1),
+        lambda y, w: gt.squeeze(flat(y)[:, None] @ w, axis=1),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_axes_of_size_one_are_followed(compute: Any) -> None:
+    model = Raw(compute)
+    arrays = arrays_of(model)
+    model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), reordered(arrays["out.weight"]))
+
+
+class Heads(Net):
+    """Attention between places: a matrix that becomes heads, which takes channels alone."""
+
+    def __call__(self, x: Any) -> Any:
+        y = self.conv(x)
+        if not self.out.built:
+            self.out(y)
+        heads = gt.einsum("bhwc,cno->bhwno", y, gt.reshape(self.out.kernel, (4, 2, 1)))
+        return gt.mean(heads, axis=(1, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_matrix_for_channels_alone_is_not_told() -> None:
+    model = Heads()
+    arrays = arrays_of(model)
+    model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+
+
 class Head(L.Layer):
     """A layer of which only its ``build`` knows the weights."""
 
