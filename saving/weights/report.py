@@ -24,9 +24,6 @@ class WeightsReport:
         The loaded variables, by path: the name in the file.
     cast
         Those whose dtype differs from the file's: ``("float16", "float32")``, from and to.
-    reordered
-        The loaded variables whose features of flattened images were put into the model's order:
-        from channel by channel, as in PyTorch. A mapping that gives the order of axes prevents it.
     pending
         The arrays that wait for a layer to be built, by name in the file: the layer's path.
     missing
@@ -37,6 +34,9 @@ class WeightsReport:
         By path: the model's shape or dtype, and the file's.
     left_out
         What the mapping left out, and what is not a weight, by name in the file: the reason.
+    reordered
+        The loaded variables whose features of flattened images were put into the model's order:
+        from channel by channel, as in PyTorch. A mapping that gives the order of axes prevents it.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class WeightsReport:
     layout: str
     loaded: dict[str, str] = field(default_factory=dict)
     cast: dict[str, tuple[str, str]] = field(default_factory=dict)
-    reordered: list[str] = field(default_factory=list)
     pending: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     wrong_shape: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     wrong_dtype: dict[str, tuple[str, str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    reordered: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
