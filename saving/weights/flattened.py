@@ -293,12 +293,15 @@ class _Flow:
         if len(sources) == len(inputs) and (inputs or variable is not None):
             own = set().union(*sources) if variable is None else {id(variable)}
             self._from.update((id(x), own) for x in outputs)
-        if any(x.shape is None for x in (*inputs, *outputs)) or len(outputs) != 1:
+        if any(x.shape is None for x in (*inputs, *outputs)) or not outputs:
             return
         y = outputs[0]
+        normalizes = len(outputs) > 1 and _by_vectors(inputs, y)  # with a batch's statistics
+        if len(outputs) > 1 and not normalizes:
+            return
         data = [x for x in inputs if id(x) not in self._from]
         weights = [x for x in inputs if id(x) in self._from and len(x.shape) > 1]
-        if getattr(node.op, "batch", None) == "elementwise":
+        if normalizes or getattr(node.op, "batch", None) == "elementwise":
             for x in inputs:
                 self._align(x, y)
             if any(id(x) in self._alike for x in inputs) and all(
@@ -318,6 +321,8 @@ class _Flow:
             else:
                 self._others += [(x, w) for x in data for w in weights]
             return
+        elif any(map(self._is_noise, inputs)) and all(self._is_alike(x, y) for x in data):
+            self._alike.add(id(y))
         elif (
             inputs and all(x.shape == y.shape for x in inputs[1:]) and self._reshapes(inputs[0], y)
         ):
@@ -331,8 +336,6 @@ class _Flow:
                 node, inputs[0], y
             ):
                 self._alike.add(id(y))
-        elif any(map(self._is_noise, inputs)) and all(self._is_alike(x, y) for x in inputs):
-            self._alike.add(id(y))
         if data and all(id(x) in self._seen for x in data):
             self._seen.add(id(y))
         if any(id(x) in self._open for x in data):
@@ -440,6 +443,12 @@ class _Flow:
                 self._roles.join((id(x), i), (id(y), moved[0]))
                 if plain[moved[0]] == base[i]:
                     self._features.join((id(x), i), (id(y), moved[0]))
+
+
+def _by_vectors(inputs: Sequence[Any], y: Any) -> bool:
+    """Return whether a result has the shape of its first input, and the others are vectors."""
+    vectors = [x for x in inputs[1:] if len(x.shape) == 1]
+    return 1 < len(inputs) == len(vectors) + 1 and bool(inputs[0].shape == y.shape)
 
 
 def _groups(a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[range, range]]:

@@ -143,6 +143,28 @@ def test_an_own_class_shows_where_features_move(make: Any, moves: bool) -> None:
     assert model.call_signatures() == calls
 
 
+class Trained(Net):
+    """A class with a decorated call that was only called in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.drop = L.BatchNormalization(epsilon=1e-5), L.Dropout(0.5)
+
+    @gt.function
+    def __call__(self, x: Any, training: bool = True) -> Any:
+        y = self.drop(self.norm(self.conv(x), training=training), training=training)
+        return self.out(L.Flatten()(y))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_trace_in_training_shows_the_order() -> None:
+    model = Trained()
+    arrays = arrays_of(model)
+    names = ("weight", "bias", "running_mean", "running_var")
+    model.load_weights({**arrays, **{f"norm.{name}": np.ones(4) for name in names}})
+    np.testing.assert_array_equal(model.out.kernel.numpy(), reordered(arrays["out.weight"]))
+
+
 def test_features_of_channels_that_are_joined_move_together() -> None:
     model = Net(lambda y: L.Flatten()(gt.concatenate([y, 2.0 * y], axis=-1)))
     arrays = arrays_of(model)
