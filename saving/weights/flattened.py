@@ -70,9 +70,10 @@ def in_doubt(names: Sequence[str]) -> str:
         return ""
     return (
         f"{', '.join(names)}: the inputs look like flattened images, whose features are ordered by "
-        "channel in PyTorch and by place here; they were not reordered. If the model was never "
-        "called, call it once first: then its layers show the order. Otherwise reorder the array "
-        "yourself: kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)"
+        "place here, and by channel in PyTorch unless its images have channels last. The order is "
+        "not known, so they were not reordered. If the model was never called, call it once first: "
+        "then its layers show the order. To reorder the array yourself: "
+        "kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)"
     )
 
 
@@ -237,6 +238,10 @@ class _Flow:
         self._seen: set[int] = set()  # values made of images without further weights
         self._open: set[int] = set()  # the same, after the images were flattened
         self._dense: list[tuple[Any, Any]] = []  # inputs and matrices
+        self._others: list[tuple[Any, Any]] = []  # inputs and weights of ops not followed
+        self._streams: set[int] = set()  # states of random numbers, which say nothing of images
+        # values computed by steps that are the same with channels first
+        self._alike = {id(x) for x in graph.inputs}
         # inputs that look like images need not be any
         self._perhaps = [_axis(x, -1) for x in graph.inputs if _is_image(x)]
         for node in graph.nodes:
@@ -244,7 +249,7 @@ class _Flow:
 
     def features(self) -> Features:
         """Return what the trace shows."""
-        images = {self._roles.of(axis) for axis in self._images}
+        images = self._channels()
         perhaps = {self._roles.of(axis) for axis in self._perhaps} - images
         found: dict[Any, int] = {}
         settled, unsure = set(), set()
@@ -255,7 +260,8 @@ class _Flow:
             settled.add(key)
             if axes == [rank - 1] and rank in self._ranks:
                 size = image.shape[-1]
-                if not known_size(size) or found.setdefault(key, size) != size:
+                alike = id(image) in self._alike
+                if not alike or not known_size(size) or found.setdefault(key, size) != size:
                     unsure.add(key)
                 continue
             long = [n for n in image.shape[1:] if not same_size(n, 1)]
@@ -274,6 +280,11 @@ class _Flow:
         for x, matrix in self._dense:
             if id(x) in self._open and self._features.of(_axis(x, -1)) not in settled:
                 doubtful |= self._from[id(matrix)]
+        for x, weight in self._others:
+            keys = [self._features.of((id(x), i)) for i in range(len(x.shape))]
+            followed = any(key in unsure or found.get(key, 1) > 1 for key in keys)
+            if followed or id(x) in self._open or self._splits(x, weight):
+                doubtful |= self._from[id(weight)]
         return Features(channels, frozenset(doubtful))
 
     def _follow(self, node: Any) -> None:
@@ -283,28 +294,42 @@ class _Flow:
         variable = getattr(node.op, "variable", None)
         if variable is not None and not inputs:
             self._reads.append((variable, outputs[0]))
+            if isinstance(variable, Stream):
+                self._streams.add(id(variable))
         sources = [self._from[id(x)] for x in inputs if id(x) in self._from]
         if len(sources) == len(inputs) and (inputs or variable is not None):
             own = set().union(*sources) if variable is None else {id(variable)}
             self._from.update((id(x), own) for x in outputs)
-        if any(x.shape is None for x in (*inputs, *outputs)) or len(outputs) != 1:
+        if any(x.shape is None for x in (*inputs, *outputs)) or not outputs:
             return
         y = outputs[0]
+        normalizes = len(outputs) > 1 and _by_vectors(inputs, y)  # with a batch's statistics
+        if len(outputs) > 1 and not normalizes:
+            return
         data = [x for x in inputs if id(x) not in self._from]
         weights = [x for x in inputs if id(x) in self._from and len(x.shape) > 1]
-        if getattr(node.op, "batch", None) == "elementwise":
+        if normalizes or getattr(node.op, "batch", None) == "elementwise":
             for x in inputs:
                 self._align(x, y)
+            if any(id(x) in self._alike for x in inputs) and all(
+                self._is_alike(x, y) for x in given
+            ):
+                self._alike.add(id(y))
         elif data and any(self._convolves(x, (*data, y)) for x in weights):
             self._images += [_axis(x, -1) for x in (*data, y)]
             self._seen.add(id(y))
+            self._alike.add(id(y))
             return
         elif data and weights:
             if node.op.name == "matmul" and len(weights[0].shape) == 2:
                 self._features.join(_axis(data[0], -1), _axis(weights[0], 0))
                 self._features.join(_axis(y, -1), _axis(weights[0], 1))
                 self._dense.append((data[0], weights[0]))
+            else:
+                self._others += [(x, w) for x in data for w in weights]
             return
+        elif any(map(self._is_noise, inputs)) and all(self._is_alike(x, y) for x in data):
+            self._alike.add(id(y))
         elif (
             inputs and all(x.shape == y.shape for x in inputs[1:]) and self._reshapes(inputs[0], y)
         ):
@@ -314,10 +339,49 @@ class _Flow:
                 self._align(inputs[0], y, sizes_differ)
             else:
                 self._probe(node, inputs, y)
+            if all(id(x) in self._alike for x in inputs) and self._keeps_channels(
+                node, inputs[0], y
+            ):
+                self._alike.add(id(y))
         if data and all(id(x) in self._seen for x in data):
             self._seen.add(id(y))
         if any(id(x) in self._open for x in data):
             self._open.add(id(y))
+
+    def _channels(self) -> set[Any]:
+        return {self._roles.of(axis) for axis in self._images}
+
+    def _splits(self, image: Any, weight: Any) -> bool:
+        """Return whether weights for each place and channel of an image come from a matrix."""
+        sizes = image.shape[1:]
+        if len(weight.shape) < 3 or id(image) not in self._seen or not all(map(known_size, sizes)):
+            return False
+        matrices = [v for v, _ in self._reads if len(v.shape) == 2]
+        own = [v for v in matrices if id(v) in self._from[id(weight)]]
+        return any(prod(sizes) in v.shape and sizes[-1] < prod(sizes) for v in own)
+
+    def _is_noise(self, x: Any) -> bool:
+        return bool(self._streams.intersection(self._from.get(id(x), ())))
+
+    def _is_alike(self, x: Any, y: Any) -> bool:
+        """Return whether an operand may be channels first in PyTorch, with the same numbers.
+
+        It may not if it differs from place to place, and is not itself computed from images by such
+        steps: a mean over the channels (layer normalization), embedded positions.
+        """
+        shape = getattr(x, "shape", ())
+        if id(x) in self._alike or self._is_noise(x) or not shape:
+            return True
+        return all(same_size(n, 1) for n in shape[len(shape) == len(y.shape) : -1])
+
+    def _keeps_channels(self, node: Any, x: Any, y: Any) -> bool:
+        """Return whether an op leaves the channels of images as they are, or joins some."""
+        images, rank = self._channels(), len(y.shape)
+        channels = {i for i in range(rank) if self._roles.of((id(y), i)) in images}
+        along = node.params.get("axis")
+        axes = along if isinstance(along, tuple) else (along,)
+        axes = [i for i in axes if isinstance(i, int) and same_size(x.shape[i], y.shape[i])]
+        return bool(channels) and channels.isdisjoint(i % rank for i in axes)
 
     def _convolves(self, kernel: Any, images: Sequence[Any]) -> bool:
         alike = all(len(x.shape) == len(kernel.shape) for x in images)
@@ -336,21 +400,40 @@ class _Flow:
     def _reshapes(self, x: Any, y: Any) -> bool:
         """Record what a reshaping does; return whether it is one."""
         a, b = x.shape, y.shape
-        if len(a) > 2 and len(b) == 2 and _as_one(a, b[1]):
+        long = [[i for i, n in enumerate(c) if not same_size(n, 1)] for c in (a, b)]
+        pairs = list(zip(*long))
+        alone = len(a) != len(b) and len(pairs) == max(map(len, long))
+        if alone and all(same_size(a[i], b[k]) for i, k in pairs):  # axes of size 1 come or go
+            groups = [(range(i, i + 1), range(k, k + 1)) for i, k in pairs]
+            self._regroup(x, y, groups)
+        elif len(a) > 2 and len(b) == 1 and id(x) in self._seen:
+            self._open.add(id(y))
+        elif len(a) > 2 and len(b) == 2 and _as_one(a, b[1]):
             self._flattened.append((x, y))
             if id(x) in self._seen:
                 self._open.add(id(y))
         elif len(b) > 2 and len(a) == 2 and _as_one(b, a[1]):
             self._flattened.append((y, x))
+            self._alike.add(id(y))
         elif len(a) == len(b):
             return False
         else:
-            for left, right in _groups(a, b):
-                for i, k in product(left, right):
-                    self._roles.join((id(x), i), (id(y), k))
-                    if len(left) == len(right) == 1:
-                        self._features.join((id(x), i), (id(y), k))
+            self._regroup(x, y, _groups(a, b))
         return True
+
+    def _regroup(self, x: Any, y: Any, groups: Iterable[tuple[range, range]]) -> None:
+        """Join axes of a reshaping with those that they become."""
+        images = self._channels()
+        for left, right in groups:
+            mixed = {self._roles.of((id(x), i)) in images for i in left}
+            if len(mixed) == 2 and id(x) in self._seen:  # channels and places
+                self._open.add(id(y))
+            for i, k in product(left, right):
+                self._roles.join((id(x), i), (id(y), k))
+                if len(left) == len(right) == 1:
+                    self._features.join((id(x), i), (id(y), k))
+        if id(x) in self._alike:
+            self._alike.add(id(y))
 
     def _probe(self, node: Any, inputs: Sequence[Any], y: Any) -> None:
         """Find out where an op moves axes: see which sizes of its result follow which of inputs."""
@@ -367,6 +450,12 @@ class _Flow:
                 self._roles.join((id(x), i), (id(y), moved[0]))
                 if plain[moved[0]] == base[i]:
                     self._features.join((id(x), i), (id(y), moved[0]))
+
+
+def _by_vectors(inputs: Sequence[Any], y: Any) -> bool:
+    """Return whether a result has the shape of its first input, and the others are vectors."""
+    vectors = [x for x in inputs[1:] if len(x.shape) == 1]
+    return 1 < len(inputs) == len(vectors) + 1 and bool(inputs[0].shape == y.shape)
 
 
 def _groups(a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[range, range]]:

@@ -49,8 +49,9 @@ def load_weights(
         (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
         of the model (``"layers/0/kernel"``), or the file's framework's name for it; ``None`` leaves
         it out. Dictionaries and functions may give a pair of a name and the order of axes as in
-        :func:`numpy.transpose`. Names that are not mapped stay the same. Those of a checkpoint's
-        model are names of the model, with or without ``model/`` in front.
+        :func:`numpy.transpose`; nothing else of such an array is reordered. Names that are not
+        mapped stay the same. Those of a checkpoint's model are names of the model, with or without
+        ``model/`` in front.
     layout
         The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
         whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By

@@ -68,6 +68,7 @@ class Plan:
         self._strict = strict
         self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
         self._converted: dict[Slot, np.ndarray[Any, Any]] = {}  # whose values differ in the file
+        self._ordered: set[str] = set()  # names to which the mapping gives an order of axes
         self._waiting: WeakIdentityDict[dict[str, tuple[str, Any]]] = WeakIdentityDict()
         # of layers that are built here
         self._before: WeakIdentityDict[dict[str, Any]] = WeakIdentityDict()
@@ -143,7 +144,9 @@ class Plan:
         if slot in self._chosen:
             self._leave_equal(name, self._chosen[slot][0], slot.path)
             return
-        if axes is None and name not in self._kept:
+        if axes is not None:
+            self._ordered.add(name)
+        elif name not in self._kept:
             if slot.convert is not None:
                 load = slot.convert[0]
                 if not self._convert(
@@ -269,11 +272,16 @@ class Plan:
         report = self.report
         told = []
         loaded = {slot.path: slot.variable for slot in self._chosen if slot.path in report.loaded}
-        kept = {path for path, name in report.loaded.items() if name in self._kept}
+        given = self._kept | self._ordered
+        kept = {path for path, name in report.loaded.items() if name in given}
         theirs = {path: v for path, v in loaded.items() if v is not None and path not in kept}
         doubtful = [path for path, v in theirs.items() if id(v) in self._features.unsure]
         if doubts := in_doubt([*doubtful, *self._later]):
-            told.append(f"{report.path}: {doubts}")
+            as_it_is = {report.loaded[path]: (path, (1, 0)) for path in doubtful[:1]}
+            told.append(
+                f"{report.path}: {doubts}"
+                + (f"; to load it as it is, give its axes: mapping={as_it_is}" if as_it_is else "")
+            )
         problems = list(report.problems())
         if problems:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
@@ -365,8 +373,10 @@ class Plan:
             array = self._converted[slot] if slot in self._converted else read[name]
             if axes is not None:
                 array = array.transpose(axes)
-            if name not in self._kept:
+            moves = id(variable) in self._features.channels
+            if moves and name not in self._kept | self._ordered:
                 array = self._features.to_ours(variable, array)
+                self.report.reordered.append(slot.path)
             array = np.ascontiguousarray(array).reshape(array.shape)
             stored = self._stored(name) or array.dtype.name
             converted = _converted(array, variable.dtype)
@@ -387,7 +397,7 @@ class Plan:
         slots = self._names.slots
         images = [x for x in slots if x.of_images(self._chosen.get(x, ("", None))[1])]
         kernels = [x.variable for x in images if x.variable is not None]
-        waiting = [name for names in self._waiting.values() for name, _ in names.values()]
+        waiting = [x for names in self._waiting.values() for x, axes in names.values() if not axes]
         shapes = {name: self._arrays.entries[name].shape for name in waiting}
         widths = {name: shape[1] for name, shape in shapes.items() if len(shape) == 2}
         if widths:

@@ -34,6 +34,9 @@ class WeightsReport:
         By path: the model's shape or dtype, and the file's.
     left_out
         What the mapping left out, and what is not a weight, by name in the file: the reason.
+    reordered
+        The loaded variables whose features of flattened images were put into the model's order:
+        from channel by channel, as in PyTorch. A mapping that gives the order of axes prevents it.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class WeightsReport:
     wrong_shape: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     wrong_dtype: dict[str, tuple[str, str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    reordered: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -87,7 +91,8 @@ class WeightsReport:
         rows = [("in the model", "in the file", "what")]
         for path, name in self.loaded.items():
             cast = " from {} to {}".format(*self.cast[path]) if path in self.cast else ""
-            rows.append((path, name, f"loaded{cast}"))
+            order = ", features reordered" if path in self.reordered else ""
+            rows.append((path, name, f"loaded{cast}{order}"))
         rows += [
             (path, name, "waits for the layer's first call") for name, path in self.pending.items()
         ]

@@ -123,7 +123,8 @@ def reordered(matrix: Any, channels: int = 4) -> Any:
         (lambda: Net(lambda y: L.Flatten()(gt.concatenate([y, -y], axis=1))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.nn.group_normalization(y, 2))), True),
         (lambda: Net(lambda y: L.Flatten()(shuffled(y))), True),
-        (lambda: Net(lambda y: L.Flatten()(y + places(y))), True),
+        (lambda: Net(lambda y: L.Flatten()(y * gt.mean(y, axis=(1, 2), keepdims=True))), True),
+        (lambda: Net(lambda y: L.Flatten()(gt.nn.avg_pool2d(y, 2, padding="same"))), True),
         (lambda: Net(lambda y: L.Flatten()(gt.transpose(y, (0, 3, 1, 2)))), False),
         (lambda: Net(lambda y: gt.mean(y, axis=(1, 2))), False),
         (lambda: Net(lambda y: L.Flatten()(gt.max(y, axis=(1, 2), keepdims=True))), False),
@@ -140,6 +141,28 @@ def test_an_own_class_shows_where_features_move(make: Any, moves: bool) -> None:
     expected = reordered(matrix) if moves else matrix.T
     np.testing.assert_array_equal(model.out.kernel.numpy(), expected)
     assert model.call_signatures() == calls
+
+
+class Trained(Net):
+    """A class with a decorated call that was only called in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.drop = L.BatchNormalization(epsilon=1e-5), L.Dropout(0.5)
+
+    @gt.function
+    def __call__(self, x: Any, training: bool = True) -> Any:
+        y = self.drop(self.norm(self.conv(x), training=training), training=training)
+        return self.out(L.Flatten()(y))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_trace_in_training_shows_the_order() -> None:
+    model = Trained()
+    arrays = arrays_of(model)
+    names = ("weight", "bias", "running_mean", "running_var")
+    model.load_weights({**arrays, **{f"norm.{name}": np.ones(4) for name in names}})
+    np.testing.assert_array_equal(model.out.kernel.numpy(), reordered(arrays["out.weight"]))
 
 
 def test_features_of_channels_that_are_joined_move_together() -> None:
@@ -159,6 +182,116 @@ def test_features_in_an_unknown_order_are_told(make: Any, tmp_path: Path) -> Non
     np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
     with pytest.warns(UserWarning, match="save_weights: out/kernel: .*flattened images"):
         model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+
+
+POSITIONS = np.arange(24, dtype="float32").reshape(3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        L.LayerNormalization(),
+        L.UnitNormalization(),
+        lambda y: (y - gt.mean(y, axis=-1, keepdims=True)) / gt.std(y, axis=-1, keepdims=True),
+        lambda y: gt.nn.softmax(y),
+        lambda y: gt.cumsum(y, axis=-1),
+        lambda y: gt.flip(y, axis=-1),
+        lambda y: y + POSITIONS,
+        lambda y: y + gt.Variable(POSITIONS),
+        lambda y: y + 0.5 * gt.Variable(POSITIONS),
+        lambda y: y + places(y),
+    ],
+)  # fmt: skip
+def test_steps_along_the_channels_leave_the_order_unknown(step: Any, tmp_path: Path) -> None:
+    model = Net(lambda y: L.Flatten()(step(y)))
+    arrays = arrays_of(model)
+    with pytest.warns(UserWarning, match=r"flattened images.*mapping=.*out/kernel', \(1, 0\)"):
+        report = model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+    assert not report.reordered
+    with pytest.warns(UserWarning, match="save_weights: out/kernel: .*flattened images"):
+        model.save_weights(tmp_path / "w.safetensors", layout="pytorch")
+    saved = gt.saving.read_weights(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(saved["out.weight"], arrays["out.weight"])
+
+
+def test_a_layer_normalization_after_convolutions_of_sequences_is_told() -> None:
+    model = L.Sequential([L.Conv1D(4, 3), L.LayerNormalization(), L.Flatten(), L.Dense(2)])
+    model(np.ones((2, 8, 3), "float32"))
+    matrix = np.arange(48, dtype="float32").reshape(2, 24)
+    arrays = {"0.weight": np.ones((4, 3, 3)), "0.bias": np.ones(4), "1.weight": np.ones(4)}
+    arrays |= {"1.bias": np.ones(4), "3.weight": matrix, "3.bias": np.ones(2)}
+    with pytest.warns(UserWarning, match="layers/3/kernel: .*flattened images"):
+        model.load_weights(arrays)
+    np.testing.assert_array_equal(model.layers[3].kernel.numpy(), matrix.T)
+
+
+class Raw(Net):
+    """A class that computes with a matrix in its own way."""
+
+    def __call__(self, x: Any) -> Any:
+        y = self.conv(x)
+        if not self.out.built:
+            self.out(L.Flatten()(y))
+        return self.between(y, self.out.kernel)
+
+
+def flat(y: Any) -> Any:
+    return L.Flatten()(y)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda y, w: gt.einsum("bi,io->bo", flat(y), w),
+        lambda y, w: gt.tensordot(flat(y), w, 1),
+        lambda y, w: gt.transpose(gt.transpose(w) @ gt.transpose(flat(y))),
+        lambda y, w: gt.einsum("bhwc,hwco->bo", y, gt.reshape(w, (3, 2, 4, 2))),
+        lambda y, w: gt.reshape(y[:1], (-1,))[None] @ w,
+        lambda y, w: gt.stack([gt.reshape(image, (-1,)) for image in y]) @ w,
+    ],
+)  # fmt: skip
+def test_a_matrix_in_another_op_than_a_product_is_told(compute: Any) -> None:
+    model = Raw(compute)
+    arrays = arrays_of(model)
+    with pytest.warns(UserWarning, match="out/kernel: .*flattened images"):
+        model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda y, w: flat(y) @ w,
+        lambda y, w: gt.sum(flat(y)[:, :, None] * w[None], axis=1),
+        lambda y, w: gt.squeeze(flat(y)[:, None] @ w, axis=1),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_axes_of_size_one_are_followed(compute: Any) -> None:
+    model = Raw(compute)
+    arrays = arrays_of(model)
+    model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), reordered(arrays["out.weight"]))
+
+
+class Heads(Net):
+    """Attention between places: a matrix that becomes heads, which takes channels alone."""
+
+    def __call__(self, x: Any) -> Any:
+        y = self.conv(x)
+        if not self.out.built:
+            self.out(y)
+        heads = gt.einsum("bhwc,cno->bhwno", y, gt.reshape(self.out.kernel, (4, 2, 1)))
+        return gt.mean(heads, axis=(1, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_matrix_for_channels_alone_is_not_told() -> None:
+    model = Heads()
+    arrays = arrays_of(model)
+    model.load_weights(arrays)
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
 
 
 class Head(L.Layer):
@@ -218,6 +351,30 @@ def test_the_recipe_of_the_warning_gives_the_order() -> None:
         kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)
     )
     np.testing.assert_allclose(result(name, layer, x), STORED[f"{name}/y"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["pytorch", None])
+@pytest.mark.parametrize(
+    "between", [L.Flatten(), L.Sequential([L.LayerNormalization(), L.Flatten()])]
+)
+def test_axes_in_the_mapping_are_the_whole_order(between: Any, layout: Any) -> None:
+    model = Net(between)
+    arrays = arrays_of(model)
+    arrays |= {f"between.0.{name}": np.ones(4) for name in ("weight", "bias") if between.variables}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*flattened images")
+        report = model.load_weights(
+            arrays, mapping={"out.weight": ("out/kernel", (1, 0))}, layout=layout
+        )
+    np.testing.assert_array_equal(model.out.kernel.numpy(), arrays["out.weight"].T)
+    assert not report.reordered
+
+
+def test_the_report_lists_what_was_reordered() -> None:
+    model = Net()
+    report = model.load_weights(arrays_of(model))
+    assert report.reordered == ["out/kernel"]
+    assert "loaded, features reordered" in report.table()
 
 
 @pytest.mark.parametrize("layout", ["gradtape", None])
