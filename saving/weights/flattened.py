@@ -379,9 +379,9 @@ class _Flow:
         images, rank = self._channels(), len(y.shape)
         channels = {i for i in range(rank) if self._roles.of((id(y), i)) in images}
         along = node.params.get("axis")
-        axes = along if isinstance(along, tuple) else (along,)
-        axes = [i for i in axes if isinstance(i, int) and same_size(x.shape[i], y.shape[i])]
-        return bool(channels) and channels.isdisjoint(i % rank for i in axes)
+        axes = [i for i in (along if isinstance(along, tuple) else (along,)) if isinstance(i, int)]
+        kept = {i % rank for i in axes if same_size(x.shape[i], y.shape[i])}
+        return bool(channels) and channels.isdisjoint(kept)
 
     def _convolves(self, kernel: Any, images: Sequence[Any]) -> bool:
         alike = all(len(x.shape) == len(kernel.shape) for x in images)
