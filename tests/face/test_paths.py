@@ -47,7 +47,7 @@ def test_a_public_path_leads_to_the_object(module: str, name: str, value: Any) -
         assert value.__name__ in inspect.getsource(value)
 
 
-@pytest.mark.parametrize("name", ["GradientTape", "Tensor", "ForwardAccumulator", "Variable"])
+@pytest.mark.parametrize("name", ["GradientTape", "Tensor", "ForwardAccumulator"])
 def test_errors_of_arguments_name_the_class_that_is_called(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword"):
         getattr(gt, name)(gt.constant(1.0), no_such_argument=True)

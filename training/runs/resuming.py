@@ -110,9 +110,10 @@ class Run:
             (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
         )
         self._asked = seed
-        self._seed = ranks.same(_seed(seed)) if shuffle else None
+        drawn = ranks.same(_seed(seed))  # once, so that dropout is the same with ranks and alone
+        self._seed = drawn if shuffle else None
         # pipelines have the same order on all ranks, with or without a seed
-        self._together = None if ranks is ALONE else ranks.same(_seed(seed))
+        self._together = None if ranks is ALONE else drawn
         self._source: Any = None
         known = steps_per_epoch
         self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
