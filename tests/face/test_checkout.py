@@ -26,9 +26,9 @@ def beside(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=120
-    )
+    surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+    options = {"cwd": folder, "env": surroundings, "timeout": 120}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, **options)
 
 
 #: Forgets editable installs, which would find some packages elsewhere.
