@@ -139,7 +139,7 @@ def test_the_command_line_has_the_limits(
     assert "takes longer than 3 s" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["verify", str(path), "--max-seconds", "0"])
-    assert "must be greater than 0" in capsys.readouterr().err
+    assert "must be a number greater than 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["max_memory", "max_seconds"])
