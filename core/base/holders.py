@@ -82,6 +82,11 @@ class WeakIdentityDict(MutableMapping[Any, T]):
     def __getitem__(self, key: Any) -> T:
         return self._held[id(key)][1]
 
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return the value of a key, or the default, without the cost of a KeyError."""
+        found = self._held.get(id(key))
+        return default if found is None else found[1]
+
     def __setitem__(self, key: Any, value: T) -> None:
         number, held = id(key), self._held
         held[number] = ref(key, lambda _: held.pop(number, None)), value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,8 +46,8 @@ passing: ContextVar[bool] = ContextVar("gradtape_layers_passing", default=False)
 ADDED: WeakIdentityDict[list[Any]] = WeakIdentityDict()
 #: The layers that added losses in a trace: later calls run the graph, and Python sees no value.
 IN_TRACES: WeakIdentityDict[bool] = WeakIdentityDict()
-#: The masks of models' results, by the tensor's ``id``, as long as the tensors live.
-_MASKS: dict[int, tuple[weakref.ref[Any], Any]] = {}
+#: The masks of models' results.
+_MASKS: WeakIdentityDict[Any] = WeakIdentityDict()
 
 
 @contextmanager
@@ -185,11 +184,9 @@ def keep_mask(y: Any, mask: Any) -> None:
     """Keep the mask of a tensor that a model returns."""
     # a mask has no mask: two tensors that mask each other would never be freed
     if mask is not None and mask is not y and type(y) is Tensor and mask_of(mask) is None:
-        key = id(y)
-        _MASKS[key] = weakref.ref(y, lambda _: _MASKS.pop(key, None)), mask
+        _MASKS[y] = mask
 
 
 def mask_of(y: Any) -> Any:
     """Return the mask of a model's result; ``None`` if it has none."""
-    found = _MASKS.get(id(y))
-    return None if found is None or found[0]() is not y else found[1]
+    return _MASKS.get(y)
