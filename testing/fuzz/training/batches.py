@@ -89,7 +89,7 @@ def predictions(p: Any) -> Pairs:
         yield f"predict, batch_size={size}", tr.predict(model, p.x, batch_size=size), want
 
 
-@relation("batches", measured)
+@relation("batches", without("constraints", "counts"))
 def doubled(p: Any) -> Pairs:
     """Every example twice gives the same means."""
     model = built(p)
@@ -102,7 +102,7 @@ def doubled(p: Any) -> Pairs:
     )
 
 
-@relation("batches", without("constraints", "several", "weights"))
+@relation("batches", without("constraints", "counts", "several", "weights"))
 def weighted_alike(p: Any) -> Pairs:
     """Weights of 1 change nothing, and weights of 2 double the loss of the labels."""
     model = built(p)

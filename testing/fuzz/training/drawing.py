@@ -189,6 +189,7 @@ class Options(NamedTuple):
     kinds: tuple[str, ...] = ("rows", "rows", "steps", "steps", "words", "images")
     tasks: tuple[str, ...] = tuple(TASKS)
     weights: bool = True
+    counts: bool = True  # metrics that count examples, where others are means
     masks: bool | None = None  # whether masks reach the output
     epochs: int = 2
 
@@ -284,7 +285,7 @@ def a_run(rng: random.Random, options: Options = Options()) -> Program:  # noqa:
         "model": a_model(rng, kind, ends, last, options),
     }
     goals = [f"loss={_of_each(tasks, lambda t: rng.choice(t.losses))}"]
-    metrics = {name: _few(rng, task.metrics) for name, task in tasks.items()}
+    metrics = {name: _few(rng, task.metrics, options) for name, task in tasks.items()}
     for i, what in enumerate(("metrics", "weighted_metrics")):
         drawn = {name: f"[{', '.join(each[i::2])}]" for name, each in metrics.items()}
         goals += [f"{what}={_joined(drawn)}"] if rng.random() < 0.6 else []
@@ -312,8 +313,9 @@ def _joined(texts: dict[str, str]) -> str:
     return f"dict({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
-def _few(rng: random.Random, found: Sequence[str]) -> list[str]:
+def _few(rng: random.Random, found: Sequence[str], options: Options) -> list[str]:
     """Draw metrics whose names differ."""
+    found = [text for text in found if options.counts or "Positives" not in text]
     by_name = {re.sub(r"\W|_", "", text.split("metrics.")[-1]).lower()[:14]: text for text in found}
     return rng.sample([*by_name.values()], min(len(by_name), rng.randint(0, 3)))
 

@@ -109,7 +109,7 @@ def checkpoint(p: Any) -> Pairs:
     tr.Checkpoint(held=_Holder(p.state())).save("c.h5")
     other = _Holder(None)
     tr.Checkpoint(held=other).restore("c.h5")
-    yield "state", other.state, p.state()
+    yield "state", other.state, _plain(p.state())
 
 
 @relation("identity", of_values, exact=True)
@@ -155,7 +155,14 @@ def callback(p: Any) -> Pairs:
             checkpoint="run.ck",
             resume=True,
         )
-    yield "held", found[1].held, p.state()
+    yield "held", found[1].held, _plain(p.state())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with plain dictionaries: checkpoints keep an ``OrderedDict`` as one."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
 
 
 def _module(p: Any, zero: bool = False) -> Any:
