@@ -113,6 +113,10 @@ class _Place(NamedTuple):
         before, _, after = form.partition("{}")
         return _Place(_joined(self.before, before.rstrip("./")), after + self.after)
 
+    def part(self, name: str) -> _Place:
+        """Return the place of a part by its own name, which may hold any characters."""
+        return _Place(_joined(self.before, name), self.after)
+
 
 class Names:
     """All targets for arrays in a model, under all their names.
@@ -213,7 +217,7 @@ class Names:
                 self._note(id(leaf), module, leaf, (name, further), path, spellings)
                 continue
             form = _form(declared, name)
-            below = {prefix.inside(name): rank for prefix, rank in spellings.items()}
+            below = {prefix.part(name): rank for prefix, rank in spellings.items()}
             for spelling, rank in {form: 1, **further}.items():
                 for prefix, before in spellings.items():
                     below.setdefault(prefix.inside(spelling), max(before, rank))
@@ -222,7 +226,8 @@ class Names:
                 below.update(
                     {x.inside(leaf.name): 3 for x in groups if x.inside(leaf.name) not in below}
                 )
-            self._walk(leaf, (path[0].inside(name), path[1].inside(form)), below, above)
+            theirs = path[1].part(name) if form == name else path[1].inside(form)
+            self._walk(leaf, (path[0].part(name), theirs), below, above)
         for ours, said in declared.items():
             if isinstance(ours, tuple):
                 self._note_joint(module, ours, said, path, spellings)

@@ -63,3 +63,22 @@ def test_variables_by_name_are_all_variables() -> None:
         "parts/1": 1.0,
         "parts/1_": 2.0,
     }
+
+
+@pytest.mark.parametrize("key", ["", ".", "/", "a/", "b.", "{}", "a{}b", "{}_l0", " "])
+def test_modules_below_odd_keys_come_back(key: str, tmp_path: Path) -> None:
+    def model(value: float) -> gt.Module:
+        found = with_parts({"first": {key: value}})
+        found.modules = {key: with_parts({key: 2 * value}), "_": with_parts({"x": 3 * value})}  # type: ignore[attr-defined]
+        return found
+
+    for ending, layout in (
+        ("safetensors", "gradtape"),
+        ("h5", "gradtape"),
+        ("pt.safetensors", "pytorch"),
+    ):
+        path = tmp_path / f"w.{ending}"
+        model(1.0).save_weights(path, layout=layout)
+        other = model(0.0)
+        other.load_weights(path, layout=layout)
+        assert sorted(v.item() for v in other.variables) == [1.0, 2.0, 3.0]
