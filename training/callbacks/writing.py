@@ -194,7 +194,8 @@ class CSVLogger(Callback):
         The separator of the values, a comma by default.
     append
         Whether to append to an existing file; false by default. A run that ``fit`` resumes always
-        continues its file, after the lines of the epochs that it does not repeat.
+        continues its file, after the lines of the epochs that it does not repeat. A run that ended
+        before its first checkpoint is another run, whose lines are kept.
 
     Raises
     ------

@@ -149,6 +149,8 @@ def interrupted(p: Any) -> Pairs:
         for cut in p.cuts:
             with suppress(Interrupted):
                 _fit(p, _weights_seed(file), [PowerCut(*cut)], **options)
+            if _weights_seed(file) == 1:  # nothing is saved yet, and the next run is another one
+                Path("more.csv").unlink(missing_ok=True)
         got = _fit(p, _weights_seed(file), [], **options)
         yield "files", _files(), files
     yield "history", got[3].history, want[3].history
