@@ -30,7 +30,7 @@ from .symbolic import Placeholder, called, placeholders_in
 if TYPE_CHECKING:
     from .layer import Layer
 
-__all__ = ["BUILT", "building", "takes_training"]
+__all__ = ["BUILT", "building", "takes_training", "training_for"]
 
 #: The attribute of layers that are built.
 BUILT = "_gradtape_built"
@@ -105,6 +105,18 @@ def takes_training(module: Module) -> bool:
     own = vars(module).get("__call__")  # of a restored module, an attribute
     kind: Any = type(module)
     return _class_takes_training(kind) if own is None else _names_training(own)
+
+
+def training_for(layer: Module, training: Any) -> dict[str, Any]:
+    """Return ``training`` as a keyword argument for a layer, or nothing for one without it.
+
+    Every live layer takes it, even if it makes no difference; one from a file takes what its class
+    named.
+    """
+    call = vars(layer).get("__call__")
+    kinds = [] if call is None else inspect.signature(call).parameters.values()
+    open_ = any(p.kind is p.VAR_KEYWORD for p in kinds)
+    return {"training": training} if call is None or open_ or takes_training(layer) else {}
 
 
 @functools.cache

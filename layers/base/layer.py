@@ -129,7 +129,10 @@ class Layer(Module):
     takes_policy: ClassVar[bool] = True
 
     #: What wrappers read, and a class may define: files hold it for a class that readers lack.
-    _gradtape_described: ClassVar = ("state_size", "output_size", "state_dtypes", "initial_states")
+    _gradtape_described: ClassVar = (
+        "state_size", "output_size", "state_dtypes", "initial_states",
+        "go_backwards", "return_sequences", "return_state",
+    )  # fmt: skip
 
     dtype: str | None
 

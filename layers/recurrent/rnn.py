@@ -24,8 +24,8 @@ from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from ..base.precision import in_policy
 from ..base.restored import check_part
-from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
-from .stacked import StackedRNNCells, called
+from .cells import GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
+from .stacked import StackedRNNCells, called, inlined
 
 __all__ = ["RNN"]
 
@@ -258,7 +258,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         """Return the last output, all outputs if requested, and the last states."""
         cell = self.cell
         along: Any = ops["swapaxes"](x, axis1=0, axis2=1)
-        if isinstance(cell, Cell):
+        if inlined(cell):
             dropped, kept = cell.masks(_row(x), training)
             along = cell.projected(along if dropped is None else along * dropped)
 
@@ -266,7 +266,10 @@ class RNN(Configured, saved_as="layers.RNN"):
                 return *cell.step(row, before, kept), []
         else:
             if isinstance(cell, StackedRNNCells):
-                cell = partial(cell, masks=cell.masks(_row(x), training), training=training)
+                masks = cell.masks(_row(x), training)
+                dropping = any(part is not None for pair in masks for part in pair or ())
+                # a user's class may take no masks, and its traces would need them
+                cell = partial(cell, training=training, **({"masks": masks} if dropping else {}))
 
             def step(row: Any, before: list[Any]) -> tuple[Any, list[Any], list[Any]]:
                 with collecting(self.cell) as added:

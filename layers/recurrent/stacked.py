@@ -112,7 +112,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         """Return the masks of every cell, for inputs ``x`` of one step: the same at each step."""
         found = []
         for cell in self.cells:
-            found.append(cell.masks(x, training) if isinstance(cell, Cell) else None)
+            found.append(cell.masks(x, training) if inlined(cell) else None)
             x = zeros_beside(x, _width(cell), x.dtype)
         return found
 
@@ -134,6 +134,20 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the cells."""
         return {"name": self.name, **self.rules_given()}
+
+
+def inlined(cell: Any) -> bool:
+    """Return whether layers run the parts of a cell's step instead of calling the cell.
+
+    A user's class may compute something else in its ``call``, and files need its calls. But
+    a cell that drops out without a ``call`` of its own drops the same elements at every step.
+    """
+    if not isinstance(cell, Cell):
+        return False
+    kind = type(cell)
+    own = kind.call is not Cell.call or kind.masked is not Cell.masked
+    drops = cell.input_dropout is not None or cell.state_dropout is not None
+    return kind.saved_as is not None or (drops and not own)
 
 
 def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:

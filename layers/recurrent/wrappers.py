@@ -6,7 +6,7 @@ import inspect
 from typing import Any, ClassVar, Unpack
 
 from ...core.extend import Module, as_tensor, map_structure, ops
-from ..base.calls import takes_training
+from ..base.calls import takes_training, training_for
 from ..base.configured import Configured
 from ..base.layer import Elsewhere, Layer
 from ..base.losses import Rules, rows_per_example
@@ -19,6 +19,8 @@ from .stacked import StackedRNNCells
 __all__ = ["Bidirectional", "TimeDistributed"]
 
 _MERGES = ("concat", "sum", "mul", "ave")
+#: What a layer has that runs over steps. Files hold it for a user's class too.
+_RECURRENT = ("go_backwards", "return_sequences", "return_state")
 
 
 class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
@@ -203,7 +205,8 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]
         """In PyTorch, both directions are in one layer, whose names tell them apart."""
         parts = ("forward_layer", "backward_layer")
-        if any(isinstance(getattr(self, x).cell, StackedRNNCells) for x in parts):
+        cells = [getattr(getattr(self, x), "cell", None) for x in parts]
+        if any(isinstance(cell, StackedRNNCells) for cell in cells):
             return {}  # there, each layer of a stack takes both directions
         back = [getattr(self, x).go_backwards for x in parts]
         forms = {x: ("{}_reverse" if y else "{}", None) for x, y in zip(parts, back)}
@@ -212,7 +215,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     @property
     def built(self) -> bool:
         """Whether both layers are built."""
-        return bool(self.forward_layer.built and self.backward_layer.built)
+        return all(getattr(x, "built", True) for x in (self.forward_layer, self.backward_layer))
 
     @property
     def weight_names(self) -> tuple[str, ...]:
@@ -222,9 +225,7 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     def check_restored(self) -> list[Any]:
         """Raise if what a file set are not recurrent layers, one from the end; return them."""
         names = ("forward_layer", "backward_layer")
-        forward, backward = (
-            check_part(name, vars(self).get(name), "go_backwards", "built") for name in names
-        )
+        forward, backward = (check_part(name, vars(self).get(name), *_RECURRENT) for name in names)
         if forward.go_backwards == backward.go_backwards:
             raise ValueError("one of the layers needs go_backwards=True")
         return [forward, backward]
@@ -236,7 +237,8 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return the mask of the inputs, if there is a result for each step."""
-        return self.forward_layer.compute_mask(x, mask)
+        after = getattr(self.forward_layer, "compute_mask", None)  # files have none that gives none
+        return None if after is None else after(x, mask)
 
     def reset_states(self) -> None:
         """Set the states of stateful layers to zero."""
@@ -251,8 +253,11 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         if initial_state is not None:
             half = len(initial_state) // 2
             start = (list(initial_state[:half]), list(initial_state[half:]))
-        one = self.forward_layer(x, initial_state=start[0], mask=mask, training=training)
-        two = self.backward_layer(x, initial_state=start[1], mask=mask, training=training)
+        pairs = zip((self.forward_layer, self.backward_layer), start, strict=True)
+        one, two = (
+            layer(x, initial_state=states, mask=mask, **training_for(layer, training))
+            for layer, states in pairs
+        )
         states: tuple[Any, ...] = ()
         if self.forward_layer.return_state:
             one, two, states = one[0], two[0], (*one[1:], *two[1:])

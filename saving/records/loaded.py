@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...core.extend import (
     ADDED,
     Module,
@@ -46,6 +48,7 @@ _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"
 _ORDERED = "_gradtape_ordered"
 _ABSORBED = "_gradtape_absorbed"
+_MOVED = "_gradtape_moved"
 
 
 class LoadedModule(Module):
@@ -80,7 +83,7 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
-        if kwargs.get("training") and is_frozen(self):
+        if _trains(call, args, kwargs):
             _warn_of_statistics(self, call)
         result, losses, masks = call.with_asides(*args, **kwargs)
         if ADDED and not passing.get():
@@ -138,18 +141,57 @@ def _fixed(module: LoadedModule, name: str) -> str:
     )
 
 
+def _trains(call: RestoredFunction, args: Any, kwargs: Any) -> bool:
+    """Return whether these arguments ask for training, by name, by place or by default."""
+    value = kwargs.get("training")
+    if "training" not in kwargs and (known := call.signature.parameters.get("training")):
+        place = list(call.signature.parameters).index("training")
+        value = args[place] if place < len(args) else known.default
+    return value is True or (isinstance(value, (int, np.bool_)) and bool(value))
+
+
 def _warn_of_statistics(module: LoadedModule, call: RestoredFunction) -> None:
-    """Warn if a frozen module's graph for training moves statistics, as no frozen layer does."""
-    updates = [set(trace.graph.updates) for trace in call.concrete_functions]
-    moving = set().union(*updates) - set(updates[0]).intersection(*updates)
-    names = [x.name for x in moving if not isinstance(x, Stream)]
-    if names:
-        warn_user(
-            f"module {module.name!r}, saved from class {module.class_name}, is frozen, but its "
-            f"graph for training=True updates {', '.join(sorted(set(names)))}, since it was traced "
-            "when it was not; call it with training=False, or freeze it before it is saved",
-            UserWarning,
-        )
+    """Warn if the graph for training moves statistics of what is frozen, as no live layer does.
+
+    The graph holds the steps of all parts together, so that none of them can run as in inference.
+    """
+    moved = vars(module).get(_MOVED)
+    if moved is None:  # graphs hold these parts, so that they stay
+        moved = vars(module)[_MOVED] = _moved_in_training(module, call)
+    names, inside = moved
+    whole = is_frozen(module)
+    parts = {} if whole else {path: x for path, part, x in inside if is_frozen(part)}
+    if not (names and whole) and not parts:
+        return
+    names = names if whole else sorted(set().union(*parts.values()))
+    shown = ", ".join([*parts][:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
+    several = len(parts) > 1
+    who = "," if whole else f": its part{'s' if several else ''} {shown}"
+    warn_user(
+        f"module {module.name!r}, saved from class {module.class_name}{who} "
+        f"{'are' if several else 'is'} frozen, but its graph for training=True updates "
+        f"{', '.join(names)}, since it was traced when {'they were' if several else 'it was'} not; "
+        f"call {'it' if whole else 'the module'} with training=False, or freeze "
+        f"{'them' if several else 'it'} before {'it' if whole else 'the module'} is saved",
+        UserWarning,
+    )
+
+
+def _moved_in_training(
+    module: Module, call: RestoredFunction
+) -> tuple[list[str], list[tuple[str, Module, list[str]]]]:
+    """Return the names of the statistics that training moves: all, and those of each part."""
+    moved: dict[bool, set[Variable]] = {True: set(), False: set()}
+    for trace in call.concrete_functions:
+        moved[_trains(call, *trace.arguments)].update(trace.graph.updates)
+    # what moves in inference too is no statistic: the state of a stateful layer, a count of calls
+    moving = {x for x in moved[True] - moved[False] if not isinstance(x, Stream)}
+    parts = []
+    for path, part in module.named_leaves() if moving else ():
+        if isinstance(part, Module):
+            own = [x.name for _, x in part.own_leaves() if isinstance(x, Variable) and x in moving]
+            parts += [(path.replace("/", "."), part, own)] if own else []
+    return sorted({x.name for x in moving}), parts
 
 
 def _missing(module: LoadedModule, name: str) -> str:

@@ -141,6 +141,7 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
             raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
     # a trace in which a call around told layers to train is not what these arguments mean
     concrete = [x for x in function.concrete_functions if not x.while_training]
+    concrete = [_up_to_date(function, x, where) for x in concrete]
     if not concrete:
         return None
     restored = function if isinstance(function, RestoredFunction) else None
@@ -148,6 +149,19 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
     seen = _called_with(concrete)
     converts = restored is not None and restored.converts
     return SavedFunction(name, where, function.signature, concrete, function, sizes, seen, converts)
+
+
+def _up_to_date(function: Any, concrete: ConcreteFunction, where: str) -> ConcreteFunction:
+    """Return a trace, or a new one if parts were frozen or thawed since, as the next call does."""
+    if not (isinstance(function, Function) and concrete.trained and concrete.outdated):
+        return concrete
+    args, kwargs = concrete.arguments
+    try:
+        found = function.get_concrete_function(*args, **kwargs)
+    except Exception as error:
+        raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+    found.met = concrete.met if found.met is None else found.met
+    return found
 
 
 def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import re
+import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -560,3 +562,94 @@ def test_padding_in_decorated_parts_does_not_count(around: Callable[[Any], Any])
         data = (words, words[..., None] * 100.0)
         found.append(training.evaluate(model, data, loss="mse", metrics=[])["loss"])
     assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+class Normed(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = layers.Sequential([layers.Dense(3), layers.BatchNorm(), layers.Dropout(0.1)])
+        self.norm = layers.BatchNorm(scale=False, center=False)
+        self.passes = gt.Variable(0.0, trainable=False)
+
+    def __call__(self, x: Any, training: bool = False) -> Any:
+        self.passes.assign_add(1.0)
+        return self.norm(self.stem(x, training=training), training=training)
+
+
+class NormedByDefault(Normed):
+    def __call__(self, x: Any, training: bool = True) -> Any:
+        return super().__call__(x, training)
+
+
+class NormedDecorated(Normed):
+    @gt.function
+    def __call__(self, x: Any, training: bool = False) -> Any:
+        return super().__call__(x, training)
+
+
+def _normed_graph() -> Any:
+    x = layers.Input((3,))
+    return gt.Model(x, layers.BatchNorm()(layers.Dense(2)(x)))
+
+
+def _normed_block() -> Any:
+    return layers.Sequential([layers.Dense(3), _normed_graph()])
+
+
+def _statistics(part: Any) -> dict[str, Any]:
+    variables = part.named_variables.items()
+    return {path: x.numpy().tolist() for path, x in variables if "moving" in path}
+
+
+IN_TRAINING: Any = ((X,), {"training": True})
+
+
+@pytest.mark.parametrize(
+    ("make", "frozen", "call", "said"),
+    [
+        (_normed_graph, lambda m: [m.layers[1]], IN_TRAINING, r"its part layers\.1 is frozen, but"),
+        (_normed_graph, lambda m: [m.layers[0]], IN_TRAINING, None),
+        (_normed_block, lambda m: [m.layers[1].layers[1]], IN_TRAINING, r"its part layers\.1 is"),
+        (Normed, lambda m: [m.norm], IN_TRAINING, "'normed', saved from class Normed: its part n"),
+        (Normed, lambda m: [m.norm], ((X, True), {}), "its part norm is frozen"),
+        (Normed, lambda m: [m.norm], ((X,), {}), None),
+        (NormedByDefault, lambda m: [m.norm], ((X,), {}), "its part norm is frozen"),
+        (NormedDecorated, lambda m: [m.norm], IN_TRAINING, "its part norm is frozen"),
+        (
+            Normed,
+            lambda m: [m.stem],
+            IN_TRAINING,
+            r"stem\.layers\.1 is .*moving_m.*, moving_v",
+        ),
+        (
+            Normed,
+            lambda m: [m.stem, m.norm],
+            IN_TRAINING,
+            r"parts norm, stem\.layers\.1 are",
+        ),
+        (Normed, lambda m: [m.stem.layers[2]], IN_TRAINING, None),
+    ],
+)
+def test_a_frozen_part_whose_statistics_a_graph_moves_is_told(
+    make: Any, frozen: Any, call: Any, said: str | None, tmp_path: Path
+) -> None:
+    model, (args, kwargs) = make(), call
+    model(X, training=True)
+    loaded = _loaded(model, tmp_path / "m.h5")
+    for part in frozen(loaded):
+        part.trainable = False
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        loaded(*args, **kwargs)
+    assert [bool(re.search(said or "", str(x.message))) for x in told] == [True] * bool(said)
+    for part in frozen(loaded):
+        part.trainable = True
+    with warnings.catch_warnings(action="error"):
+        loaded(*args, **kwargs)
+    for part in frozen(model):  # what is frozen before it is saved stays as it is
+        part.trainable = False
+    still = _loaded(model, tmp_path / "m.h5")
+    before = [_statistics(part) for part in frozen(still)]
+    with warnings.catch_warnings(action="error"):
+        still(*args, **kwargs)
+    assert [_statistics(part) for part in frozen(still)] == before
