@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,16 +32,28 @@ CALLS = "_gradtape_calls"
 OUTPUT = "_gradtape_output"
 
 
-def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a ``__call__`` that takes ``training``, so that calls inside it receive it.
+def handing_on(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a class's ``__call__`` that takes ``training``, so that calls inside it receive it.
 
     A call without it uses the value of the enclosing call, as in Keras. PyTorch sets the mode on
     modules instead.
+
+    ``**kwargs`` take ``training`` and ``mask`` if the call that this one overrides does: for them
+    ``super().call(x, **kwargs)`` is written. The signature of the result names them.
     """
-    names = list(inspect.signature(call).parameters)
-    if "training" not in names:
+    own = inspect.signature(call)
+    above = next((c for c in map(_own_call, cls.__mro__[1:]) if c is not None), None)
+    inherited = {} if above is None else inspect.signature(above).parameters
+    signature = _completed(own, inherited)
+    if "training" not in signature.parameters:
+        if signature is not own:
+            call.__signature__ = signature  # type: ignore[attr-defined]
         return call
-    place = names.index("training") - 1
+    positional = own.parameters if "training" in own.parameters else inherited
+    if positional["training"].kind is inspect.Parameter.KEYWORD_ONLY:
+        place = sys.maxsize
+    else:  # where it is in the call above, *args may hold it
+        place = list(positional).index("training") - 1
 
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +74,28 @@ def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             training_mode.reset(token)
 
+    wrapper.__signature__ = signature  # type: ignore[attr-defined]
     return wrapper
+
+
+def _own_call(cls: type) -> Any:
+    call = vars(cls).get("__call__")
+    return call if isinstance(call, FunctionType) else None
+
+
+def _completed(
+    own: inspect.Signature, inherited: Mapping[str, inspect.Parameter]
+) -> inspect.Signature:
+    """Return a signature with what its ``**kwargs`` stand for."""
+    parameters = list(own.parameters.values())
+    missing = [
+        inherited[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name in ("training", "mask")
+        if name in inherited and name not in own.parameters
+    ]
+    if not missing or all(p.kind is not p.VAR_KEYWORD for p in parameters):
+        return own
+    return own.replace(parameters=[*parameters[:-1], *missing, *parameters[-1:]])
 
 
 def noting(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,7 +93,7 @@ class Module:
             setattr(cls, "__call__", _only_forward)  # noqa: B010  # types: a module has no call
         call = cls.__dict__.get("__call__")
         if call not in (None, _only_forward) and not isinstance(call, Function):
-            setattr(cls, "__call__", noting(handing_on(call)))  # noqa: B010
+            setattr(cls, "__call__", noting(handing_on(cls, call)))  # noqa: B010
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
