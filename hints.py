@@ -10,7 +10,7 @@ from typing import Any
 
 from .public import hide_private_names
 
-__all__ = ["INSTEAD", "Lacking", "add", "hinted", "instead_of", "remove", "told"]
+__all__ = ["INSTEAD", "Lacking", "Unsettable", "add", "hinted", "instead_of", "remove", "told"]
 
 
 class Lacking:
@@ -26,21 +26,66 @@ class Lacking:
         self.owner, self.name, self.instead = owner, name, instead
 
     def __get__(self, instance: Any, kind: type) -> Any:
+        found = self._inherited(kind)
+        if found is not self:
+            bind = getattr(type(found), "__get__", None)
+            return found if bind is None else bind(found, instance, kind)
+        raise self._error(instance, kind, self.instead)
+
+    def _inherited(self, kind: type) -> Any:
+        """Return the attribute of a class after the owner, or this object."""
         order = kind.__mro__
         for base in order[order.index(self.owner) + 1 :]:
             found = vars(base).get(self.name, self)
-            if type(found) is not Lacking:
-                bind = getattr(type(found), "__get__", None)
-                return found if bind is None else bind(found, instance, kind)
+            if not isinstance(found, Lacking):
+                return found
+        return self
+
+    def _error(self, instance: Any, kind: type, instead: str) -> AttributeError:
         who = f"type object {kind.__name__!r}" if instance is None else f"{kind.__name__!r} object"
         # obj is set, because otherwise Python would set it and add its own hint
-        raise AttributeError(
-            f"{who} has no attribute {self.name!r}{told(self.instead)}",
+        return AttributeError(
+            f"{who} has no attribute {self.name!r}{told(instead)}",
             obj=kind if instance is None else instance,
         )
 
     def __repr__(self) -> str:
         return f"<no attribute; use {self.instead}>"
+
+
+class Unsettable(Lacking):
+    """The same of a class whose instances have fixed attributes: setting it says so too.
+
+    Subclasses may have attributes of their own, which are set and read as usual.
+    """
+
+    __slots__ = ("when_set",)
+
+    def __init__(self, owner: type, name: str, instead: str, when_set: str) -> None:
+        super().__init__(owner, name, instead)
+        self.when_set = when_set
+
+    def __get__(self, instance: Any, kind: type) -> Any:
+        held = getattr(instance, "__dict__", {})
+        return held[self.name] if self.name in held else super().__get__(instance, kind)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        found = self._inherited(type(instance))
+        if found is not self and hasattr(type(found), "__set__"):
+            type(found).__set__(found, instance, value)
+        elif hasattr(instance, "__dict__"):
+            vars(instance)[self.name] = value
+        else:
+            raise self._error(instance, type(instance), self.when_set)
+
+    def __delete__(self, instance: Any) -> None:
+        found = self._inherited(type(instance))
+        if found is not self and hasattr(type(found), "__delete__"):
+            type(found).__delete__(found, instance)
+        elif self.name in getattr(instance, "__dict__", {}):
+            del vars(instance)[self.name]
+        else:
+            raise self._error(instance, type(instance), self.when_set)
 
 
 def hinted(cls: type, place: str) -> None:
@@ -56,7 +101,7 @@ def hinted(cls: type, place: str) -> None:
     hide_private_names(cls)
     _CLASSES[place] = cls
     for name, text in INSTEAD.get(place, {}).items():
-        _install(cls, name, text)
+        _install(cls, place, name, text)
 
 
 def add(place: str, name: str, text: str) -> None:
@@ -66,19 +111,24 @@ def add(place: str, name: str, text: str) -> None:
         _REPLACED.setdefault((place, name), known[name])
     known[name] = text
     if place in _CLASSES:
-        _install(_CLASSES[place], name, text)
+        _install(_CLASSES[place], place, name, text)
 
 
-def _install(cls: type, name: str, text: str) -> None:
-    if name not in vars(cls) or type(vars(cls)[name]) is Lacking:
+def _install(cls: type, place: str, name: str, text: str) -> None:
+    if name in vars(cls) and not isinstance(vars(cls)[name], Lacking):
+        return
+    if cls.__dictoffset__:  # attributes of the name may be set, and then are read without this
         setattr(cls, name, Lacking(cls, name, text))
+    else:
+        when_set = _WHEN_SET.get((place, name), text)
+        setattr(cls, name, Unsettable(cls, name, text, when_set))
 
 
 def remove(place: str, name: str) -> None:
     """Undo :func:`add`."""
     del INSTEAD[place][name]
     cls = _CLASSES.get(place)
-    if cls is not None and type(vars(cls).get(name)) is Lacking:
+    if cls is not None and isinstance(vars(cls).get(name), Lacking):
         delattr(cls, name)
     before = _REPLACED.pop((place, name), None)
     if before is not None:
@@ -102,7 +152,15 @@ _CLASSES: dict[str, type] = {}
 _REPLACED: dict[tuple[str, str], str] = {}
 
 
+_NEW_GRADIENTS = "leave it out: tape.gradient returns new gradients each time"
 _NEVER_CHANGES = "an op that returns a new tensor: a tensor never changes; a Variable has assign"
+
+
+#: What to write instead of setting a name, where that differs from reading it.
+_WHEN_SET = {
+    ("Tensor", "data"): "gt.Variable, which has assign: a tensor never changes",
+    ("Tensor", "grad"): _NEW_GRADIENTS,
+}
 
 
 def _each(table: dict[str, str]) -> dict[str, str]:
@@ -356,7 +414,7 @@ INSTEAD: dict[str, dict[str, str]] = {
             "topk": "gt.sort(x)[..., -k:]",
             "unbind": "gt.unstack(x, axis)",
             "unsqueeze": "gt.expand_dims(x, axis)",
-            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+            "zero_grad": _NEW_GRADIENTS,
             "abs": "gt.abs(x)",
             "ceil": "gt.ceil(x)",
             "cos": "gt.cos(x)",
@@ -450,7 +508,7 @@ INSTEAD: dict[str, dict[str, str]] = {
             "requires_grad_": "model.trainable = False",
             "save save_model to_json": "gt.save(model, path), or model.save_weights(path)",
             "state_dict": "model.named_variables, or model.save_weights(path)",
-            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+            "zero_grad": _NEW_GRADIENTS,
         }
     ),
     "layers.Layer": _each(
@@ -469,7 +527,7 @@ INSTEAD: dict[str, dict[str, str]] = {
                 "gt.training.Checkpoint(model=model, optimizer=optimizer)"
             ),
             "lr param_groups": "optimizer.learning_rate",
-            "zero_grad": "leave it out: tape.gradient returns new gradients each time",
+            "zero_grad": _NEW_GRADIENTS,
         }
     ),
     "training.History": _each(

@@ -180,7 +180,7 @@ def _public_names_of(self: Any) -> list[str]:
 
 
 def _is_hidden(name: str, held: Any) -> bool:
-    return name[0] == "_" != name[1:2] or type(held).__name__ == "Lacking"
+    return name[0] == "_" != name[1:2] or type(held).__name__ in ("Lacking", "Unsettable")
 
 
 # -- missing names ---------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.hidden import is_code, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
-from .module.summary import parameters, untrained_arrays
+from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
 from .module.told import told
 from .ops.backend import (
     Backend,
@@ -362,6 +362,7 @@ __all__ = [
     "is_frozen",
     "is_open",
     "is_transformed",
+    "is_unbuilt",
     "is_users_call",
     "joined",
     "joined_pulls",
@@ -372,6 +373,7 @@ __all__ = [
     "key_for_examples",
     "kind_of",
     "known_size",
+    "lacks_weights",
     "largest",
     "late",
     "leave",

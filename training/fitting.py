@@ -107,8 +107,9 @@ def fit(
         Metrics, as for ``metrics``, that use the weights of the examples.
     class_weight
         A dictionary with the weights of classes; other classes have weight 1. ``sample_weight`` is
-        multiplied by them. Validation does not use them. Labels with several classes per example
-        are refused, and classes that do not occur give a warning.
+        multiplied by them. Validation does not use them. If a cross-entropy has a label for each
+        step, each step has the weight of its class. Labels with several classes per example are
+        refused, and classes that do not occur give a warning.
     validation_data
         The data to evaluate after each epoch, in the form of ``data``.
     validation_split

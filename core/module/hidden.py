@@ -18,6 +18,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import PLAIN
 from .module import Module
+from .summary import lacks_weights
 
 __all__ = ["is_code", "untracked", "warn_of_hidden"]
 
@@ -108,8 +109,7 @@ def _is_lost(item: Variable | Module) -> bool:
     """Return whether somebody would miss it; not the states of optimizers and metrics."""
     if isinstance(item, Variable):
         return True
-    unbuilt = getattr(item, "built", True) is False and getattr(item, "weight_names", ()) != ()
-    return unbuilt or bool(item.trainable_variables)
+    return lacks_weights(item) or bool(item.trainable_variables)
 
 
 def _children(owner: Any) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,14 @@ from .freezing import is_frozen
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["html_table", "parameters", "text_table", "untrained_arrays"]
+__all__ = [
+    "html_table",
+    "is_unbuilt",
+    "lacks_weights",
+    "parameters",
+    "text_table",
+    "untrained_arrays",
+]
 
 _HEAD = ("Layer", "Output shape", "Parameters")
 #: The width of a table, and the least width of its first column.
@@ -50,7 +57,7 @@ class _Row:
         if self.count is None:
             count = "shared"
         else:
-            count = f"{self.count:,}" if _is_built(self.module) else "?"
+            count = f"{self.count:,}" if not is_unbuilt(self.module) else "?"
         kind = type(self.module).__name__
         label = f"{self.path} ({kind}{_given_name(self.module, self.path)}{_frozen(self.module)})"
         return label, "-" if shape is None else _open_batch(shape), count
@@ -153,8 +160,14 @@ def _within(module: Module, seen: set[int]) -> Iterator[Variable]:
             yield from _within(part, seen)
 
 
-def _is_built(module: Any) -> bool:
-    return bool(getattr(module, "built", True))
+def is_unbuilt(module: Any) -> bool:
+    """Return whether a module is a layer that has not been called and creates its weights then."""
+    return getattr(module, "built", True) is False
+
+
+def lacks_weights(module: Any) -> bool:
+    """Return whether a layer will have weights of its own, which do not exist yet."""
+    return is_unbuilt(module) and getattr(module, "weight_names", ()) != ()
 
 
 def _given_name(module: Module, path: str) -> str:
@@ -179,7 +192,7 @@ def _total(root: Module, rows: list[_Row]) -> str:
     held = list(parameters(root))
     trainable = set(map(id, root.trainable_variables))
     training = sum(v.size for v in held if id(v) in trainable)
-    later = "" if all(_is_built(row.module) for row in rows) else ", before the first call"
+    later = ", before the first call" if any(is_unbuilt(row.module) for row in rows) else ""
     return f"Parameters: {sum(v.size for v in held):,} ({training:,} trainable){later}"
 
 

@@ -106,11 +106,10 @@ class Embedding(Configured, saved_as="layers.Embedding"):
                 f"layer {self.name!r} (Embedding): expected integers, got {ids.dtype}; cast them "
                 "with .astype('int32')"
             )
-        rows = ids
-        if ids.dtype.kind == "i":  # a negative one would count from the end
-            rows = ids.astype("int64")
-            rows = ops["where"](ops["less"](rows, 0), rows - self.input_dim, rows)
         try:
+            rows = ids
+            if ids.dtype.kind == "i":  # a negative one would count from the end
+                rows = ops["embedding_rows"](ids.astype("int64"), count=self.input_dim)
             return embedding_lookup(self.embeddings.value, rows)
         except IndexError as error:
             raise IndexError(self._outside(ids) or str(error)) from None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import random as gradtape_random
-from ...core.extend import Module, Variable
+from ...core.extend import Module, Variable, is_unbuilt
 from ...plugins.ops.random.functions import shared
 from ...training import Optimizer
 from ..errors import SaveError
@@ -163,7 +163,7 @@ class Trackables:
             f"{path}/{part}".rstrip("/")
             for path, module in self.modules.items()
             for part, leaf in (("", module), *module.named_leaves())
-            if isinstance(leaf, Module) and not getattr(leaf, "built", True)
+            if isinstance(leaf, Module) and is_unbuilt(leaf)
         ]
 
 

@@ -27,6 +27,7 @@ from ...core.extend import (
     init_scope,
     keeping_added,
     known_size,
+    lacks_weights,
     same_size,
     sizes_differ,
 )
@@ -141,7 +142,7 @@ def _graphs(model: Module) -> list[Graph]:
     if own is not None:
         return [trace.graph for trace in getattr(own, "concrete_functions", ())]
     calls = model.call_signatures()[:1]
-    if not calls and not any(map(_lacks_weights, modules)):
+    if not calls and not any(map(lacks_weights, modules)):
         calls = [((spec,), {}) for spec in dict.fromkeys(_inputs(modules))]
     return next((graph for args, kwargs in calls for graph in _traced(model, args, kwargs)), [])
 
@@ -173,10 +174,6 @@ def _traced(model: Any, args: Any, kwargs: dict[str, Any]) -> Iterator[list[Grap
             shared.set_array(drawn)
     if graph is not None:
         yield [graph]
-
-
-def _lacks_weights(module: Any) -> bool:
-    return getattr(module, "built", True) is False and getattr(module, "weight_names", ()) != ()
 
 
 def _inputs(modules: Iterable[Module]) -> Iterator[TensorSpec]:

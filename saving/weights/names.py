@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...core.extend import Module, Variable, frozen_variables, snake_case
+from ...core.extend import Module, Variable, frozen_variables, is_unbuilt, snake_case
 
-__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "differing", "is_unbuilt", "plain"]
+__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "differing", "plain"]
 
 LAYOUTS = ("gradtape", "keras", "pytorch")
 
@@ -314,11 +314,6 @@ class Names:
 def plain(name: str) -> str:
     """Return a name with "/" between its parts, and Keras's present name for a list of layers."""
     return re.sub(r"[.\\]", "/", name).replace("_layer_checkpoint_dependencies/", "layers/")
-
-
-def is_unbuilt(module: Module) -> bool:
-    """Return whether a module is a layer that has not been called and creates its weights then."""
-    return getattr(module, "built", True) is False
 
 
 def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:

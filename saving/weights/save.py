@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Stream, Variable, warn_of_hidden, warn_user
+from ...core.extend import Module, Stream, Variable, is_unbuilt, warn_of_hidden, warn_user
 from ..errors import SaveError
 from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
 from .flattened import NO_FEATURES, Features, features_of, in_doubt
-from .names import LAYOUTS, Names, Slot, differing, is_unbuilt
+from .names import LAYOUTS, Names, Slot, differing
 
 __all__ = ["save_weights"]
 

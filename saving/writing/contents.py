@@ -22,6 +22,7 @@ from ...core.extend import (
     Variable,
     frozen_variables,
     is_frozen,
+    is_unbuilt,
     registry,
     ruled_weights,
     to_numpy,
@@ -301,7 +302,7 @@ class Everything:
         metric, a loss, a learning rate schedule.
         """
         if module is not self._modules[0] and others:
-            unbuilt = any(getattr(x, "built", True) is False for x in (module, *module.submodules))
+            unbuilt = any(map(is_unbuilt, (module, *module.submodules)))
             if not unbuilt and not any(variable.trainable for variable in module.variables):
                 return
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls

@@ -134,6 +134,7 @@ SAMPLES = {
         Sample(WIDE, np.array([1, 0, 1]), num=3),
         Sample(V, I, num=4),
     ],
+    "embedding_rows": [Sample(np.array([2, 0, 1]), count=3), Sample(np.array([[1]]), count=2)],
     "one_hot": [Sample(I, depth=4, dtype="float64"), Sample(I[None], depth=3, dtype="int64")],
     # products by axes
     "matmul": [

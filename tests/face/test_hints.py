@@ -79,6 +79,53 @@ def test_a_name_of_another_library_says_what_to_use(kind: str, names: str) -> No
         assert str(pickle.loads(pickle.dumps(caught.value))) == said
 
 
+@pytest.mark.parametrize("change", [lambda x, name: setattr(x, name, None), delattr])
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        ("Tensor", "grad", "leave it out: tape.gradient returns new gradients each time"),
+        ("Variable", "grad", "leave it out: tape.gradient returns new gradients each time"),
+        ("Tensor", "data", "use gt.Variable, which has assign: a tensor never changes"),
+        ("Variable", "data", "use v.assign(value) to set the value, or v.numpy() to read it"),
+        ("Tensor", "requires_grad", "use gt.Variable for weights, or tape.watch(x)"),
+        ("Variable", "requires_grad", "use v.trainable"),
+    ],
+)
+def test_setting_such_a_name_says_what_to_use(kind: str, name: str, said: str, change: Any) -> None:
+    with pytest.raises(AttributeError) as caught:
+        change(OBJECTS[kind](), name)
+    assert str(caught.value) == f"{kind!r} object has no attribute {name!r}; {said}"
+
+
+class Named:
+    """A mixin with a property."""
+
+    kept = 1
+
+    @property
+    def data(self) -> int:
+        return self.kept
+
+    @data.setter
+    def data(self, value: int) -> None:
+        self.kept = value
+
+
+class Own(gt.Variable, Named):
+    """A variable with attributes of its own."""
+
+
+def test_a_subclass_sets_and_reads_such_names() -> None:
+    v: Any = Own(1.0)
+    with pytest.raises(AttributeError, match=r"use tape\.gradient"):
+        _ = v.grad
+    v.grad, v.data = 3, 4
+    assert (v.grad, v.data, v.kept) == (3, 4, 4)
+    del v.grad
+    with pytest.raises(AttributeError, match="leave it out"):
+        del v.grad
+
+
 def test_a_class_says_it_too() -> None:
     with pytest.raises(AttributeError, match="type object 'Tensor' has no attribute 'cuda'; use"):
         _ = gt.Tensor.cuda  # type: ignore[attr-defined]
@@ -299,6 +346,23 @@ def test_a_plugin_adds_hints_and_replaces_some(plugin: Callable[[Any], None]) ->
     assert (said_of(gt, "cat"), said_of(gt.ones(2), "view")) == before
     assert said_of(gt.ones(2), "acme") == ""
     assert "acme" not in hints.INSTEAD["Tensor"]
+
+
+def test_hints_of_other_plugins_stay_when_one_goes(plugin: Callable[[Any], None]) -> None:
+    def other(name: str) -> Any:
+        return SimpleNamespace(
+            gradtape_hints=gt.hookimpl(lambda: {"Tensor": {name: "acme.run(x)"}})
+        )
+
+    x = gt.ones(2)
+    plugin({"Tensor": {"acme": "acme.run(x)"}})
+    gt.register_plugin(other("acme_other"), "other_hints")
+    gt.unregister_plugin("other_hints")
+    assert (said_of(x, "acme"), said_of(x, "acme_other")) == ("use acme.run(x)", "")
+    gt.disable_plugin("acme_hints")
+    assert said_of(x, "acme") == ""
+    gt.disable_plugin("acme_hints", disabled=False)
+    assert said_of(x, "acme") == "use acme.run(x)"
 
 
 @pytest.mark.parametrize("wrong", [None, {"Tensor": None}, {"Tensor": {"a": 1}}, {1: {}}])

@@ -75,6 +75,37 @@ def test_compiled_steps_refuse_them_too() -> None:
         training.evaluate(identity(), (x, YES), compile=True, **options)
 
 
+@pytest.mark.parametrize("make", [*OF_PROBABILITIES, tf.keras.metrics.AUC, tf.keras.metrics.Recall])
+def test_own_traced_steps_are_refused_by_the_result(make: Any) -> None:
+    metric = make()
+
+    @gt.function
+    def step(y: Any, scores: Any) -> None:
+        metric.update_state(y, scores)
+
+    step(YES, PROBABILITIES)
+    np.testing.assert_array_equal(metric.result(), make()(YES, PROBABILITIES))
+    step(YES, LOGITS)
+    with pytest.raises(ValueError, match=f"{type(metric).__name__}.*from_logits=True"):
+        metric.result()
+    metric.reset_state()
+    step(YES, PROBABILITIES)
+    assert not np.isnan(metric.result()).any()
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_nan_among_weights_is_named(compile: bool) -> None:
+    metric = training.metrics.Precision()
+
+    def measure() -> Any:
+        update = gt.function(metric.update_state) if compile else metric.update_state
+        update(YES, PROBABILITIES, np.full(len(YES), np.nan))
+        return metric.result()
+
+    with pytest.raises(ValueError, match="sample_weight holds NaN"):
+        measure()
+
+
 def test_categorical_logits_become_probabilities_by_a_softmax() -> None:
     y = np.eye(3, dtype="float32")[np.arange(60) % 3]
     x = np.random.default_rng(0).normal(size=(60, 3)).astype("float32") + y

@@ -49,7 +49,8 @@ class _AtThresholds(OfScores):
     Raises
     ------
     ValueError
-        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1.
+        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1;
+        after an update in a trace, at the result.
     """
     _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
@@ -116,6 +117,7 @@ class _Count(_AtThresholds):
 
     def result(self) -> Tensor:
         """Return the count."""
+        self.check_state()
         return self.as_asked(getattr(self, self.counted).value)
 
 
@@ -176,6 +178,7 @@ class _Share(_AtThresholds):
 
     def result(self) -> Tensor:
         """Return the ratio, 0 if the denominator is 0."""
+        self.check_state()
         tp, others = self.true_positives.value, getattr(self, self._others).value
         return self.as_asked(quotient(tp, tp + others))
 
@@ -306,6 +309,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
 
     def result(self) -> Tensor:
         """Return the area; NaN if it is not defined."""
+        self.check_state()
         tp, fn = self.true_positives.value, self.false_negatives.value
         defined = ops["greater"](tp[0] + fn[0], 0)
         if self.curve == "ROC":
@@ -359,6 +363,7 @@ class _At(_Curve):
 
     def result(self) -> Tensor:
         """Return the rate; 0 if the other rate is nowhere high enough."""
+        self.check_state()
         rates = self.rates()
         enough = ops["greater_equal"](rates[self.given], self.value)
         return ops["max"](ops["where"](enough, rates[self.best], 0.0))

@@ -247,7 +247,8 @@ class BinaryIoU(OfScores, IoU, saved_as="training.metrics.BinaryIoU"):
     Raises
     ------
     ValueError
-        At an update, if predictions are NaN or not from 0 to 1.
+        At an update, if predictions are NaN or not from 0 to 1; after an update in a trace, at the
+        result.
 
     Examples
     --------
@@ -278,6 +279,11 @@ class BinaryIoU(OfScores, IoU, saved_as="training.metrics.BinaryIoU"):
         above = ops["greater_equal"](y_pred, self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
 
+    def result(self) -> Tensor:
+        """Return the mean."""
+        self.check_state()
+        return super().result()
+
 
 class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     """``(1 + beta²) * precision * recall / (beta² * precision + recall)``.
@@ -300,7 +306,7 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     ------
     ValueError
         If a setting is out of its range. At an update with such a threshold, if predictions are NaN
-        or not from 0 to 1.
+        or not from 0 to 1; after an update in a trace, at the result.
 
     Notes
     -----
@@ -364,6 +370,7 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
 
     def result(self) -> Tensor:
         """Return the score, 0 before any batch."""
+        self.check_state()
         if "true_positives" not in vars(self):
             return as_tensor(0.0)
         tp, fp = self.true_positives.value, self.false_positives.value

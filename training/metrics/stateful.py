@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Tensor, Variable, as_tensor, ops
+from ...core.extend import Module, Tensor, Variable, active_graph, as_tensor, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import softmax
@@ -106,6 +106,8 @@ class OfScores(Stateful):
             out = ops["logical_or"](ops["equal"](p, -np.inf), ops["equal"](weight, 0.0))
             return ops["where"](ops["logical_or"](right, out), weight, np.nan)
         values = p.array[(weight.array != 0) & (p.array != -np.inf)]
+        if np.isnan(weight.array).any():  # as a count, it would look like a wrong prediction
+            raise ValueError(f"{type(self).__name__}: sample_weight holds NaN")
         low, high = values.min(initial=0.0), values.max(initial=0.0)
         if not (low >= -_ROUNDING and high <= 1.0 + _ROUNDING):
             held = "hold NaN" if np.isnan(low) else f"are from {low:.4g} to {high:.4g}"
@@ -113,9 +115,16 @@ class OfScores(Stateful):
         return weight
 
     def check_state(self) -> None:
-        """Raise if predictions of earlier batches were no probabilities."""
+        """Raise if predictions of earlier batches were no probabilities.
+
+        Each ``result`` calls it, because updates in a trace cannot raise. In a trace itself, it
+        does nothing, as the state has no values there.
+        """
+        if active_graph.get() is not None:
+            return
         if any(np.isnan(variable.numpy()).any() for variable in self.variables):
-            raise ValueError(self._refusal("hold NaN or values outside 0 to 1"))
+            held = "hold NaN or values outside 0 to 1 (or sample_weight holds NaN)"
+            raise ValueError(self._refusal(held))
 
     def _refusal(self, held: str) -> str:
         return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.extend import as_tensor, to_numpy
 from ..losses.kinds import Kind
+from ..shapes import column_dropped, weights_like
 
 __all__ = ["ClassWeights"]
 
@@ -50,25 +51,39 @@ class ClassWeights:
         self._table[[int(label) for label in given]] = list(given.values())
         #: The classes of ``given`` that no label had yet.
         self.unseen = {int(label) for label in given}
-        self._one_hot = kind is None or kind.classes != "sparse"
+        self._kind = kind
 
     @classmethod
     def of(cls, given: Any, kind: Kind | None = None) -> Self | None:
         """Return the weights; None for None."""
         return None if given is None else cls(given, kind)
 
-    def __call__(self, y: Any) -> Any:
-        """Return the weight of each label.
+    def __call__(self, y: Any, weight: Any = None) -> Any:
+        """Return the weight of each label, times a weight of its own.
+
+        Parameters
+        ----------
+        y
+            The labels.
+        weight
+            Weights of the examples or the labels, which may be a column; None for 1.
 
         Raises
         ------
         ValueError
-            If labels are not one class per example.
+            If labels are not one class per example, or per step.
         """
         places = self._classes_of(y)
         known = (places >= 0) & (places < len(self._table) - 1)
         self.note(places)
-        return as_tensor(self._table[np.where(known, places, -1)])
+        found = as_tensor(self._table[np.where(known, places, -1)])
+        if weight is None:
+            return found
+        weight = column_dropped(as_tensor(weight), found.shape)
+        weight = weight if weight.dtype.kind == "f" else weight.astype("float32")
+        if weight.ndim > found.ndim:  # weights of steps, and classes of examples
+            return weight * weights_like(found, weight)
+        return weights_like(weight, found.astype(weight.dtype)) * found
 
     def meet(self, y: Any) -> None:
         """Note the classes in all labels to train on, before the first batch."""
@@ -92,20 +107,26 @@ class ClassWeights:
             )
 
     def _classes_of(self, y: Any) -> Any:
-        """Return the class of each example."""
+        """Return the class of each example, or of each step."""
         if isinstance(y, (list, tuple, dict)):
             raise ValueError("class_weight is for one output; give several as sample_weight")
         labels = to_numpy(y.array)
-        if labels.ndim > 1 and labels.shape[-1] > 1:
-            one_hot = self._one_hot and _are_shares(labels)
-            labels = labels.argmax(-1) if one_hot else labels
-        elif labels.ndim > 1:
-            labels = labels[..., 0]
-        if labels.ndim > 1:
+        kind = self._kind
+        if labels.ndim > 2 and kind is None:
             raise ValueError(
-                f"class_weight needs one class per example, but labels have shape {y.shape}, and "
-                "are not one-hot; give sample_weight"
+                f"class_weight takes labels of each step, as of shape {y.shape}, only for a "
+                "cross-entropy of gradtape; give sample_weight, a number for each value of the loss"
             )
+        if labels.ndim > 1 and labels.shape[-1] == 1:
+            labels = labels[..., 0]
+        elif labels.ndim > 1 and (kind is None or kind.classes != "sparse"):
+            axis = kind.axis if kind is not None and kind.classes == "categorical" else -1
+            if not _are_shares(labels, axis):
+                raise ValueError(
+                    f"class_weight needs one class per example, or per step, but labels have shape "
+                    f"{y.shape}, and are not one-hot; give sample_weight"
+                )
+            labels = labels.argmax(axis)
         places = np.rint(labels).astype("int64")
         if not np.array_equal(places, labels):
             raise ValueError(
@@ -115,7 +136,7 @@ class ClassWeights:
         return places
 
 
-def _are_shares(labels: Any) -> bool:
-    """Return whether each row has one class: shares with sum 1, or one number above 0."""
-    shares = (labels >= 0).all(-1) & (np.abs(labels.sum(-1) - 1.0) < _ROUNDING)
-    return bool((shares | ((labels > 0).sum(-1) == 1)).all())
+def _are_shares(labels: Any, axis: int) -> bool:
+    """Return whether there is one class along an axis: shares with sum 1, or one number above 0."""
+    shares = (labels >= 0).all(axis) & (np.abs(labels.sum(axis) - 1.0) < _ROUNDING)
+    return bool((shares | ((labels > 0).sum(axis) == 1)).all())

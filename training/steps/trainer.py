@@ -207,8 +207,7 @@ class Trainer(Session):
         elif self.watched:
             self.training.revise()
         if self.class_weights is not None:
-            weight = self.class_weights(_labels(batch))
-            batch = (*batch[:2], weight if len(batch) == 2 else batch[2] * weight)
+            batch = (*batch[:2], self.class_weights(_labels(batch), *batch[2:]))
         self._number = None
         with scaling(self.optimizer):
             values = self._run(self.training, batch)

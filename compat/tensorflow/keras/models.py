@@ -202,11 +202,11 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         return_dict: bool = False,
     ) -> Any:
         """Do one training step; return the loss and metrics like :meth:`evaluate`."""
-        self._compiled("train_on_batch")
+        kind = self._compiled("train_on_batch").objective.heads[0].kind
         self.reset_metrics()
         data = map_structure(gradtape.as_tensor, _data(x, y, sample_weight))
-        weigh = ClassWeights.of(class_weight)
-        data = data if weigh is None else (*data[:2], weigh(data[1]))
+        weigh = ClassWeights.of(class_weight, kind)
+        data = data if weigh is None else (*data[:2], weigh(*data[1:]))
         found = own_steps.as_numbers(self.train_step(data), "train_on_batch: train_step")
         return found if return_dict else _listed(found)
 

@@ -121,6 +121,28 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
     return take(params, ids, axis=0)
 
 
+def _rows_kernel(xp: Any, ids: Any, *, count: int) -> Any:
+    outside = (ids < 0) | (ids >= count)
+    if at_hand(xp.any(outside), unknown=False):
+        wrong = ids[outside]
+        raise IndexError(
+            f"expected integers from 0 to {count - 1}, got {int(wrong[0])}; {wrong.size} of "
+            f"{ids.size} are out of bounds"
+        )
+    # where nothing can raise yet: a negative one would count from the end
+    return xp.where(ids < 0, ids - count, ids)
+
+
+op(
+    "embedding_rows",
+    _rows_kernel,
+    gradients={"ids": NONDIFF},
+    infer=lambda ids, count: (ids.shape, ids.dtype),
+    batch=leading,
+    doc="Return signed integers, which must all be below ``count`` and not negative.",
+)
+
+
 # -- sums by segment -------------------------------------------------------------------------------
 
 
