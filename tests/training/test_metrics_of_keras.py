@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+import gradtape.compat.tensorflow as tf
 from gradtape.training import metrics
 
 RANDOM = np.random.default_rng(0)
@@ -173,13 +174,19 @@ def test_settings_out_of_range_are_refused(make: Any, said: str) -> None:
         make()
 
 
-def test_a_trace_counts_nan_for_classes_out_of_range() -> None:
-    metric = metrics.MeanIoU(3)
-    update = gt.function(lambda a, b: metric.update_state(a, b))
-    update(gt.constant([0, 1, 2]), gt.constant([0, 1, 1]))
-    assert metric.result().item() == 0.5
-    update(gt.constant([0, 1, 3]), gt.constant([0, 1, 1]))
-    assert np.isnan(metric.result().item())
+@pytest.mark.parametrize(
+    "kind", [metrics.ConfusionMatrix, metrics.MeanIoU, tf.keras.metrics.MeanIoU]
+)
+def test_classes_of_a_traced_update_are_refused_by_the_result(kind: Any) -> None:
+    metric = kind(3)
+    update = gt.function(metric.update_state)
+    update(gt.constant([0, 2]), gt.constant([0, 1]))
+    np.testing.assert_array_equal(metric.result(), kind(3)([0, 2], [0, 1]))
+    update(gt.constant([0, 3]), gt.constant([0, 1]))
+    with pytest.raises(ValueError, match=f"{kind.__name__}.* not from 0 to 2"):
+        metric.result()
+    metric.reset_state()
+    assert not np.isnan(metric.result()).any()
 
 
 @pytest.mark.parametrize(("predicted", "score"), [([2.0, 2.0, 2.0], 0.0), ([1.0, 1.0, 1.0], 1.0)])

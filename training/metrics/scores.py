@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, as_tensor, ops
+from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import one_hot
@@ -89,7 +89,8 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     Raises
     ------
     ValueError
-        If ``num_classes`` is not positive. At an update, if a class is out of range.
+        If ``num_classes`` is not positive. At an update, if a class is out of range; after an
+        update in a trace, at the result.
 
     Examples
     --------
@@ -161,7 +162,22 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         """Return the counts: a row per label, a column per prediction."""
         if "matrix" not in vars(self):
             return as_tensor(np.zeros((self.num_classes, self.num_classes)))
+        ConfusionMatrix.check_state(self)  # for scores, a subclass says more
         return self.matrix.value
+
+    def check_state(self) -> None:
+        """Raise if classes of earlier batches were out of range: updates in a trace cannot raise.
+
+        In a trace itself, it does nothing, as the state has no values there.
+        """
+        if "matrix" not in vars(self) or active_graph.get() is not None:
+            return
+        if np.isnan(self.matrix.numpy()).any():
+            raise ValueError(
+                f"{type(self).__name__}: labels or predictions of an update held classes that are "
+                f"not from 0 to {self.num_classes - 1} (or sample_weight holds NaN); predictions "
+                "with a value for each class need sparse_y_pred=False"
+            )
 
     def shares(self) -> tuple[Tensor, Tensor]:
         """Return the intersection over union of each class, and the union."""
