@@ -260,8 +260,8 @@ def test_long_programs_are_exported_to_stablehlo(tmp_path: Path) -> None:
     assert (tmp_path / "long.mlir").stat().st_size
 
 
-#: The numbers of steps compared; time squared would take 64 times as long, not some 8 times.
-FEW, MANY, MOST = 150, 1200, 32
+#: The numbers of steps compared; time squared would take 49 times as long, not some 7 times.
+FEW, MANY, MOST = 100, 700, 25
 
 
 @pytest.mark.parametrize("executor", NAMES)
