@@ -86,7 +86,10 @@ class _AtThresholds(OfScores):
         anything = self.takes_any(self._gradtape_limits)
         y_true, y_pred = self.prepared(y_true, y_pred if anything else self.probabilities(y_pred))
         weight = weighted(y_pred, sample_weight)
-        weight = ops["reshape"](weight if anything else self.checked(y_pred, weight), shape=(-1,))
+        if not anything:
+            all_count = sample_weight is None and getattr(self, "top_k", None) is None
+            weight = self.checked(y_pred, weight, all_count)
+        weight = ops["reshape"](weight, shape=(-1,))
         labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
         p = ops["reshape"](y_pred.astype("float32"), shape=(-1, 1))
         over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float32")

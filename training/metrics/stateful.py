@@ -95,16 +95,19 @@ class OfScores(Stateful):
             return softmax(y_pred, axis=kind.axis)
         return ops["sigmoid"](y_pred)
 
-    def checked(self, p: Tensor, weight: Tensor) -> Tensor:
+    def checked(self, p: Tensor, weight: Tensor, all_count: bool = False) -> Tensor:
         """Return the weights; raise if a prediction that counts is no probability.
 
         In a trace and on other devices, its weight becomes NaN, which :meth:`check_state` finds.
-        Values of minus infinity stand for predictions that were left out before.
+        Values of minus infinity stand for predictions that were left out before. ``all_count``
+        says that there are none, and no weights of 0.
         """
         if not isinstance(p.array, np.ndarray):
-            right = ops["logical_and"](p >= -_ROUNDING, p <= 1.0 + _ROUNDING)
-            out = ops["logical_or"](ops["equal"](p, -np.inf), ops["equal"](weight, 0.0))
-            return ops["where"](ops["logical_or"](right, out), weight, np.nan)
+            right = ops["equal"](ops["clip"](p, -_ROUNDING, 1.0 + _ROUNDING), p)  # NaN is not
+            if not all_count:
+                out = ops["logical_or"](ops["equal"](p, -np.inf), ops["equal"](weight, 0.0))
+                right = ops["logical_or"](right, out)
+            return ops["where"](right, weight, np.nan)
         values = p.array[(weight.array != 0) & (p.array != -np.inf)]
         if np.isnan(weight.array).any():  # as a count, it would look like a wrong prediction
             raise ValueError(f"{type(self).__name__}: sample_weight holds NaN")
