@@ -74,7 +74,7 @@ class PluginHost:
         if name not in self._by_hand:
             raise PluginError(f"no plugin called {name!r} was registered by hand")
         del self._by_hand[name]
-        self._renew()
+        self.forget()
 
     def disable(self, name: str, disabled: bool) -> None:
         """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
@@ -83,14 +83,7 @@ class PluginHost:
             if name not in known:
                 self._warn_unknown("disable_plugin", name, known)
         (self._disabled.add if disabled else self._disabled.discard)(name)
-        self._renew()
-
-    def _renew(self) -> None:
-        """Build a new registry if there was one: reading a name of a class would not ask for it."""
-        known = self._registry is not None
         self.forget()
-        if known:
-            self._discovered()
 
     def forget(self) -> None:
         """Forget the registry: plugins are discovered again on the next call."""

@@ -348,23 +348,6 @@ def test_a_plugin_adds_hints_and_replaces_some(plugin: Callable[[Any], None]) ->
     assert "acme" not in hints.INSTEAD["Tensor"]
 
 
-def test_hints_of_other_plugins_stay_when_one_goes(plugin: Callable[[Any], None]) -> None:
-    def other(name: str) -> Any:
-        return SimpleNamespace(
-            gradtape_hints=gt.hookimpl(lambda: {"Tensor": {name: "acme.run(x)"}})
-        )
-
-    x = gt.ones(2)
-    plugin({"Tensor": {"acme": "acme.run(x)"}})
-    gt.register_plugin(other("acme_other"), "other_hints")
-    gt.unregister_plugin("other_hints")
-    assert (said_of(x, "acme"), said_of(x, "acme_other")) == ("use acme.run(x)", "")
-    gt.disable_plugin("acme_hints")
-    assert said_of(x, "acme") == ""
-    gt.disable_plugin("acme_hints", disabled=False)
-    assert said_of(x, "acme") == "use acme.run(x)"
-
-
 @pytest.mark.parametrize("wrong", [None, {"Tensor": None}, {"Tensor": {"a": 1}}, {1: {}}])
 def test_wrong_hints_are_named(plugin: Callable[[Any], None], wrong: Any) -> None:
     with pytest.raises(gt.errors.PluginError, match="gradtape_hints returned"):
