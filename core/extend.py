@@ -149,6 +149,7 @@ from .module.added import (
     penalties,
     ruled_weights,
 )
+from .module.calls import call_replaced
 from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.hidden import is_code, untracked, warn_of_hidden
@@ -306,6 +307,7 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "by_backend",
+    "call_replaced",
     "calling_in",
     "check_by_rank",
     "check_held",

@@ -22,7 +22,7 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["CALLS", "OUTPUT", "PLAIN", "handing_on", "noting"]
+__all__ = ["CALLS", "OUTPUT", "OWN", "PLAIN", "call_replaced", "handing_on", "noting"]
 
 #: Functions here call formulas of the user, in which ``v -= ...`` is no update of a variable.
 _gradtape_formulas = True
@@ -30,6 +30,8 @@ _gradtape_formulas = True
 #: The attributes for the signatures of a module's calls, and for the shape of its last output.
 CALLS = "_gradtape_calls"
 OUTPUT = "_gradtape_output"
+#: The attribute of calls for their parameters, without those that ``**kwargs`` stand for.
+OWN = "_gradtape_parameters"
 
 
 def handing_on(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,18 +44,19 @@ def handing_on(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
     ``super().call(x, **kwargs)`` is written. The signature of the result names them.
     """
     own = inspect.signature(call)
-    above = next((c for c in map(_own_call, cls.__mro__[1:]) if c is not None), None)
-    inherited = {} if above is None else inspect.signature(above).parameters
+    inherited, place = _inherited(cls, hasattr(call, "instead"))
     signature = _completed(own, inherited)
+    if isinstance(call, FunctionType):
+        setattr(call, OWN, own.parameters)
     if "training" not in signature.parameters:
         if signature is not own:
             call.__signature__ = signature  # type: ignore[attr-defined]
         return call
-    positional = own.parameters if "training" in own.parameters else inherited
-    if positional["training"].kind is inspect.Parameter.KEYWORD_ONLY:
-        place = sys.maxsize
+    if "training" in own.parameters:
+        parameter, place = own.parameters["training"], list(own.parameters).index("training")
     else:  # where it is in the call above, *args may hold it
-        place = list(positional).index("training") - 1
+        parameter = inherited["training"]
+    place = sys.maxsize if parameter.kind is inspect.Parameter.KEYWORD_ONLY else place - 1
 
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -78,9 +81,26 @@ def handing_on(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _own_call(cls: type) -> Any:
-    call = vars(cls).get("__call__")
-    return call if isinstance(call, FunctionType) else None
+def _inherited(cls: type, is_layer: bool) -> tuple[dict[str, inspect.Parameter], int]:
+    """Return the ``training`` and ``mask`` of the calls that a class extends.
+
+    As long as one has ``**kwargs``, these stand for what the next one takes. The number is the
+    place of ``training``.
+    """
+    found: dict[str, inspect.Parameter] = {}
+    place = 0
+    for base in cls.__mro__[1:]:
+        own = vars(base)
+        call = own.get("__call__") or (own.get("call") if is_layer else None)  # a mixin's
+        if not isinstance(call, FunctionType):
+            continue
+        parameters = getattr(call, OWN, None) or inspect.signature(call).parameters
+        if "training" in parameters and "training" not in found:
+            place = list(parameters).index("training")
+        found = {**{x: parameters[x] for x in ("training", "mask") if x in parameters}, **found}
+        if all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+            break
+    return found, place
 
 
 def _completed(
@@ -96,6 +116,13 @@ def _completed(
     if not missing or all(p.kind is not p.VAR_KEYWORD for p in parameters):
         return own
     return own.replace(parameters=[*parameters[:-1], *missing, *parameters[-1:]])
+
+
+def call_replaced(module: Any) -> bool:
+    """Return whether another ``call`` was set on a layer, or on its class after its definition."""
+    calls = (vars(cls).get("__call__") for cls in type(module).__mro__)
+    instead = next((x.instead for x in calls if hasattr(x, "instead")), None)
+    return instead is not None and instead(module) is not None
 
 
 def noting(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,17 +30,92 @@ from .symbolic import Placeholder, called, placeholders_in
 if TYPE_CHECKING:
     from .layer import Layer
 
-__all__ = ["BUILT", "building", "takes_training", "training_for"]
+__all__ = ["BUILT", "building", "call_of", "takes_training", "training_for"]
 
 #: The attribute of layers that are built.
 BUILT = "_gradtape_built"
 
 
-def building(call: Any) -> Callable[..., Any]:
-    """Return ``__call__`` for a layer's ``call``; it converts inputs and builds the layer."""
+def call_of(cls: type) -> tuple[Any, type, str] | None:
+    """Return what a class's ``__call__`` is made from: a member, its class and its name.
 
+    Returns
+    -------
+    tuple or None
+        None if the ``__call__`` that the class inherits, or its own, stays as it is.
+    """
+    own = next((name for name in ("__call__", "call") if name in vars(cls)), None)
+    if own is not None:
+        is_graph = own == "__call__" and isinstance(vars(cls)[own], Function)
+        return None if is_graph else (vars(cls)[own], cls, own)
+    found = [(c, name) for c in cls.__mro__[1:] for name in ("__call__", "call") if name in vars(c)]
+    if not found or len(cls.__bases__) < 2:
+        return None
+    owner, name = found[0]
+    if issubclass(owner, Module):
+        # with another class after it, its **kwargs stand for what that one takes
+        after = _after(cls, owner)
+        if "call" not in vars(owner) or after is None or after is _after(owner, owner):
+            return None
+        name = "call"
+        kinds = inspect.signature(vars(owner)[name]).parameters.values()
+        if isinstance(vars(owner)[name], Function) or all(
+            p.kind is not p.VAR_KEYWORD for p in kinds
+        ):
+            return None
+    return vars(owner)[name], owner, name
+
+
+def _after(cls: type, owner: type) -> Any:
+    """Return the class whose call ``super()`` finds in ``owner``, for objects of ``cls``."""
+    below = cls.__mro__[cls.__mro__.index(owner) + 1 :]
+    return next((c for c in below if "call" in vars(c) or "__call__" in vars(c)), None)
+
+
+def _method(value: Any, owner: type) -> Any:
+    """Return a call as a function of the layer and its inputs, of which the first has a place."""
+    if hasattr(type(value), "__get__") and (not callable(value) or isinstance(value, staticmethod)):
+        # a staticmethod, classmethod, partialmethod or property
+
+        def bound(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return value.__get__(self, type(self))(*args, **kwargs)
+
+        if not isinstance(value, property):
+            signature = inspect.signature(value.__get__(None, owner))
+            given = list(signature.parameters.values())
+            if isinstance(value, (staticmethod, classmethod)):
+                one = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+                given.insert(0, one)
+            bound.__signature__ = signature.replace(parameters=given)  # type: ignore[attr-defined]
+        return bound
+    signature = inspect.signature(value)
+    given = list(signature.parameters.values())
+    if len(given) < 2 or given[1].kind is not inspect.Parameter.KEYWORD_ONLY:
+        return value
+    first = given[1].name
+
+    @functools.wraps(value)
+    def placed(self: Any, inputs: Any, /, **kwargs: Any) -> Any:
+        return value(self, **{first: inputs}, **kwargs)
+
+    given[1] = given[1].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    placed.__signature__ = signature.replace(parameters=given)  # type: ignore[attr-defined]
+    return placed
+
+
+def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
+    """Return ``__call__`` for a layer's ``call``; it converts inputs and builds the layer.
+
+    Parameters
+    ----------
+    member, owner, name
+        What :func:`call_of` returns.
+    """
+
+    call = _method(member, owner)
     parameters = inspect.signature(call).parameters
     first = next(iter(list(parameters)[1:]), "")
+    named_inputs = "inputs" in parameters
     # every layer may be called as layer(x, training=True), even if it makes no difference
     indifferent = "training" not in parameters and all(
         p.kind is not p.VAR_KEYWORD for p in parameters.values()
@@ -49,10 +124,23 @@ def building(call: Any) -> Callable[..., Any]:
     if traced:
         by_policy(call)
 
+    def instead(self: Any) -> Any:
+        """Return the ``call`` that replaces this one, bound; None if there is none."""
+        if name != "call":
+            return None
+        own = self.__dict__.get(name)
+        if own is not None:
+            return own if callable(own) else None
+        now = owner.__dict__.get(name, member)
+        return None if now is member else now.__get__(self, type(self))
+
     @functools.wraps(call)
-    def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if inputs is None and first in kwargs:
-            inputs = kwargs.pop(first)
+    def wrapper(self: Layer, inputs: Any = None, /, *args: Any, **kwargs: Any) -> Any:
+        if inputs is None and kwargs:
+            if first in kwargs:
+                inputs = kwargs.pop(first)
+            elif not named_inputs:
+                inputs = kwargs.pop("inputs", None)
         if not passing.get():  # like forward_pass, but faster
             token = passing.set(True)
             try:
@@ -85,19 +173,45 @@ def building(call: Any) -> Callable[..., Any]:
                 regulated.reset(held)
             add_activity(self, flatten(result))
             return result
-        if traced:
-            result = call.__get__(self)(inputs, *args, **kwargs)
+        other = instead(self)
+        if other is not None and args:
+            args, kwargs = _placed(other, list(parameters)[2:], inputs, args, kwargs)
+        if traced or isinstance(other, Function):
+            graph = call.__get__(self) if other is None else other
+            result = graph(inputs, *args, **kwargs)
             if ADDED or IN_TRACES:
                 keep_adding(self)
             return result
         convert = converting.get()
-        run = call if convert is None else convert(call)
+        run = call if other is None else other
+        run = run if convert is None else convert(run)
+        if other is not None:
+            run = _taking_layer(run)
         if CASTING:
             return in_policy(run, self, inputs, *args, **kwargs)
         return run(self, inputs, *args, **kwargs)
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
+    wrapper.instead = instead  # type: ignore[attr-defined]
     return wrapper
+
+
+def _placed(call: Any, names: list[str], x: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return arguments for a call that may have other places, or only names, for them."""
+    try:
+        inspect.signature(call).bind(x, *args, **kwargs)
+    except TypeError:
+        return args[len(names) :], {**dict(zip(names, args)), **kwargs}
+    return args, kwargs
+
+
+def _taking_layer(call: Any) -> Callable[..., Any]:
+    """Return a bound call as a function that gets the layer first."""
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return run
 
 
 def takes_training(module: Module) -> bool:

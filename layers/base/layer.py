@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ...core.extend import (
     RULED,
     RULES,
-    Function,
     Module,
     Policy,
     Tensor,
@@ -41,7 +40,7 @@ from ...core.extend import (
 from .. import constraints, initializers, regularizers
 from ..arguments import unknown_argument
 from ..named import serialized
-from .calls import BUILT, building
+from .calls import BUILT, building, call_of
 from .losses import Rules
 from .precision import by_policy
 from .restored import UNMADE, check_weights
@@ -190,10 +189,9 @@ class Layer(Module):
         own = cls.__dict__
         for rule in cls._rules() if "ruled" in own else ():
             setattr(cls, rule, None)
-        if "__call__" not in own and "call" in own:
-            cls.__call__ = building(own["call"])  # type: ignore[method-assign]
-        elif "__call__" in own and not isinstance(own["__call__"], Function):
-            cls.__call__ = building(own["__call__"])  # type: ignore[method-assign]
+        found = call_of(cls)
+        if found is not None:
+            cls.__call__ = building(*found)  # type: ignore[method-assign]
         elif "__call__" in own:
             by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)

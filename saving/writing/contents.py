@@ -20,6 +20,7 @@ from ...core.extend import (
     StoredRule,
     Stream,
     Variable,
+    call_replaced,
     frozen_variables,
     is_frozen,
     is_unbuilt,
@@ -175,7 +176,8 @@ class Everything:
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
         """Return whether code may run whose reads matter: code of classes that readers lack."""
-        unknown = [item for item in self._modules if type(item) not in self._known]
+        known = self._known
+        unknown = [x for x in self._modules if type(x) not in known or call_replaced(x)]
         return bool(given) or (
             self._with_functions and any(is_called(item) or item.functions() for item in unknown)
         )
@@ -324,6 +326,9 @@ class Everything:
         ops with replaced rules is saved as its traces instead.
         """
         known = self._known.get(type(module))
+        if known is not None and call_replaced(module):  # readers would run the class's
+            self._classless.add(id(module))
+            return None
         if known is None or not (self._graphs.rules.active and self._with_functions):
             return known
         try:

@@ -73,10 +73,11 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     takes_training = "training" in known.parameters
 
     def __call__(
-        self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
+        self: Any, inputs: Any = None, /, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
         if self.dtype is not None and not self.policy.mixed:  # a mixed policy casts inputs itself
-            inputs, args = map_structure(lambda x: _cast(x, self.dtype), (inputs, args))
+            given = inputs, args, kwargs
+            inputs, args, kwargs = map_structure(lambda x: _cast(x, self.dtype), given)
         if training is None:
             return call(self, inputs, *args, **kwargs)
         if takes_training and not args:
@@ -85,7 +86,8 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(self, inputs, *args, **kwargs)
 
     # models read the signature to see whether a layer takes a mask
-    vars(__call__).update(adapted=True, __signature__=known if takes_training else _told(known))
+    vars(__call__).update(vars(call), adapted=True)
+    vars(__call__)["__signature__"] = known if takes_training else _told(known)
     return __call__
 
 
