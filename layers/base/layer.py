@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
@@ -272,6 +273,14 @@ class Layer(Module):
         """Whether it passes masks from layer to layer, as models do."""
         return False
 
+    @property
+    def _gradtape_makes_mask(self) -> bool:
+        """Whether :meth:`compute_mask` may create a mask for inputs without one.
+
+        In a class of your own with this method it may, as in Keras.
+        """
+        return bool(getattr(self, "makes_mask", False)) or _has_own_mask(type(self))
+
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return the mask of the result: false where a step is padding; ``None`` for no padding.
 
@@ -280,7 +289,8 @@ class Layer(Module):
         x
             The inputs.
         mask
-            The mask of the inputs, of shape ``(batch, steps)``.
+            The mask of the inputs, of shape ``(batch, steps)``; ``None`` if they have none. Models
+            ask a class of your own for a mask then, too.
         """
         keeps = self.keeps_mask or getattr(self, "supports_masking", False)  # Keras's name
         return mask if keeps else None
@@ -506,6 +516,12 @@ class Layer(Module):
 
 
 hinted(Layer, "layers.Layer")
+
+
+@functools.cache
+def _has_own_mask(kind: type) -> bool:
+    own = next(c for c in kind.__mro__ if "compute_mask" in vars(c))
+    return own.__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
 def _place(leaves: list[Any]) -> str:

@@ -102,6 +102,8 @@ def call_with_mask(
     mask = kwargs.get("mask", mask)
     if mask is None and not _makes_mask(layer):
         return y, []
+    if mask is None and isinstance(args[0], (list, tuple)):
+        mask = [None] * len(args[0])
     return y, [_mask_after(layer, args[0], mask)]
 
 
@@ -136,7 +138,7 @@ def _mask_after(layer: Any, x: Any, mask: Any) -> Any:
         return functools.reduce(ops["logical_or"], [m for m in mask if m is not None])
     own = isinstance(layer, Layer) or _of_a_file(layer)
     given = isinstance(mask, list) and any(m is not None for m in mask)
-    found = layer.compute_mask(x, mask) if own else None
+    found = _computed(layer, x, mask) if own else None
     lost = mask is not None and (given or not isinstance(mask, list))
     taken = takes_mask(layer) or hasattr(layer, "masked_arguments")
     if lost and found is None and not taken:
@@ -148,12 +150,23 @@ def _mask_after(layer: Any, x: Any, mask: Any) -> Any:
     return found
 
 
+def _computed(layer: Any, x: Any, mask: Any) -> Any:
+    """Return what ``compute_mask`` returns; None if it cannot do without a mask."""
+    try:
+        return layer.compute_mask(x, mask)
+    except (TypeError, AttributeError) as error:
+        absent = mask is None or (isinstance(mask, list) and all(m is None for m in mask))
+        if absent and "NoneType" in str(error):  # it passes masks on, but makes none
+            return None
+        raise
+
+
 def _makes_mask(layer: Any) -> bool:
     """Return whether a layer may create a mask for inputs that have none."""
     if not _of_a_file(layer):
-        return bool(getattr(layer, "makes_mask", False))
+        return getattr(layer, "_gradtape_makes_mask", False)
     calls = [x.arguments[0] for x in layer.compute_mask.concrete_functions]
-    return any(len(args) < 2 or args[1] is None for args in calls)
+    return any(all(m is None for m in flatten(args[1:])) for args in calls)
 
 
 def _of_a_file(layer: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -245,7 +247,9 @@ def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
     own = type(module).compute_mask is not Layer.compute_mask
     if not (own or module.keeps_mask or getattr(module, "supports_masking", False)):
         return None
+    traced = partial(_traced_mask, module, where, sizes)
     calls: list[Any] = []
+    unmasked: list[Any] = []
     leads = getattr(module, "hands_masks", False)
     for args, kwargs in met.calls:
         x = args[0] if args else None
@@ -253,11 +257,22 @@ def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
         if given is None and not leads and isinstance(x, TensorSpec) and (x.ndim or 0) > 1:
             given = TensorSpec((x.shape or ())[:2], "bool")
         calls += [((x, given), {})] if given is not None else []
-        calls += [((x,), {})] if leads or getattr(module, "makes_mask", False) else []
-    if not calls:
+        if leads or getattr(module, "makes_mask", False):
+            calls.append(((x,), {}))
+        elif module._gradtape_makes_mask:
+            unmasked.append(((x, [None] * len(x) if isinstance(x, (list, tuple)) else None), {}))
+    found = None
+    if unmasked:
+        with suppress(SaveError):  # it may need a mask
+            found = traced(calls + unmasked)
+    if not calls and found is None:
         return None
-    found = _traced_for(calls, "compute_mask", module.compute_mask, where, sizes, True)
+    found = traced(calls) if found is None else found
     return found if any(x.graph.outputs for x in found.concrete) else None
+
+
+def _traced_mask(module: Layer, where: str, sizes: str, calls: Sequence[Any]) -> SavedFunction:
+    return _traced_for(calls, "compute_mask", module.compute_mask, where, sizes, True)
 
 
 def _traced_for(
