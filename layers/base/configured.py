@@ -28,6 +28,9 @@ _OF_OUTPUT = """``activity_regularizer``
     layer."""
 
 
+_OURS = __name__.partition(".")[0]
+
+
 class Configured(Layer):
     """A layer that keeps each argument of its constructor as an attribute of the same name.
 
@@ -71,7 +74,15 @@ class Configured(Layer):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         kind: Any = type(self)
-        given = {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
+        names = _arguments(kind)
+        lacking = [name for name in names if not hasattr(self, name)]
+        if lacking and kind.get_config.__module__.partition(".")[0] == _OURS:
+            raise TypeError(
+                f"{kind.__name__}: its constructor takes {lacking[0]!r}, but the layer keeps no "
+                f"attribute of this name: set self.{lacking[0]}, or define get_config()"
+            )
+        names = [name for name in names if name not in lacking]  # get_config around adds them
+        given = {name: _serialized(name, getattr(self, name)) for name in names}
         if "dtype" in given:
             given["dtype"] = self.given_dtype
             if not self.weighs and "_gradtape_policy" not in vars(self):
@@ -128,8 +139,17 @@ class Configured(Layer):
 
 @functools.cache
 def _arguments(kind: Any) -> tuple[str, ...]:
-    parameters = inspect.signature(inspect.unwrap(kind.__init__)).parameters.values()
-    return tuple(p.name for p in parameters if p.name not in ("self", "rules"))
+    """Return the names of a constructor's arguments, with those that ``**kwargs`` stand for."""
+    names: dict[str, None] = {}
+    for cls in kind.__mro__:
+        if "__init__" not in vars(cls):
+            continue
+        _, *parameters = inspect.signature(inspect.unwrap(cls.__init__)).parameters.values()
+        further = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        names |= dict.fromkeys(p.name for p in parameters if p not in further)
+        if not further or cls.__module__.partition(".")[0] == _OURS:
+            break
+    return tuple(names)
 
 
 def _serialized(name: str, value: Any) -> Any:
