@@ -156,10 +156,17 @@ class Model(Carrying, Layer):
         """The layers in the order of their calls; for a subclass, the layers in its attributes."""
         leaves = [leaf for _, leaf in self.own_leaves()]
         inside = [leaf for leaf in leaves if isinstance(leaf, Layer)]
-        return vars(self).get("layers", inside)
+        found = vars(self).get("layers", inside)
+        # a graph runs the same layers whatever happens to the list, from which training takes them
+        return list(found) if "_gradtape_plan" in vars(self) else found
 
     @layers.setter
     def layers(self, value: list[Any]) -> None:
+        if "_gradtape_plan" in vars(self) and "layers" in vars(self):
+            raise AttributeError(
+                f"model {self.name!r}: its graph has its layers; to change them, make another "
+                "model from its layers' outputs: gt.Model(model.inputs, ...)"
+            )
         vars(self)["layers"] = value
 
     @property

@@ -188,3 +188,31 @@ def test_a_model_may_be_a_class() -> None:
     model = Twice()
     assert model(A).shape == (6, 4)
     assert len(model.trainable_variables) == 2
+
+
+def test_the_list_of_the_layers_does_not_change_the_graph(net: Any) -> None:
+    count, want = len(net.trainable_variables), net([A, B])["first"]
+    net.layers.pop()
+    net.layers[0] = L.Dense(7)
+    with pytest.raises(AttributeError, match="make another model"):
+        net.layers = []
+    np.testing.assert_array_equal(net([A, B])["first"], want)
+    assert len(net.layers) == 6
+    assert len(net.trainable_variables) == count
+
+
+def test_the_list_of_a_class_is_its_own() -> None:
+    class Own(L.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = [L.Dense(3)]
+            self.layers.append(L.Dense(2))
+
+        def call(self, x: Any) -> Any:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model = Own()
+    assert model(A).shape == (6, 2)
+    assert len(model.trainable_variables) == 4
