@@ -315,3 +315,31 @@ def test_recurrent_models_are_saved_without_a_word(tmp_path: Path) -> None:
     model.predict(X[:, None], verbose=0)
     with warnings.catch_warnings(action="error"):
         model.save(tmp_path / "m.keras")
+
+
+@pytest.mark.parametrize("name", ["trainable_weights", "trainable_variables"])
+@pytest.mark.parametrize("among", [False, True])
+def test_a_subclass_chooses_what_trains(name: str, among: bool) -> None:
+    class Fine(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = keras.layers.Dense(3), keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.head(self.body(x))
+
+    def chosen(self: Any) -> Any:
+        if not among:
+            return self.head.trainable_variables
+        other = "variables" if name == "trainable_weights" else "weights"
+        heads = {v.id for v in self.head.variables}
+        return [v for v in getattr(self, f"trainable_{other}") if v.id in heads]
+
+    setattr(Fine, name, property(chosen))
+    model = Fine()
+    model(X)
+    before = [w.copy() for w in model.get_weights()]
+    model.compile("sgd", "mse")
+    model.fit(X, X[:, :1], verbose=0)
+    same = [np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True)]
+    assert same == [True, True, False, False]

@@ -45,6 +45,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Set on a layer while its class's own ``trainable_weights`` is read.
+_CHOOSING = "_gradtape_choosing"
 #: The order of ``add_weight``'s arguments in Keras 2.
 _KERAS_2 = "name shape dtype initializer regularizer trainable constraint"
 
@@ -212,6 +214,13 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     @property
     def trainable_variables(self) -> list[Any]:  # type: ignore[override]
         """The trainable variables in a list."""
+        chosen = type(self).trainable_weights is not Layer.trainable_weights
+        if chosen and _CHOOSING not in vars(self):  # a subclass says what trains, as in Keras
+            vars(self)[_CHOOSING] = True  # it may choose among all
+            try:
+                return list(self.trainable_weights)
+            finally:
+                del vars(self)[_CHOOSING]
         return [v for v in self.variables if v.trainable] if self.trainable else []
 
     @property
