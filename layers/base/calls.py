@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...core.extend import (
@@ -197,12 +198,14 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
 
 
 def _placed(call: Any, names: list[str], x: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return arguments for a call that may have other places, or only names, for them."""
-    try:
-        inspect.signature(call).bind(x, *args, **kwargs)
-    except TypeError:
-        return args[len(names) :], {**dict(zip(names, args)), **kwargs}
-    return args, kwargs
+    """Return arguments for a call that may have fewer places, and only names for the others."""
+    signature = inspect.signature(call)
+    for count in range(len(args), -1, -1):
+        named = {**dict(zip(names[count:], args[count:])), **kwargs}
+        with suppress(TypeError):
+            signature.bind(x, *args[:count], **named)
+            return args[:count], named
+    return args, kwargs  # Python says what is wrong
 
 
 def _taking_layer(call: Any) -> Callable[..., Any]:

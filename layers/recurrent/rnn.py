@@ -277,7 +277,7 @@ class RNN(Configured, saved_as="layers.RNN"):
                 return y, after, [reduce(ops["add"], added)] if added else []
 
         # the first state of our cells is their last output, unless steps are masked
-        alone = type(cell) in _OURS and mask is None
+        alone = type(cell) in _OURS and inlined(cell) and mask is None
 
         def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
             before, last = carry

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...core.extend import Module
+from ...core.extend import Module, call_replaced
 from ..base.calls import takes_training
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
@@ -142,7 +142,7 @@ def inlined(cell: Any) -> bool:
     A user's class may compute something else in its ``call``, and files need its calls. But
     a cell that drops out without a ``call`` of its own drops the same elements at every step.
     """
-    if not isinstance(cell, Cell):
+    if not isinstance(cell, Cell) or call_replaced(cell):
         return False
     kind = type(cell)
     own = kind.call is not Cell.call or kind.masked is not Cell.masked

@@ -180,6 +180,31 @@ def test_a_call_need_not_be_a_plain_method(kind: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(gt.load(tmp_path / "m.h5")(X, training=True), X * 6.0)
 
 
+def test_a_cell_is_called(tmp_path: Path) -> None:
+    class Mixin:
+        def call(self, x: Any, states: Any, **kwargs: Any) -> Any:
+            y, after = super().call(x, states, **kwargs)  # type: ignore[misc]
+            return y * 5.0, after
+
+    for cell in (type("Own", (Mixin, L.GRUCell), {})(2), L.GRUCell(2)):
+        model = L.RNN(cell, return_sequences=True)
+        got = np.asarray(model(X))
+        if type(cell) is L.GRUCell:
+            old = cell.call
+
+            def other(x: Any, states: Any, **kwargs: Any) -> Any:
+                y, after = old(x, states, **kwargs)  # noqa: B023  # called in this round
+                return y * 5.0, after
+
+            cell.call = other
+            np.testing.assert_allclose(model(X), got * 5.0, rtol=1e-5)
+        got = np.asarray(model(X))
+        gt.save(model, tmp_path / "m.h5")
+        np.testing.assert_allclose(gt.load(tmp_path / "m.h5")(X), got, rtol=1e-5)
+        stacked = L.RNN([cell, L.GRUCell(2)])
+        assert stacked(X).shape == (4, 2)
+
+
 def test_a_property_may_give_the_call() -> None:
     class Own(L.Layer):
         @property
