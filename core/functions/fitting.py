@@ -40,12 +40,16 @@ def dtype_beside(leaf: Any, spec: TensorSpec) -> str:
 def as_inputs(inputs: Any) -> Any:
     """Return a layer's inputs as a tensor, or a container of arrays as a container of tensors.
 
+    ``None`` in a container is an input that is missing, and stays.
+
     Parameters
     ----------
     inputs
         The first argument of the layer's call.
     """
-    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
+    if not are_several(inputs):
+        return as_tensor(inputs)
+    return map_structure(lambda x: None if x is None else as_tensor(x), inputs)
 
 
 def are_several(inputs: Any) -> bool:

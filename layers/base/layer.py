@@ -488,9 +488,9 @@ class Layer(Module):
         if self.built:
             self._build_with(None, None, [])
             return
-        leaves = flatten(inputs)
+        leaves = [x for x in flatten(inputs) if x is not None]
         floats = [x.dtype.name for x in leaves if x.dtype.kind == "f"]
-        shapes = map_structure(lambda x: blunt(x.shape), inputs)
+        shapes = map_structure(lambda x: None if x is None else blunt(x.shape), inputs)
         self._build_with(shapes, floats[0] if floats else None, leaves)
 
     def _build_with(self, shapes: Any, dtype: str | None, leaves: list[Any]) -> None:

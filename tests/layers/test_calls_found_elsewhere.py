@@ -246,3 +246,25 @@ def test_so_it_is_in_the_compatibility_layer() -> None:
     np.testing.assert_allclose(named, [-1.0, -1.0])
     layer.call = lambda x: x * 0 + 7.0
     np.testing.assert_allclose(model.predict(np.ones((1, 3)), verbose=0), [[7.0, 7.0, 7.0]])
+
+
+def test_an_input_of_several_may_be_missing(tmp_path: Path) -> None:
+    class Own(L.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = L.Dense(3)
+
+        def call(self, inputs: Any) -> Any:
+            x, shift = inputs["x"], inputs["shift"]
+            return self.inner(x) if shift is None else self.inner(x) + shift
+
+    model = Own()
+    y = np.asarray(model({"x": X, "shift": None}))
+    np.testing.assert_allclose(model({"x": X, "shift": X}), y + X, rtol=1e-6)
+    gt.save(model, tmp_path / "m.h5")
+    loaded = gt.load(tmp_path / "m.h5")
+    np.testing.assert_allclose(loaded({"x": X, "shift": None}), y, rtol=1e-6)
+    np.testing.assert_allclose(loaded({"x": X, "shift": X}), y + X, rtol=1e-6)
+    with gt.GradientTape() as tape:
+        loss = gt.sum(model({"x": X, "shift": None}))
+    assert all(g is not None for g in tape.gradient(loss, model.trainable_variables))
