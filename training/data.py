@@ -461,9 +461,8 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     It is one array of examples if its own length is that number.
     """
     given = given[:2] if len(given) == 3 and given[2] is None else given
-    if isinstance(given[1], dict):  # an output without a loss may have no labels
-        known = {name: part for name, part in given[1].items() if part is not None}
-        given = (given[0], known, *given[2:])
+    # an output without a loss may have no labels, and any output may have no weights
+    given = (given[0], *map(_without_none, given[1:]))
     parts = [as_part(f"{what}: {name}", part) for name, part in zip(_NAMES, given)]
     lengths = [{len(leaf) for leaf in flatten(part) if leaf.ndim} for part in parts]
     others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]
@@ -471,6 +470,13 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
         if isinstance(parts[i], list) and lengths[i] != others[i] == {len(part)}:
             parts[i] = as_tensor(part)
     return tuple(parts)
+
+
+def _without_none(part: Any) -> Any:
+    """Return a dictionary without the names of None; anything else unchanged."""
+    if not isinstance(part, dict):
+        return part
+    return {name: x for name, x in part.items() if x is not None}
 
 
 def as_part(what: str, part: Any) -> Any:
