@@ -87,10 +87,15 @@ class Examples:
                     raise ValueError(f"{what}: {name} has no examples, its shape is {leaf.shape}")
                 shapes.append(leaf.shape)
         if len({shape[0] for shape in shapes}) != 1:
+            told = f"different lengths: shapes {' and '.join(map(str, shapes[:4]))}"
+            told += f" and {len(shapes) - 4} more" if len(shapes) > 4 else ""
+            if y is None:
+                raise ValueError(
+                    f"{what}: a list of arrays is several inputs, but these have {told}; pad "
+                    "sequences to one length, and give batches as an iterator or a Dataset"
+                )
             parts = "x and y" if weight is None else "x, y and sample_weight"
-            raise ValueError(
-                f"{what}: {parts} have different lengths: shapes {' and '.join(map(str, shapes))}"
-            )
+            raise ValueError(f"{what}: {parts} have {told}")
         self.batch_size = as_count("batch_size", batch_size, least=1)
         self.count: int = shapes[0][0]
         self.length: int | None = -(-self.count // self.batch_size)

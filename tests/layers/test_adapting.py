@@ -64,8 +64,25 @@ def test_numbers_with_labels() -> None:
         ([[[1.0], [1.0, 2.0]]], TypeError, "takes arrays of numbers, .* got a list"),
         ([X, X[:, :2]], ValueError, "all need the same features"),
         ([], ValueError, "adapt got no examples"),
+        (np.where(X[2, 1] == X, np.nan, X), ValueError, r"NaN or infinity \(features 1\); replace"),
+        ([X, np.full((2, 3), np.inf)], ValueError, r"infinity \(features 0, 1, 2\)"),
+        (
+            X[:, 0],
+            ValueError,
+            r"one example of 8 features; .* x\[:, None\], or the layer axis=None",
+        ),
+        (X[:, 0].tolist(), ValueError, "one example of 8 features"),
     ],
 )
 def test_what_is_no_data_is_refused(data: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=told):
         L.Normalization().adapt(data)
+
+
+def test_one_column_of_numbers() -> None:
+    for axis, x in ((None, X[:, 0]), (-1, X[:, :1])):
+        layer = L.Normalization(axis=axis)
+        layer.adapt(x)
+        np.testing.assert_allclose(np.std(layer(x)), 1.0, rtol=1e-5)
+    with pytest.raises(ValueError, match="adapt got NaN or infinity; replace"):
+        L.Normalization(axis=None).adapt([1.0, np.nan])
