@@ -95,8 +95,8 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         Parameters
         ----------
         data
-            An array, or an iterable of batches. Of batches ``(x, y)`` or ``(x, y, weights)``, only
-            ``x`` counts.
+            An array, or an iterable of batches. Of batches ``(x, y)`` or ``(x, y, weights)``, and
+            of the lists that PyTorch's loaders give, only ``x`` counts.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         batches = [data] if whole else data
         count, mean, squares = 0, np.zeros(()), np.zeros(())
         for batch in batches:
-            labelled = isinstance(batch, tuple) and _has_parts(batch)
+            labelled = _has_parts(batch) if isinstance(batch, tuple) else _is_loaded(batch)
             x = self._as_array(batch[0] if labelled else batch)
             over = tuple(i for i in range(x.ndim) if self.axis is None or i != self.axis % x.ndim)
             n = int(np.prod([x.shape[i] for i in over]))
@@ -206,6 +206,15 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 def _has_parts(batch: tuple[Any, ...]) -> bool:
     """Return whether a tuple holds arrays, such as inputs and labels, and is not one itself."""
     return any(isinstance(x, Tensor) or (hasattr(x, "shape") and np.ndim(x)) for x in batch)
+
+
+def _is_loaded(batch: Any) -> bool:
+    """Return whether a batch is ``[x]``, ``[x, y]`` or ``[x, y, weights]``, as for ``fit``."""
+    if type(batch) is not list or len(batch) not in (1, 2, 3):
+        return False
+    shapes = [tuple(getattr(x, "shape", ())) for x in batch]
+    # vectors of one length are the rows of a batch
+    return all(shapes) and len(shapes[0]) > 1 and len({shape[0] for shape in shapes}) == 1
 
 
 def _is_vector(data: Any) -> bool:

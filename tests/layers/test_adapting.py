@@ -36,6 +36,11 @@ def _generator(*parts: Any) -> Iterator[Any]:
         slices((X, Y)),
         slices((X, Y, WEIGHTS)).batch(4),
         _generator(X),
+        map(list, _generator(X, Y)),
+        [[X[:4], Y[:4, 0]], [X[4:], Y[4:, 0]]],
+        [[X[:4], Y[:4], WEIGHTS[:4]], [X[4:], Y[4:], WEIGHTS[4:]]],
+        [[X[:4]], [X[4:]]],
+        [list(X[:2]), list(X[2:5]), list(X[5:])],
         _generator(X, Y),
         _generator(X, Y, WEIGHTS),
         zip(X, WEIGHTS, strict=True),
@@ -86,3 +91,11 @@ def test_one_column_of_numbers() -> None:
         np.testing.assert_allclose(np.std(layer(x)), 1.0, rtol=1e-5)
     with pytest.raises(ValueError, match="adapt got NaN or infinity; replace"):
         L.Normalization(axis=None).adapt([1.0, np.nan])
+
+
+def test_lists_of_one_array_keep_their_axes() -> None:
+    x = np.random.default_rng(1).normal(size=(6, 2, 4))
+    layer, other = L.Normalization(axis=1), L.Normalization(axis=1)
+    layer.adapt([[gt.constant(x[:3])], [gt.constant(x[3:])]])
+    other.adapt(x)
+    np.testing.assert_allclose(layer.mean, other.mean, atol=1e-6)
