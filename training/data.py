@@ -254,7 +254,10 @@ def _instead(given: Any) -> str:
     if callable(given) and not isinstance(given, type):
         return "; call it, or use gt.data.Dataset.from_generator(function) for several epochs"
     if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        return "; gt.data.Dataset(it).batch(32) batches items, Dataset(it) reads items that are batches"
+        return (
+            "; gt.data.Dataset(it).batch(32) batches items, "
+            "Dataset(it) reads items that are batches"
+        )
     return ""
 
 
