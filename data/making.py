@@ -114,7 +114,7 @@ class Made:
         columns: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
         dtypes: Mapping[str, Any] | None = None,
-        vocabulary: Mapping[str, Sequence[str]] | None = None,
+        vocabulary: Mapping[str, Sequence[str] | Mapping[str, int]] | None = None,
         delimiter: str = ",",
         header: bool = True,
         missing: float | None = None,
@@ -135,7 +135,8 @@ class Made:
         dtypes
             Maps columns to dtypes. ``float32`` by default.
         vocabulary
-            Maps a column to its possible words. Each word is converted to its index.
+            Maps a column to its possible words, in a list. Each word is converted to its index. Or
+            to a dictionary with the number of each word.
         delimiter
             The character between values, a comma by default.
         header
@@ -154,7 +155,8 @@ class Made:
         Raises
         ------
         ValueError
-            If there is neither a header nor ``names``. During a pass, if a column is missing or a
+            If there is neither a header nor ``names``, a vocabulary has no order or a word twice,
+            or ``missing`` is not a number. During a pass, if a column is missing or a
             value is not a number; the message has the line number.
         """
         data = cls(
@@ -168,6 +170,7 @@ class Made:
                 columns,
                 missing,
                 encoding,
+                label,
             )
         )
         if label is None:

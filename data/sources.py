@@ -332,23 +332,28 @@ class Columns(Source):
         path: Any,
         names: Sequence[str] | None,
         dtypes: Mapping[str, Any],
-        vocabulary: Mapping[str, Sequence[str]],
+        vocabulary: Mapping[str, Sequence[str] | Mapping[str, int]],
         delimiter: str,
         header: bool,
         columns: Sequence[str] | None,
         missing: float | None,
         encoding: str,
+        label: str | None = None,
     ) -> None:
         self.path, self.delimiter, self.header = Path(path), delimiter, header
         # the byte order mark that some programs write is not part of the first name
         self.encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        if missing is not None and not isinstance(missing, (int, float, np.number)):
+            raise ValueError(f"{path}: missing= is one number for empty values, got {missing!r}")
         self.missing = missing
+        self.asked = () if label is None else (label,)
         self.names = list(names) if names is not None else None
         if not header and self.names is None:
             raise ValueError(f"{path}: without a header, pass the columns' names=[...]")
         self.dtypes = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
         self.vocabulary = {
-            name: {word: i for i, word in enumerate(words)} for name, words in vocabulary.items()
+            name: _numbers_of(words, f"{path}: the vocabulary of column {name!r}")
+            for name, words in vocabulary.items()
         }
         self.columns = columns
 
@@ -372,7 +377,7 @@ class Columns(Source):
             names = self.names or names or []
             wanted = names if self.columns is None else list(self.columns)
             counts = Counter(names)
-            for name in (*wanted, *self.dtypes, *self.vocabulary):
+            for name in (*wanted, *self.dtypes, *self.vocabulary, *self.asked):
                 if counts[name] > 1:
                     raise ValueError(
                         f"{self.path}: {counts[name]} columns are called {name!r}; pass "
@@ -408,7 +413,12 @@ class Columns(Source):
             )
         try:
             text = text if text.strip() else str(self.missing)
-            return np.asarray(int(text) if dtype.kind in "iu" else float(text), dtype)
+            given = int(text) if dtype.kind in "iu" else float(text)
+            with np.errstate(over="ignore"):
+                found = np.asarray(given, dtype)
+            if dtype.kind == "f" and np.isinf(found) and not np.isinf(given):
+                raise OverflowError
+            return found
         except OverflowError:
             raise ValueError(
                 f"{self.path}, line {line}: {text} in column {name!r} does not fit into {dtype}; "
@@ -419,3 +429,26 @@ class Columns(Source):
                 f"{self.path}, line {line}: {text!r} in column {name!r} is not a number; for "
                 f"words, pass vocabulary={{{name!r}: [...]}}"
             ) from None
+
+
+def _numbers_of(words: Any, what: str) -> dict[str, int]:
+    """Return the number of each word of a vocabulary.
+
+    Raises
+    ------
+    ValueError
+        If words have no order or come twice, or numbers are not integers.
+    """
+    if isinstance(words, Mapping):
+        numbers = {str(word): number for word, number in words.items()}
+        if not all(isinstance(x, (int, np.integer)) and x >= 0 for x in numbers.values()):
+            raise ValueError(f"{what} is a dictionary, whose values must be integers from 0")
+        return numbers
+    if isinstance(words, (str, bytes, set, frozenset)) or not isinstance(words, Iterable):
+        # the order of a set of words is another one in each process
+        raise ValueError(f"{what} is a list of words in the order of their numbers, got {words!r}")
+    listed = [str(word) for word in words]
+    twice = [word for word, count in Counter(listed).items() if count > 1]
+    if twice:
+        raise ValueError(f"{what} has {twice[0]!r} more than once")
+    return {word: number for number, word in enumerate(listed)}

@@ -87,10 +87,15 @@ class Examples:
                     raise ValueError(f"{what}: {name} has no examples, its shape is {leaf.shape}")
                 shapes.append(leaf.shape)
         if len({shape[0] for shape in shapes}) != 1:
+            told = f"different lengths: shapes {' and '.join(map(str, shapes[:4]))}"
+            told += f" and {len(shapes) - 4} more" if len(shapes) > 4 else ""
+            if y is None:
+                raise ValueError(
+                    f"{what}: a list of arrays is several inputs, but these have {told}; pad "
+                    "sequences to one length, and give batches as an iterator or a Dataset"
+                )
             parts = "x and y" if weight is None else "x, y and sample_weight"
-            raise ValueError(
-                f"{what}: {parts} have different lengths: shapes {' and '.join(map(str, shapes))}"
-            )
+            raise ValueError(f"{what}: {parts} have {told}")
         self.batch_size = as_count("batch_size", batch_size, least=1)
         self.count: int = shapes[0][0]
         self.length: int | None = -(-self.count // self.batch_size)
@@ -249,7 +254,10 @@ def _instead(given: Any) -> str:
     if callable(given) and not isinstance(given, type):
         return "; call it, or use gt.data.Dataset.from_generator(function) for several epochs"
     if hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        return "; gt.data.Dataset(it).batch(32) batches its items"
+        return (
+            "; gt.data.Dataset(it).batch(32) batches items, "
+            "Dataset(it) reads items that are batches"
+        )
     return ""
 
 
@@ -461,9 +469,8 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     It is one array of examples if its own length is that number.
     """
     given = given[:2] if len(given) == 3 and given[2] is None else given
-    if isinstance(given[1], dict):  # an output without a loss may have no labels
-        known = {name: part for name, part in given[1].items() if part is not None}
-        given = (given[0], known, *given[2:])
+    # an output without a loss may have no labels, and any output may have no weights
+    given = (given[0], *map(_without_none, given[1:]))
     parts = [as_part(f"{what}: {name}", part) for name, part in zip(_NAMES, given)]
     lengths = [{len(leaf) for leaf in flatten(part) if leaf.ndim} for part in parts]
     others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]
@@ -471,6 +478,13 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
         if isinstance(parts[i], list) and lengths[i] != others[i] == {len(part)}:
             parts[i] = as_tensor(part)
     return tuple(parts)
+
+
+def _without_none(part: Any) -> Any:
+    """Return a dictionary without the names of None; anything else unchanged."""
+    if not isinstance(part, dict):
+        return part
+    return {name: x for name, x in part.items() if x is not None}
 
 
 def as_part(what: str, part: Any) -> Any:

@@ -170,6 +170,13 @@ def predict(
     columns = []
     for column in zip(*map(flatten, outputs), strict=True):
         arrays = [output.array for output in column]
+        other = next((x.shape for x in arrays if x.shape[1:] != arrays[0].shape[1:]), None)
+        if other is not None:
+            raise ValueError(
+                f"predict: batches have outputs of shapes {tuple(arrays[0].shape)} and "
+                f"{tuple(other)}, which cannot be joined; pad all inputs to one length, or call "
+                "predict for each batch"
+            )
         with scope_of(arrays):
             columns.append(backend_of(arrays[0]).xp.concat(arrays, axis=0))
     if rows is not None:

@@ -95,13 +95,15 @@ class Normalization(Configured, saved_as="layers.Normalization"):
         Parameters
         ----------
         data
-            An array, or an iterable of batches. Of batches ``(x, y)`` or ``(x, y, weights)``, only
-            ``x`` counts.
+            An array, or an iterable of batches. Of batches ``(x, y)`` or ``(x, y, weights)``, and
+            of the lists that PyTorch's loaders give, only ``x`` counts.
 
         Raises
         ------
         ValueError
-            If there are no examples, or batches have different numbers of features.
+            If there are no examples, or batches have different numbers of features. If a value is
+            NaN or infinite, as its statistics would be. With ``axis``, if the data are an array of
+            one axis.
         TypeError
             If ``data`` is a tuple of arrays, or a batch is not an array.
         """
@@ -110,10 +112,17 @@ class Normalization(Configured, saved_as="layers.Normalization"):
                 f"layer {self.name!r} (Normalization): adapt takes inputs without labels, got a "
                 f"tuple of {len(data)} arrays; pass the inputs: adapt(x)"
             )
-        batches = [data] if hasattr(data, "shape") or _is_nested(data) else data
+        whole = hasattr(data, "shape") or _is_nested(data)
+        if whole and self.axis is not None and _is_vector(data) and len(data) > 1:
+            raise ValueError(
+                f"layer {self.name!r} (Normalization): adapt got an array of shape "
+                f"({len(data)},), which is one example of {len(data)} features; give a column of "
+                "numbers as x[:, None], or the layer axis=None"
+            )
+        batches = [data] if whole else data
         count, mean, squares = 0, np.zeros(()), np.zeros(())
         for batch in batches:
-            labelled = isinstance(batch, tuple) and _has_parts(batch)
+            labelled = _has_parts(batch) if isinstance(batch, tuple) else _is_loaded(batch)
             x = self._as_array(batch[0] if labelled else batch)
             over = tuple(i for i in range(x.ndim) if self.axis is None or i != self.axis % x.ndim)
             n = int(np.prod([x.shape[i] for i in over]))
@@ -136,12 +145,22 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 
     def _as_array(self, batch: Any) -> Any:
         try:
-            return np.asarray(getattr(batch, "numpy", lambda: batch)(), "float64")
+            found = np.asarray(getattr(batch, "numpy", lambda: batch)(), "float64")
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"layer {self.name!r} (Normalization): adapt takes arrays of numbers, or batches "
                 f"of them, got a {type(batch).__name__} ({error})"
             ) from None
+        wrong = ~np.isfinite(found)
+        if wrong.any():
+            places = wrong.nonzero()[self.axis] if self.axis is not None and found.ndim else []
+            told = ", ".join(map(str, np.unique(places)[:5]))
+            raise ValueError(
+                f"layer {self.name!r} (Normalization): adapt got NaN or infinity"
+                f"{f' (features {told})' if told else ''}; replace missing values, or leave these "
+                "examples out"
+            )
+        return found
 
     def _keep(self, mean: Any, variance: Any) -> None:
         if self.built:
@@ -187,6 +206,22 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 def _has_parts(batch: tuple[Any, ...]) -> bool:
     """Return whether a tuple holds arrays, such as inputs and labels, and is not one itself."""
     return any(isinstance(x, Tensor) or (hasattr(x, "shape") and np.ndim(x)) for x in batch)
+
+
+def _is_loaded(batch: Any) -> bool:
+    """Return whether a batch is ``[x]``, ``[x, y]`` or ``[x, y, weights]``, as for ``fit``."""
+    if type(batch) is not list or len(batch) not in (1, 2, 3):
+        return False
+    shapes = [tuple(getattr(x, "shape", ())) for x in batch]
+    # vectors of one length are the rows of a batch
+    return all(shapes) and len(shapes[0]) > 1 and len({shape[0] for shape in shapes}) == 1
+
+
+def _is_vector(data: Any) -> bool:
+    """Return whether an array, or a list of numbers, has one axis."""
+    return (
+        len(data.shape) == 1 if hasattr(data, "shape") else not isinstance(data[0], (list, tuple))
+    )
 
 
 def _is_nested(data: Any) -> bool:

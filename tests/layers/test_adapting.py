@@ -36,6 +36,11 @@ def _generator(*parts: Any) -> Iterator[Any]:
         slices((X, Y)),
         slices((X, Y, WEIGHTS)).batch(4),
         _generator(X),
+        map(list, _generator(X, Y)),
+        [[X[:4], Y[:4, 0]], [X[4:], Y[4:, 0]]],
+        [[X[:4], Y[:4], WEIGHTS[:4]], [X[4:], Y[4:], WEIGHTS[4:]]],
+        [[X[:4]], [X[4:]]],
+        [list(X[:2]), list(X[2:5]), list(X[5:])],
         _generator(X, Y),
         _generator(X, Y, WEIGHTS),
         zip(X, WEIGHTS, strict=True),
@@ -64,8 +69,33 @@ def test_numbers_with_labels() -> None:
         ([[[1.0], [1.0, 2.0]]], TypeError, "takes arrays of numbers, .* got a list"),
         ([X, X[:, :2]], ValueError, "all need the same features"),
         ([], ValueError, "adapt got no examples"),
+        (np.where(X[2, 1] == X, np.nan, X), ValueError, r"NaN or infinity \(features 1\); replace"),
+        ([X, np.full((2, 3), np.inf)], ValueError, r"infinity \(features 0, 1, 2\)"),
+        (
+            X[:, 0],
+            ValueError,
+            r"one example of 8 features; .* x\[:, None\], or the layer axis=None",
+        ),
+        (X[:, 0].tolist(), ValueError, "one example of 8 features"),
     ],
 )
 def test_what_is_no_data_is_refused(data: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=told):
         L.Normalization().adapt(data)
+
+
+def test_one_column_of_numbers() -> None:
+    for axis, x in ((None, X[:, 0]), (-1, X[:, :1])):
+        layer = L.Normalization(axis=axis)
+        layer.adapt(x)
+        np.testing.assert_allclose(np.std(layer(x)), 1.0, rtol=1e-5)
+    with pytest.raises(ValueError, match="adapt got NaN or infinity; replace"):
+        L.Normalization(axis=None).adapt([1.0, np.nan])
+
+
+def test_lists_of_one_array_keep_their_axes() -> None:
+    x = np.random.default_rng(1).normal(size=(6, 2, 4))
+    layer, other = L.Normalization(axis=1), L.Normalization(axis=1)
+    layer.adapt([[gt.constant(x[:3])], [gt.constant(x[3:])]])
+    other.adapt(x)
+    np.testing.assert_allclose(layer.mean, other.mean, atol=1e-6)

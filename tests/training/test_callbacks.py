@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -426,3 +426,85 @@ def test_a_schedule_may_be_a_function_of_the_epoch_alone() -> None:
             verbose=0,
         )
         assert float(optimizer.learning_rate) == pytest.approx(0.025)
+
+
+def epochs_with(*callbacks: Any, net: Any = None) -> int:
+    """Return how many of three epochs run with callbacks."""
+    net = model() if net is None else net
+    options: Any = {"loss": "mse", "epochs": 3, "verbose": 0, "callbacks": callbacks}
+    return len(training.fit(net, (X, Y), **options).epoch)
+
+
+class Told(training.EarlyStopping):
+    """Does something more at the end of an epoch, and returns nothing, as Keras's callbacks do."""
+
+    def on_epoch_end(self, epoch, logs=None) -> None:
+        super().on_epoch_end(epoch, logs)
+
+
+def test_a_subclass_that_returns_nothing_stops() -> None:
+    worse = training.EarlyStopping("loss", mode="max"), Told("loss", mode="max")
+    assert [epochs_with(callback) for callback in worse] == [2, 2]
+    assert worse[1].stopped_epoch == 1
+    assert epochs_with(worse[1]) == 2
+    run(worse[1], [3.0, 2.0, 4.0], "loss")  # in a loop that you write, which asks no run
+    run(worse[1], [1.0, 0.0], "loss")
+    assert epochs_with(worse[1]) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "epochs"), [(np.True_, 1), (np.False_, 3), (True, 1), (False, 3), (None, 3), (1, 3)]
+)
+def test_comparisons_of_numpy_are_answers(answer: Any, epochs: int) -> None:
+    class Sets(training.Callback):
+        def on_epoch_end(self, epoch, logs) -> None:
+            self.model.stop_training = answer
+
+    assert epochs_with(lambda epoch, logs: answer) == epochs
+    assert epochs_with(Sets()) == (1 if answer == 1 else epochs)
+
+
+def test_what_was_asked_of_an_earlier_run_does_not_stop_another() -> None:
+    net = model()
+    net.stop_training = True
+    assert epochs_with(lambda epoch, logs: None, net=net) == 3
+    assert epochs_with(net=net) == 3
+
+
+class Adds(training.Callback):
+    """Adds values of several kinds to those of batches and epochs."""
+
+    added: ClassVar[Any] = {
+        "tensor": gt.constant(2.0),
+        "array": np.array(3, "int32"),
+        "number": np.float32(4),
+        "yes": np.True_,
+        "text": "two words",
+        "several": np.ones(2),
+        "none": None,
+    }
+
+    def on_train_batch_end(self, batch, logs=None) -> None:
+        logs.update(self.added)
+
+    def on_epoch_end(self, epoch, logs=None) -> None:
+        logs.update(self.added)
+
+
+def test_numbers_that_callbacks_add_are_in_the_history(tmp_path: Path, capsys: Any) -> None:
+    log, kept = tmp_path / "log.csv", tmp_path / "run.h5"
+    callbacks: Any = [Adds(), training.CSVLogger(log)]
+    options: Any = {"loss": "mse", "callbacks": callbacks, "checkpoint": kept, "save_every": 1}
+    history = training.fit(model(), (X, Y), epochs=2, **options).history
+    assert list(history) == ["loss", "tensor", "array", "number", "yes"]
+    assert [history[name] for name in ("tensor", "array", "yes")] == [
+        [2.0] * 2,
+        [3.0] * 2,
+        [1.0] * 2,
+    ]
+    with log.open(newline="") as file:
+        row = next(csv.DictReader(file))
+    assert [row["tensor"], row["text"], row["none"]] == ["2.0", "two words", "NA"]
+    assert "tensor 2.0000" in capsys.readouterr().err
+    options |= {"resume": True, "verbose": 0}
+    assert training.fit(model(), (X, Y), epochs=2, **options).history == history

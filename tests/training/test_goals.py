@@ -122,3 +122,55 @@ def test_labels_of_an_output_that_is_measured_are_asked_for() -> None:
         training.fit(two_outputs(), (X, {"a": Y["a"]}), loss="mse", verbose=0)
     with pytest.raises(ValueError, match=r"but the outputs are a, b"):
         training.fit(two_outputs(), (X, {**Y, "c": Y["a"]}), loss="mse", verbose=0)
+
+
+ONES = np.ones(12, "float32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "told"),
+    [
+        (dict, {"aa": ONES}, r"sample_weight has \['aa'\], but the outputs are a, b"),
+        (list, {"a": ONES, "bb": ONES}, "sample_weight has .* but the outputs are a, b"),
+        (list, [ONES], "sample_weight is a list of 1, but the outputs are a, b"),
+        (list, [ONES, ONES, ONES], "sample_weight is a list of 3, but the outputs are a, b"),
+        (dict, [ONES, ONES], "sample_weight is a list of 2, but the outputs are a, b"),
+    ],
+)
+@pytest.mark.parametrize("batches", [False, True])
+def test_weights_of_other_outputs_are_refused(
+    kind: type, weight: Any, told: str, batches: bool
+) -> None:
+    data: Any = (X, Y, weight)
+    for run in (training.fit, training.evaluate):
+        with pytest.raises(ValueError, match=told):
+            run(two_outputs(kind), [data] if batches else data, loss="mse")
+
+
+def test_weights_in_a_dictionary_for_a_model_of_one_output_are_refused() -> None:
+    model = layers.Sequential([layers.Dense(1)])
+    with pytest.raises(ValueError, match="dict of 1, but there is one output; give one array"):
+        training.evaluate(model, (X, Y["b"], {"b": ONES}), loss="mse")
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+def test_an_output_may_be_without_weights_or_loss(kind: type) -> None:
+    model, half = two_outputs(kind), 0.5 * ONES
+    plain = training.evaluate(model, (X, Y), loss="mse")
+    for weight in ({"a": half}, {"a": half, "b": None}):
+        found = training.evaluate(model, (X, Y, weight), loss="mse")
+        assert found["a_loss"] == pytest.approx(plain["a_loss"] / 2)
+        assert found["b_loss"] == pytest.approx(plain["b_loss"])
+    loss = {"b": "mse"}
+    found = training.evaluate(model, (X, [Y["b"]], [half]), loss=loss)
+    assert found["b_loss"] == pytest.approx(plain["b_loss"] / 2)
+
+
+def test_one_metric_object_for_several_outputs_is_refused() -> None:
+    metric = training.metrics.MeanAbsoluteError()
+    for given in ([[metric], [metric]], {"a": metric, "b": [metric]}):
+        with pytest.raises(ValueError, match=r"one metric object.*: MeanAbsoluteError\(\.\.\.\)"):
+            training.fit(two_outputs(list), (X, Y), loss="mse", metrics=given)
+    own = {name: training.metrics.MeanAbsoluteError() for name in "ab"}
+    found = training.evaluate(two_outputs(list), (X, Y), loss="mse", metrics=own)
+    assert found["a_mean_absolute_error"] != found["b_mean_absolute_error"]

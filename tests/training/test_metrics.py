@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,33 @@ def test_binary_accuracy_takes_the_side_of_any_label_of_yes_or_no(labels, dtype)
     y = np.array(labels, dtype)[:, None]
     right = gt.training.metrics.binary_accuracy(y, [[-2.0], [3.0], [-1.0]], threshold=0.0)
     assert right.tolist() == [1.0, 1.0, 0.0]
+
+
+def error_above(limit: float, y: Any, predicted: Any) -> Any:
+    return gt.cast(gt.abs(y - predicted) > limit, "float32")
+
+
+class WorstError:
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        return gt.max(gt.abs(y - predicted), axis=-1)
+
+
+class Named(WorstError):
+    name = "worst"
+
+
+@pytest.mark.parametrize("which", ["metrics", "weighted_metrics"])
+def test_names_of_histories_hold_no_addresses(which: str) -> None:
+    given = [
+        functools.partial(error_above, 0.5),
+        functools.partial(functools.partial(error_above), 1.0),
+        WorstError(),
+        WorstError(),
+        Named(),
+        functools.partial(losses.huber, delta=2.0),
+    ]
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    data = (np.ones((4, 2), "float32"), np.ones((4, 1), "float32"))
+    found = training.evaluate(model, data, loss="mse", **{which: given})
+    names = ["error_above", "error_above_2", "worst_error", "worst_error_2", "worst", "huber"]
+    assert list(found) == ["loss", *names]

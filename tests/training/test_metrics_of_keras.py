@@ -189,6 +189,24 @@ def test_classes_of_a_traced_update_are_refused_by_the_result(kind: Any) -> None
     assert not np.isnan(metric.result()).any()
 
 
+@pytest.mark.parametrize("kind", [metrics.ConfusionMatrix, metrics.MeanIoU, metrics.IoU])
+@pytest.mark.parametrize("wrong", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_scores_are_not_taken_for_classes(kind: Any, wrong: int, dtype: str) -> None:
+    metric = kind(3, [1]) if kind is metrics.IoU else kind(3)
+    whole, scores = np.array([0, 1, 2], dtype), np.array([0.25, 1.75, 1], dtype)
+    metric.update_state(whole, whole)
+    before = metric.result().numpy()
+    given = (scores, whole) if wrong == 0 else (whole, scores)
+    with pytest.raises(ValueError, match=r"a class is (0.25|1.75), which is not whole"):
+        metric.update_state(*given)
+    np.testing.assert_array_equal(metric.result(), before)
+    update = gt.function(metric.update_state)
+    update(*map(gt.constant, given))
+    with pytest.raises(ValueError, match=f"{kind.__name__}.* or not whole"):
+        metric.result()
+
+
 @pytest.mark.parametrize(("predicted", "score"), [([2.0, 2.0, 2.0], 0.0), ([1.0, 1.0, 1.0], 1.0)])
 def test_labels_without_variance_are_met_or_not(predicted: list[float], score: float) -> None:
     assert metrics.R2Score()([1.0, 1.0, 1.0], predicted).item() == score

@@ -490,3 +490,17 @@ def test_classes_and_predictions_of_other_lengths_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"y_true has shape .*, y_pred has shape"):
         metric(labels, np.ones((rows, 3), "float32"))
+
+
+def test_predict_says_why_parts_of_other_lengths_do_not_fit() -> None:
+    net, rows = model(), [X[:, None], np.repeat(X[:, None], 2, 1)]
+    with pytest.raises(
+        ValueError, match=r"shapes \(48, 1, 1\) and \(48, 2, 1\), which cannot be joined"
+    ):
+        predict(net, iter(rows))
+    with pytest.raises(
+        ValueError, match=r"x: a list of arrays is several inputs.*\(5, 3\) and \(43"
+    ):
+        predict(net, [X[:5], X[5:]])
+    with pytest.raises(ValueError, match=r"several inputs.* and 2 more; pad sequences"):
+        predict(net, [np.ones(n) for n in (3, 1, 2, 4, 1, 5)])

@@ -191,7 +191,9 @@ def test_items_by_number_become_batches() -> None:
                 raise IndexError
             return X[i], Y[i]
 
-    with pytest.raises(TypeError, match=r"gt\.data\.Dataset\(it\)\.batch\(32\)"):
+    with pytest.raises(
+        TypeError, match=r"Dataset\(it\)\.batch\(32\) batches items, Dataset\(it\) reads"
+    ):
         run(Items())
     assert len(run(Dataset(Items()).batch(8))) == 2
 
@@ -223,6 +225,35 @@ def test_what_is_missing_in_a_csv_file_is_asked_for(tmp_path: Any) -> None:
     assert math.isnan(rows(path, text, missing=math.nan)[0]["b"])
     with pytest.raises(ValueError, match="column 'b' is empty"):  # no integer stands for it
         rows(path, text, missing=0.0, dtypes={"b": "int64"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocabulary": {"a": {"x", "y"}}}, "is a list of words in the order of their numbers"),
+        ({"vocabulary": {"a": "xy"}}, "is a list of words .* got 'xy'"),
+        ({"vocabulary": {"a": None}}, "is a list of words .* got None"),
+        ({"vocabulary": {"a": ["x", "y", "x"]}}, "column 'a' has 'x' more than once"),
+        ({"vocabulary": {"a": {"x": 0.5, "y": 1}}}, "whose values must be integers"),
+        ({"missing": {"b": 0.0}}, "missing= is one number"),
+        ({"label": "c"}, "no column 'c'; there are"),
+        ({"columns": ["b"], "dtypes": {"b": "float16"}}, "70000 in column 'b' does not fit into"),
+    ],
+)
+def test_what_has_no_number_in_a_csv_file_is_refused(
+    options: Any, message: str, tmp_path: Any
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows(tmp_path / "a.csv", b"a,b\nx,1\ny,70000\n", **options)
+
+
+def test_words_have_the_numbers_of_a_vocabulary(tmp_path: Any) -> None:
+    path, text = tmp_path / "a.csv", b"a,b\nx,5\ny,7\n"
+    vocabulary = {"a": {"x": 3, "y": 1}, "b": [7, 5]}
+    found = rows(path, text, vocabulary=vocabulary)
+    assert found == [{"a": 3, "b": 1}, {"a": 1, "b": 0}]
+    for words in (np.array(["x", "y"]), {"x": 0, "y": 1}.keys(), ("x", "y")):
+        assert rows(path, text, vocabulary={"a": words})[1]["a"] == 1
 
 
 def test_infinite_iterators_count_their_steps() -> None:

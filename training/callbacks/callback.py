@@ -6,9 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
+from ...core.extend import Tensor, to_numpy
 from ..nearest import nearest
 
-__all__ = ["Callback", "LambdaCallback"]
+__all__ = ["Callback", "LambdaCallback", "number_of"]
+
+
+def number_of(value: Any) -> float | None:
+    """Return a value of an epoch as a float, also that of a tensor; None if it is not a number."""
+    if not isinstance(value, (bool, int, float, np.generic, np.ndarray, Tensor)):
+        return None
+    found = to_numpy(value.array) if isinstance(value, Tensor) else np.asarray(value)
+    return float(found) if found.ndim == 0 and found.dtype.kind in "biuf" else None
 
 
 class Callback:
@@ -39,6 +50,11 @@ class Callback:
     #: The names of the values of an epoch with validation, if they are known beforehand; ``val_*``
     #: for unknown names of validation.
     measured: tuple[str, ...] | None = None
+
+    def _ask_to_stop(self) -> bool:
+        """Ask ``fit`` to end the run, even if a subclass does not return this answer: true."""
+        self._asks_to_stop = True
+        return True
 
     def on_train_begin(self) -> None:
         """Called when the run begins."""

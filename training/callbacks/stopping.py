@@ -102,7 +102,7 @@ class EarlyStopping(Watching):
             self.stopped_epoch = epoch
             if self.verbose:
                 print(f"epoch {epoch + 1}: no better {self.monitor} for {self.wait} epochs")
-            return True
+            return self._ask_to_stop()
         return None
 
     def _remember(self, epoch: int) -> None:
@@ -150,4 +150,4 @@ class TerminateOnNaN(Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Return whether the loss is not finite."""
-        return True if not math.isfinite(logs.get("loss", 0.0)) else None
+        return None if math.isfinite(logs.get("loss", 0.0)) else self._ask_to_stop()

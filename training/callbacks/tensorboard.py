@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .callback import Callback
+from .callback import Callback, number_of
 
 __all__ = ["TensorBoard"]
 
@@ -70,11 +70,14 @@ class TensorBoard(Callback):
             ) from error
         self._make, self._purged = SummaryWriter, {}
 
-    def _write(self, part: str, name: str, value: float, step: int) -> None:
+    def _write(self, part: str, name: str, value: Any, step: int) -> None:
+        number = number_of(value)
+        if number is None:  # another callback added a text, or an array
+            return
         if part not in self._writers:
             place = str(Path(self.log_dir) / part)
             self._writers[part] = self._make(logdir=place, **self._purged)
-        self._writers[part].add_scalar(name, value, step)
+        self._writers[part].add_scalar(name, number, step)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Write the means so far, if ``update_freq`` batches are done."""

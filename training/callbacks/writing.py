@@ -7,10 +7,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-import numpy as np
-
 from ...core.extend import late, public
-from .callback import Callback, Watching
+from .callback import Callback, Watching, number_of
 
 __all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
 
@@ -265,5 +263,8 @@ class CSVLogger(Callback):
         self._replace([[*header, *names], *([*row, *("NA" for _ in names)] for row in rows)])
 
 
-def _number(value: Any) -> Any:
-    return "NA" if value is None else repr(float(np.asarray(value)))
+def _number(value: Any) -> str:
+    number = number_of(value)
+    if number is None:
+        return "NA" if value is None else str(value)
+    return repr(number)

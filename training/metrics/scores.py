@@ -50,7 +50,8 @@ def confusion_matrix(
     Raises
     ------
     ValueError
-        If the shapes differ, or a class is out of range. In a trace, such a class counts as NaN.
+        If the shapes differ, or a class is out of range or not a whole number. In a trace, such a
+        class counts as NaN.
 
     Examples
     --------
@@ -60,18 +61,23 @@ def confusion_matrix(
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
     y_true = checked("confusion_matrix", y_true, y_pred)
-    rows, columns = (ops["reshape"](y, shape=(-1,)).astype("int64") for y in (y_true, y_pred))
+    both = [ops["reshape"](y, shape=(-1,)) for y in (y_true, y_pred)]
     weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1, 1))
-    for classes in (rows, columns):
+    for classes in both:
         weight = weight * _in_range(classes, num_classes)
+    rows, columns = (classes.astype("int64") for classes in both)
     labels, found = one_hot(rows, num_classes) * weight, one_hot(columns, num_classes)
     return ops["matmul"](ops["transpose"](labels, axes=(1, 0)), found)
 
 
-def _in_range(classes: Tensor, count: int) -> Any:
-    """Raise if a class is out of range; in a trace, return NaN for such classes, otherwise 1."""
+def _in_range(given: Tensor, count: int) -> Any:
+    """Raise if a class is out of range or not whole; in a trace, return NaN for such, otherwise 1.
+
+    Rounding would make classes of probabilities or logits.
+    """
+    classes = given.astype("int64")
     if getattr(classes.array, "traced", False):
-        right = ops["equal"](ops["clip"](classes, 0, count - 1), classes)
+        right = ops["equal"](ops["clip"](classes, 0, count - 1).astype(given.dtype), given)
         return ops["expand_dims"](ops["where"](right, 1.0, np.nan), axis=-1).astype("float32")
     if classes.size:
         low, high = int(ops["min"](classes)), int(ops["max"](classes))
@@ -80,6 +86,10 @@ def _in_range(classes: Tensor, count: int) -> Any:
                 f"a class is {low if low < 0 else high}; with num_classes={count}, classes are "
                 f"from 0 to {count - 1}"
             )
+        apart = ops["abs"](given - classes.astype(given.dtype)) if given.dtype.kind == "f" else None
+        if apart is not None and float(ops["max"](apart)):
+            wrong = float(given[int(ops["argmax"](apart))])
+            raise ValueError(f"a class is {wrong:.6g}, which is not whole; of scores, give argmax")
     return 1.0
 
 
@@ -175,8 +185,8 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         if np.isnan(self.matrix.numpy()).any():
             raise ValueError(
                 f"{type(self).__name__}: labels or predictions of an update held classes that are "
-                f"not from 0 to {self.num_classes - 1} (or sample_weight holds NaN); predictions "
-                "with a value for each class need sparse_y_pred=False"
+                f"not from 0 to {self.num_classes - 1}, or not whole (or sample_weight holds NaN); "
+                "predictions with a value for each class need sparse_y_pred=False"
             )
 
     def shares(self) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,8 @@ from html import escape
 from types import TracebackType
 from typing import Any, Self
 
+from ..callbacks.callback import number_of
+
 __all__ = ["Progress", "line_of"]
 
 #: Seconds between two updates of a line.
@@ -147,7 +149,10 @@ def line_of(head: str, logs: dict[str, float], room: int | None) -> str:
     return head
 
 
-def _number(value: float, digits: int) -> str:
+def _number(given: Any, digits: int) -> str:
+    value = number_of(given)
+    if value is None:
+        return " ".join(str(given).split())
     size = abs(value)
     if size and (size < 10.0**-digits or size >= 1e5):
         return f"{value:.{digits - 1}e}"

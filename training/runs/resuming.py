@@ -12,6 +12,7 @@ from ...core.extend import late, warn_of_hidden
 from ...layers import initializers
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
+from ..callbacks.callback import number_of
 from ..checks import warn_of_shuffled
 from ..data import Batches, Examples, as_count
 from ..ranks import ALONE, Alone
@@ -279,8 +280,7 @@ class Run:
         epoch = self.epoch
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
         self.stopped = self.ranks.any(self.listeners.tell("on_epoch_end", epoch, logs))
-        numbers = {name: x for name, x in logs.items() if isinstance(x, (int, float, np.number))}
-        self.history.append(epoch, {name: float(x) for name, x in numbers.items()})
+        self.history.append(epoch, _numbers(logs))
         if self._keeper is not None:
             if self._steps is None:
                 self._source = self.data.state()
@@ -303,7 +303,7 @@ class Run:
         return {
             "epoch": self.epoch,
             "batch": self.batch,
-            "logs": self.logs,
+            "logs": _numbers(self.logs),
             "stopped": self.stopped,
             "seed": None if self._seed is None else str(self._seed),
             "data": self.data.signature(),
@@ -362,6 +362,12 @@ class Run:
         self.session.load(state["session"])
         shared().state = state["random"]
         self.listeners.load(state["callbacks"])
+
+
+def _numbers(logs: dict[str, Any]) -> dict[str, float]:
+    """Return the values that are numbers: callbacks may add others."""
+    found = {name: number_of(value) for name, value in logs.items()}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def as_epochs(epochs: Any, initial_epoch: Any) -> tuple[int, int]:

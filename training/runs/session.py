@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import hinted
+from ..callbacks.callback import Callback
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
 
@@ -154,8 +155,8 @@ class Callbacks:
     Attributes
     ----------
     stopped : bool
-        Whether a callback asked to stop: it returned ``True`` for an epoch, or set the model's
-        ``stop_training``.
+        Whether a callback asked to stop: it returned ``True`` for an epoch, set the model's
+        ``stop_training``, or called ``_ask_to_stop``.
     """
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
@@ -197,7 +198,10 @@ class Callbacks:
         ``measured`` holds the names of the values, if they are known.
         """
         self._model = getattr(session, "model", None)
+        if self._model is not None:  # from an earlier run, or a loop that you write
+            vars(self._model).pop("stop_training", None)
         for callback, _ in self._objects:
+            _asks(callback)
             if hasattr(type(callback), "measured"):
                 callback.measured = None if measured is None else tuple(measured)
             for name in ("model", "optimizer"):
@@ -213,10 +217,14 @@ class Callbacks:
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are called
         if event == "on_train_begin":  # what it made belongs to this run: paths, times, settings
             self._objects = [(x, _plain_attributes(x)) for x, _ in self._objects]
-        asked = event == "on_epoch_end" and any(answer is True for answer in answers)
+        # comparisons with NumPy's numbers give NumPy's booleans
+        yes = [isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers]
+        asked = event == "on_epoch_end" and any(yes)
         # removed again, because attributes that change during a run prevent compilation
-        if answers and vars(self._model).pop("stop_training", False) is not False:
+        if answers and bool(vars(self._model).pop("stop_training", False)):
             asked = True
+        for callback, _ in self._objects if answers else ():
+            asked = _asks(callback) or asked
         self.stopped = self.stopped or asked
         return self.stopped
 
@@ -272,6 +280,11 @@ class Callbacks:
                 kept = not is_plain(held) or not is_plain(getattr(type(callback), name, None))
                 if (ran or begun) and not kept:
                     vars(callback)[name] = copy.deepcopy(value)
+
+
+def _asks(callback: Any) -> bool:
+    """Return whether a callback of gradtape asks to stop; the next call returns false."""
+    return isinstance(callback, Callback) and bool(vars(callback).pop("_asks_to_stop", False))
 
 
 def _is_namespace(kind: type) -> bool:

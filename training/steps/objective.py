@@ -165,6 +165,7 @@ class Objective:
         for name in found:
             if found.count(name) > 1:
                 raise ValueError(f"two metrics are called {name!r}")
+        _check_own(self.heads)
         self.names = tuple(found)
 
     @property
@@ -235,6 +236,29 @@ class Objective:
             return [next(waiting) if head.needs_labels else None for head in heads]
         self._check_parts(f"{what}: y", y, needing)
         return [head.of(y) for head in heads]
+
+    def _weights(self, weight: Any) -> list[Any]:
+        """Return the weights of each output's examples; None for outputs that have none.
+
+        Raises
+        ------
+        ValueError
+            If weights belong to other outputs, which would leave these without.
+        """
+        heads = self.heads
+        if not isinstance(weight, (dict, list, tuple)):
+            return [weight] * len(heads)
+        if not self.several:
+            raise ValueError(
+                f"sample_weight is a {type(weight).__name__} of {len(weight)}, but there is one "
+                "output; give one array"
+            )
+        needing = [head for head in heads if head.needs_labels]
+        if isinstance(weight, (list, tuple)) and len(weight) == len(needing) < len(heads):
+            waiting = iter(weight)
+            return [next(waiting) if head.needs_labels else None for head in heads]
+        self._check_parts("sample_weight", weight, [])
+        return [head.of(weight) for head in heads]
 
     def _check_parts(self, what: str, parts: Any, needing: list[Head] | None = None) -> None:
         """Raise if labels or predictions lack an output of those that need them, or have others."""
@@ -333,11 +357,30 @@ class Objective:
 
     def _parts(self, y: Any, predicted: Any, weight: Any) -> Iterator[tuple[Head, Any, Any, Any]]:
         """Yield each output's head with its labels, predictions and weights."""
-        for head, labels in zip(self.heads, self._labels(y, "data")):
-            if self.several:
-                yield head, labels, head.of(predicted), head.of(weight)
-            else:
-                yield head, labels, predicted, weight
+        rows = zip(self.heads, self._labels(y, "data"), self._weights(weight))
+        for head, labels, share in rows:
+            yield head, labels, head.of(predicted) if self.several else predicted, share
+
+
+def _check_own(heads: list[Head]) -> None:
+    """Raise if one metric with state measures several outputs: its values would mix them.
+
+    Raises
+    ------
+    ValueError
+        The message names both outputs' metrics.
+    """
+    owners: dict[int, str] = {}
+    for head in heads:
+        for name, metric in head.metrics.items():
+            if not isinstance(metric, known_metrics.Metric):
+                continue
+            other = owners.setdefault(id(metric), name)
+            if other != name:
+                raise ValueError(
+                    f"{other!r} and {name!r} are one metric object, which would mix the outputs; "
+                    f"give each output an object of its own: {type(metric).__name__}(...)"
+                )
 
 
 def _of_one(names: list[str], given: tuple[Any, ...]) -> bool:
