@@ -156,13 +156,16 @@ class ConcreteFunction(_Kept):
         whole.added = whole.masks = ()
         return whole
 
-    def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
+    def fitted(self, args: Any, kwargs: Any, bound: bool = False) -> list[Tensor]:
         """Return the tensors among the arguments, or raise if these do not fit this trace.
 
         Parameters
         ----------
         args, kwargs
             The arguments of a call: a tuple and a dict.
+        bound
+            Whether these are all arguments. If not, Python values that the trace has and the call
+            leaves out are those of the trace.
 
         Returns
         -------
@@ -176,7 +179,7 @@ class ConcreteFunction(_Kept):
         ValueError
             If a shape does not fit, or sizes with the same name differ.
         """
-        given = self._completed(tuple(args), kwargs)
+        given = (tuple(args), kwargs) if bound else self._completed(tuple(args), kwargs)
         args, kwargs = as_declared(given, self.arguments)
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
@@ -410,7 +413,8 @@ class RestoredFunction(_Kept):
         wider = (concrete.of_dtypes(args, kwargs) for concrete in self.concrete_functions)
         for concrete in chain(self.concrete_functions, filter(None, wider)):
             try:
-                tensors = concrete.fitted(args, kwargs)
+                # what *args or **kwargs lack was not passed, whatever a trace has there
+                tensors = concrete.fitted(args, kwargs, bound=True)
             except (TypeError, ValueError) as error:
                 reason = error
                 if self.sizes == "seen" and isinstance(error, ValueError):

@@ -393,3 +393,60 @@ def test_float64_that_was_asked_for_is_no_accident(tmp_path: Path) -> None:
     layer(np.ones((1, 2)))
     with pytest.warns(UserWarning, match=r"dense\.kernel, dense\.bias: float64"):
         gt.save(layer, tmp_path / "dense.h5")
+
+
+class Open(gt.Module):
+    """Python values among ``*args`` and ``**kwargs`` select the trace, as does their absence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = gt.layers.Dropout(0.5)
+
+    def __call__(self, x: Any, **settings: Any) -> Any:
+        by = settings.pop("by", 0.0)
+        return self.dropout(x, **settings) + by
+
+    @gt.function
+    def scaled(self, x: Any, *by: float) -> Any:
+        return x * (by[0] if by else 1.0)
+
+    @gt.function
+    def shifted(self, x: Any, first: float = 1.0, **more: Any) -> Any:
+        return x + first * more.get("by", 0.0) + len(more)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_arguments_left_out_of_open_ones_are_not_those_of_a_trace(
+    reverse: bool, tmp_path: Path
+) -> None:
+    x = inputs_of("float32")
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("__call__", (), {"training": True}),
+        ("__call__", (), {}),
+        ("__call__", (), {"training": False, "by": 2.0}),
+        ("scaled", (3.0,), {}),
+        ("scaled", (), {}),
+        ("shifted", (), {"by": 4.0, "unused": None}),
+        ("shifted", (), {"by": 4.0}),
+        ("shifted", (2.0,), {"by": 4.0}),
+        ("shifted", (), {}),
+    ]
+    module = Open()
+    for name, args, settings in reversed(calls) if reverse else calls:
+        getattr(module, name)(x, *args, **settings)
+    loaded = reloaded(module, tmp_path)
+    assert gt.saving.verify(tmp_path / "model.h5").ok
+    for name, args, settings in calls[1:]:
+        want = getattr(module, name)(x, *args, **settings)
+        assert_same_bits([getattr(loaded, name)(x, *args, **settings)], [want])
+
+
+def test_a_trace_whose_open_arguments_are_not_passed_is_not_run(tmp_path: Path) -> None:
+    x = inputs_of("float32")
+    module = Open()
+    module(x, training=True)
+    module.scaled(x, 3.0)
+    loaded = reloaded(module, tmp_path)
+    for call in (loaded, loaded.scaled):
+        with pytest.raises(TypeError, match=r"expected arguments|no saved trace takes"):
+            call(x)
