@@ -450,3 +450,53 @@ def test_a_trace_whose_open_arguments_are_not_passed_is_not_run(tmp_path: Path) 
     for call in (loaded, loaded.scaled):
         with pytest.raises(TypeError, match=r"expected arguments|no saved trace takes"):
             call(x)
+
+
+class Either(gt.Module):
+    """Functions of a number that may be Python's or a tensor."""
+
+    @gt.function
+    def times(self, x: Any, by: Any = 3) -> Any:
+        return x * by
+
+    @gt.function
+    def doubled(self, x: Any, sure: Any = True) -> Any:
+        return x * (2 if sure is True else 3)
+
+    @gt.function
+    def picked(self, x: Any, rows: Any) -> Any:
+        return x[0] if isinstance(rows, list) else x * gt.sum(rows)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("times", [(), (gt.constant(3),), (4.0,), (True,), (np.float64(2.0),)]),
+        ("doubled", [(), (gt.constant(True),), (False,), (1,), (np.bool_(True),)]),
+        ("picked", [([0, 1],), (gt.constant([0, 1]),), (np.array([1, 1]),)]),
+    ],
+)
+def test_python_numbers_run_their_own_trace_not_that_of_a_tensor(
+    name: str, values: list[tuple[Any, ...]], reverse: bool, tmp_path: Path
+) -> None:
+    x = inputs_of("float32")
+    module = Either()
+    for rest in reversed(values) if reverse else values:
+        getattr(module, name)(x, *rest)
+    loaded = reloaded(module, tmp_path)
+    assert gt.saving.verify(tmp_path / "model.h5").ok
+    call, live = getattr(loaded, name), getattr(module, name)
+    inside = gt.function(lambda x, *rest: call(x, *rest))
+    for rest in values:
+        want = live(x, *rest)
+        assert_same_bits([call(x, *rest), inside(x, *rest)], [want, want])
+
+
+def test_a_number_still_is_a_tensor_where_no_trace_has_it(tmp_path: Path) -> None:
+    x = inputs_of("float32")
+    module = Either()
+    module.times(x, np.float32(3.0))
+    module.times(x, 5)
+    loaded = reloaded(module, tmp_path)
+    assert_same_bits([loaded.times(x, 7), loaded.times(x, 2.5)], [x * 7, x * np.float32(2.5)])
